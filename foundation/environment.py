@@ -1,0 +1,207 @@
+"""Settings: read from the environment once, typed, validated at start.
+
+Each field is one environment variable; docs/operations/settings.md is generated from these
+descriptions. A production installation refuses development conveniences here, before anything
+else has started.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from foundation.database_roles import Role, role_url
+
+MIN_SECRET_CHARS = 32
+DEVELOPMENT_SECRET = "development-only-secret-" + "0" * 32
+
+Network = IPv4Network | IPv6Network
+
+
+class Environment(BaseSettings):
+    """All settings of a process. Names are those of the environment variables, in lower case."""
+
+    model_config = SettingsConfigDict(env_file=None, extra="ignore", frozen=True)
+
+    rillbase_env: Literal["development", "test", "production"] = Field(
+        "development", description="Kind of installation. `production` enforces safe settings."
+    )
+    rillbase_debug: bool = Field(
+        False, description="Show tracebacks in answers. Refused in production."
+    )
+    rillbase_data_dir: Path = Field(
+        Path(".rillbase"), description="Where embedded servers, secrets and logs live."
+    )
+    rillbase_secret_key: SecretStr = Field(
+        SecretStr(DEVELOPMENT_SECRET),
+        description="Signs sessions, cursors and tickets; database roles' passwords derive from it.",
+    )
+    rillbase_key_pepper: SecretStr = Field(
+        SecretStr(DEVELOPMENT_SECRET),
+        description="Pepper of the HMAC under which API keys and tokens are stored.",
+    )
+    rillbase_hosts: Annotated[list[str], NoDecode] = Field(
+        default=["localhost", "127.0.0.1", "[::1]"],
+        description="Host names that the server answers to, separated by commas.",
+    )
+    rillbase_public_url: str = Field(
+        "http://127.0.0.1:8080", description="The URL at which users reach this installation."
+    )
+    rillbase_trusted_proxies: Annotated[list[Network], NoDecode] = Field(
+        default=[],
+        description="Networks whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+    )
+    rillbase_sign_up: Literal["open", "invited", "closed"] = Field(
+        "invited", description="Who may create an account."
+    )
+    rillbase_email_url: str = Field(
+        "log://",
+        description="Mail transport: `log://` writes mails to the log, `dir:///path` to files, "
+        "`smtp://user:password@host:587?tls=1` sends them.",
+    )
+    rillbase_email_from: str = Field(
+        "Rillbase <rillbase@localhost>", description="Sender of mails."
+    )
+    rillbase_allow_loopback_targets: bool = Field(
+        False,
+        description="Let webhooks and key sets point to http://127.0.0.1 (development only).",
+    )
+    rillbase_log_format: Literal["json", "console"] = Field(
+        "json", description="Form of log lines."
+    )
+    rillbase_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least severity that is logged."
+    )
+    rillbase_body_max_bytes: int = Field(
+        32 * 1024 * 1024, ge=1024, description="Largest request body."
+    )
+    rillbase_control_body_max_bytes: int = Field(
+        256 * 1024, ge=1024, description="Largest request body of the control plane."
+    )
+    rillbase_metrics_token: SecretStr = Field(
+        SecretStr(""), description="When set, `/metrics` asks for it as a bearer token."
+    )
+    rillbase_database_pool_size: int = Field(
+        16, ge=1, le=500, description="Most PostgreSQL connections of one process and role."
+    )
+    rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
+    rillbase_audit_retention_days: int = Field(
+        365, ge=1, description="How long audit entries are kept."
+    )
+    rillbase_tenant_grace_days: int = Field(
+        7, ge=0, description="Days between a tenant's deletion and the removal of its data."
+    )
+
+    database_url: str = Field(
+        "",
+        description="PostgreSQL, with a role that may create roles and own the database. "
+        "The roles of the application are derived from it.",
+    )
+    database_app_url: str = Field("", description="Overrides the derived URL of role `rb_app`.")
+    database_auth_url: str = Field("", description="Overrides the derived URL of role `rb_auth`.")
+    database_relay_url: str = Field("", description="Overrides the derived URL of role `rb_relay`.")
+    database_staff_url: str = Field("", description="Overrides the derived URL of role `rb_staff`.")
+    database_owner_url: str = Field("", description="Overrides the derived URL of role `rb_owner`.")
+
+    redis_url: str = Field(
+        "redis://127.0.0.1:6379/0", description="Valkey or Redis; default of the next three."
+    )
+    broker_url: str = Field("", description="Server of the task queues.")
+    limits_url: str = Field("", description="Server of the rate limits.")
+    events_url: str = Field("", description="Server of the event layer.")
+
+    otel_exporter_otlp_endpoint: str = Field(
+        "", description="OTLP/HTTP endpoint for traces; empty: no tracing."
+    )
+
+    @field_validator("rillbase_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: object) -> object:
+        return _split(value)
+
+    @field_validator("rillbase_trusted_proxies", mode="before")
+    @classmethod
+    def _split_networks(cls, value: object) -> object:
+        parts = _split(value)
+        return [ip_network(p) for p in parts] if isinstance(parts, list) else parts
+
+    @model_validator(mode="after")
+    def _production_is_safe(self) -> Self:
+        if self.rillbase_env != "production":
+            return self
+        complaints = [message for holds, message in self._production_rules() if not holds]
+        if complaints:
+            raise ValueError("not safe for production: " + "; ".join(complaints))
+        return self
+
+    def _production_rules(self) -> list[tuple[bool, str]]:
+        secrets = {
+            "RILLBASE_SECRET_KEY": self.rillbase_secret_key.get_secret_value(),
+            "RILLBASE_KEY_PEPPER": self.rillbase_key_pepper.get_secret_value(),
+        }
+        rules = [
+            (
+                value != DEVELOPMENT_SECRET and len(value) >= MIN_SECRET_CHARS,
+                f"{name} must be set to at least {MIN_SECRET_CHARS} random characters",
+            )
+            for name, value in secrets.items()
+        ]
+        return [
+            *rules,
+            (len(set(secrets.values())) == len(secrets), "secrets must differ from one another"),
+            (not self.rillbase_debug, "RILLBASE_DEBUG must be off"),
+            (
+                bool(self.rillbase_hosts) and not any(h.startswith(("*", ".")) for h in self.rillbase_hosts),
+                "RILLBASE_HOSTS must list host names without wildcards",
+            ),
+            (
+                self.rillbase_public_url.startswith("https://"),
+                "RILLBASE_PUBLIC_URL must begin with https://",
+            ),
+            (
+                not self.rillbase_allow_loopback_targets,
+                "RILLBASE_ALLOW_LOOPBACK_TARGETS must be off",
+            ),
+        ]
+
+    def role_url(self, role: Role) -> str:
+        """Return the database URL for one role of the application."""
+        given = {
+            Role.APP: self.database_app_url,
+            Role.AUTH: self.database_auth_url,
+            Role.RELAY: self.database_relay_url,
+            Role.STAFF: self.database_staff_url,
+            Role.OWNER: self.database_owner_url,
+        }[role]
+        return given or role_url(
+            self.database_url, role, self.rillbase_secret_key.get_secret_value()
+        )
+
+    @property
+    def broker(self) -> str:
+        return self.broker_url or self.redis_url
+
+    @property
+    def limits(self) -> str:
+        return self.limits_url or self.redis_url
+
+    @property
+    def events(self) -> str:
+        return self.events_url or self.redis_url
+
+
+def _split(value: object) -> object:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Read the settings once per process."""
+    return Environment()

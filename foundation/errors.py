@@ -1,0 +1,273 @@
+"""The one family of errors that users see.
+
+Every error an API caller can meet is a subclass of `ApiError` with a stable `code`; the
+catalogue below is the complete list and docs/errors.md describes each of its entries. Code
+raises them anywhere; the edge renders them as `application/problem+json` (RFC 9457).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from foundation.json_types import JsonObject
+
+TYPE_BASE = "https://rillbase.dev/errors/"
+
+CATALOGUE: dict[str, type[ApiError]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One offending place in the request: a JSON pointer, a stable code, and words for people."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class ApiError(Exception):
+    """Base of all errors with a place in the public contract.
+
+    `errors` names the offending places; `headers` are added to the HTTP answer.
+    """
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Something went wrong on our side"
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        errors: Iterable[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" in cls.__dict__:
+            other = CATALOGUE.setdefault(cls.code, cls)
+            if other is not cls and other.__qualname__ != cls.__qualname__:
+                raise TypeError(f"error code {cls.code!r} is already taken by {other.__name__}")
+
+    def problem(self, request_id: str | None = None) -> JsonObject:
+        """Return the body of the answer, as RFC 9457 defines it."""
+        body: JsonObject = {
+            "type": TYPE_BASE + self.code,
+            "title": self.title,
+            "status": self.status,
+            "code": self.code,
+        }
+        if self.detail:
+            body["detail"] = self.detail
+        if self.errors:
+            body["errors"] = [
+                {"pointer": e.pointer, "code": e.code, "detail": e.detail} for e in self.errors
+            ]
+        if request_id:
+            body["request_id"] = request_id
+        return body
+
+
+class MalformedJson(ApiError):
+    status = 400
+    code = "malformed_json"
+    title = "The body is not valid JSON"
+
+
+class InvalidBody(ApiError):
+    status = 400
+    code = "invalid_body"
+    title = "The body does not have the required form"
+
+
+class InvalidParameter(ApiError):
+    status = 400
+    code = "invalid_parameter"
+    title = "A query parameter or header is not valid"
+
+
+class InvalidCursor(ApiError):
+    status = 400
+    code = "invalid_cursor"
+    title = "The cursor is not valid for this list"
+
+
+class Unauthenticated(ApiError):
+    status = 401
+    code = "unauthenticated"
+    title = "Credentials are needed"
+
+
+class InvalidCredentials(ApiError):
+    status = 401
+    code = "invalid_credentials"
+    title = "The credentials are not valid"
+
+
+class MalformedKey(ApiError):
+    status = 401
+    code = "malformed_key"
+    title = "The key is mistyped or cut off"
+
+
+class CredentialsExpired(ApiError):
+    status = 401
+    code = "credentials_expired"
+    title = "The credentials have expired"
+
+
+class Forbidden(ApiError):
+    status = 403
+    code = "forbidden"
+    title = "The caller may not do this"
+
+
+class MissingScope(ApiError):
+    status = 403
+    code = "missing_scope"
+    title = "The credentials lack the scope that this needs"
+
+
+class CsrfFailed(ApiError):
+    status = 403
+    code = "csrf_failed"
+    title = "The CSRF token is missing or wrong"
+
+
+class AddressNotAllowed(ApiError):
+    status = 403
+    code = "address_not_allowed"
+    title = "The key may not be used from this address"
+
+
+class SignUpClosed(ApiError):
+    status = 403
+    code = "sign_up_closed"
+    title = "Sign-up is not open on this installation"
+
+
+class NotFound(ApiError):
+    status = 404
+    code = "not_found"
+    title = "There is no such thing, or it is not yours"
+
+
+class MethodNotAllowed(ApiError):
+    status = 405
+    code = "method_not_allowed"
+    title = "The method is not allowed here"
+
+
+class NotAcceptable(ApiError):
+    status = 406
+    code = "not_acceptable"
+    title = "The answer cannot be given in an accepted format"
+
+
+class Conflict(ApiError):
+    status = 409
+    code = "conflict"
+    title = "The request conflicts with the present state"
+
+
+class NameTaken(ApiError):
+    status = 409
+    code = "name_taken"
+    title = "The name is already in use"
+
+
+class LastOwner(ApiError):
+    status = 409
+    code = "last_owner"
+    title = "A tenant must keep at least one owner"
+
+
+class IdempotencyInProgress(ApiError):
+    status = 409
+    code = "idempotency_in_progress"
+    title = "A request with the same idempotency key is still running"
+
+
+class Gone(ApiError):
+    status = 410
+    code = "gone"
+    title = "This existed once and is no longer available"
+
+
+class PreconditionFailed(ApiError):
+    status = 412
+    code = "precondition_failed"
+    title = "The resource is not in the state that the request requires"
+
+
+class BodyTooLarge(ApiError):
+    status = 413
+    code = "body_too_large"
+    title = "The body is larger than allowed"
+
+
+class UnsupportedMediaType(ApiError):
+    status = 415
+    code = "unsupported_media_type"
+    title = "The body's media type is not supported"
+
+
+class IdempotencyMismatch(ApiError):
+    status = 422
+    code = "idempotency_mismatch"
+    title = "The idempotency key was used with another request"
+
+
+class QuotaExceeded(ApiError):
+    status = 403
+    code = "quota_exceeded"
+    title = "The tenant's quota does not allow this"
+
+
+class RateLimited(ApiError):
+    status = 429
+    code = "rate_limited"
+    title = "Too many requests"
+
+
+class TenantSuspended(ApiError):
+    status = 403
+    code = "tenant_suspended"
+    title = "The tenant is suspended"
+
+
+class TenantDeleted(ApiError):
+    status = 410
+    code = "tenant_deleted"
+    title = "The tenant is being deleted"
+
+
+class TargetNotAllowed(ApiError):
+    status = 400
+    code = "target_not_allowed"
+    title = "The URL may not be called from here"
+
+
+class HandshakeFailed(ApiError):
+    status = 400
+    code = "handshake_failed"
+    title = "The webhook's receiver did not confirm that it wants deliveries"
+
+
+class Unavailable(ApiError):
+    status = 503
+    code = "unavailable"
+    title = "The service cannot answer at the moment"
+
+
+class Internal(ApiError):
+    status = 500
+    code = "internal"
+    title = "Something went wrong on our side"

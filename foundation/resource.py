@@ -1,0 +1,24 @@
+"""Base of what the control plane keeps: an id that sorts by time, a version, two times."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from foundation.ids import uuid7
+
+
+class Resource(models.Model):
+    """A thing with an address in the API. `version` grows by one with each change; ETags use it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    version = models.PositiveIntegerField(default=1, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+
+    def save_next_version(self) -> None:
+        """Write the row as its next version. The caller holds the row's lock."""
+        self.version += 1
+        self.save()

@@ -1,0 +1,138 @@
+"""Whose data the running code may touch: the two walls between tenants.
+
+The first wall is code: models that belong to a tenant are read through a manager that filters by
+the tenant in scope and raises when there is none. The second is PostgreSQL: `scoped` opens a
+transaction and sets `rillbase.tenant` and `rillbase.user` for that transaction only, and the
+row-level security policies compare with them. A session-level setting would leak through a
+connection pool; a transaction-local one cannot, and outside a transaction the policies see
+nothing at all.
+
+The scope travels in a ContextVar, so it follows `await`, `sync_to_async` and nothing else:
+another task or thread starts without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import ClassVar, Self, TypeVar
+from uuid import UUID
+
+from django.db import connections, models, transaction
+
+M = TypeVar("M", bound=models.Model)
+
+#: Connections whose roles see several tenants, each for one purpose only.
+CROSS_TENANT_ALIASES = frozenset({"auth", "relay", "staff", "owner"})
+
+_SET_SCOPE = "SELECT set_config('rillbase.tenant', %s, true), set_config('rillbase.user', %s, true)"
+
+
+class ScopeError(RuntimeError):
+    """Code tried to leave the tenant that it was entrusted with. Always a bug, never user input."""
+
+
+class NoTenantInScope(ScopeError):
+    """Tenant-owned data was asked for while no tenant is in scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Tenant and user on whose behalf code runs; either may be absent."""
+
+    tenant_id: UUID | None
+    user_id: UUID | None
+
+
+_current: ContextVar[Scope | None] = ContextVar("rillbase_scope", default=None)
+
+
+@contextmanager
+def scoped(
+    *, tenant_id: UUID | None = None, user_id: UUID | None = None, using: str = "default"
+) -> Iterator[Scope]:
+    """Run a block as one transaction in the name of a tenant, a user, or both.
+
+    Inside another scope the block becomes a savepoint. It may add a tenant to a scope that has
+    none; it may never switch from one tenant to another.
+    """
+    outer = _current.get()
+    if outer is not None and outer.tenant_id not in (None, tenant_id):
+        raise ScopeError(f"already in the scope of tenant {outer.tenant_id}, not {tenant_id}")
+    scope = Scope(tenant_id, user_id if user_id is not None else outer and outer.user_id)
+    with transaction.atomic(using=using):
+        _announce(scope, using)
+        token = _current.set(scope)
+        try:
+            yield scope
+        finally:
+            _current.reset(token)
+        if outer is not None and outer != scope:
+            _announce(outer, using)
+
+
+def _announce(scope: Scope, using: str) -> None:
+    """Tell PostgreSQL's policies who is asking, until the end of this transaction."""
+    settings = (str(scope.tenant_id or ""), str(scope.user_id or ""))
+    with connections[using].cursor() as cursor:
+        cursor.execute(_SET_SCOPE, settings)
+
+
+def current_scope() -> Scope | None:
+    """Return the scope in force, if any."""
+    return _current.get()
+
+
+def current_tenant_id() -> UUID:
+    """Return the tenant in scope, or raise `NoTenantInScope`."""
+    scope = _current.get()
+    if scope is None or scope.tenant_id is None:
+        raise NoTenantInScope("no tenant is in scope; wrap the code in foundation.scope.scoped()")
+    return scope.tenant_id
+
+
+class ScopedManager(models.Manager[M]):
+    """Reads and creates rows of the tenant in scope only; raises when there is none."""
+
+    def get_queryset(self) -> models.QuerySet[M]:
+        return super().get_queryset().filter(tenant_id=current_tenant_id())
+
+    def create(self, **values: object) -> M:
+        tenant_id = current_tenant_id()
+        given = values.setdefault("tenant_id", tenant_id)
+        if given != tenant_id or "tenant" in values:
+            raise ScopeError("rows are created for the tenant in scope and no other")
+        return super().create(**values)
+
+
+class UnscopedManager(models.Manager[M]):
+    """Reads rows of all tenants, over a connection whose role is meant for that.
+
+    `Model.unscoped.using("relay")` is the only way in: the default connection is refused.
+    """
+
+    def get_queryset(self) -> models.QuerySet[M]:
+        if self._db not in CROSS_TENANT_ALIASES:
+            raise ScopeError(
+                f"reading {self.model.__name__} of all tenants needs .using() with one of "
+                + ", ".join(sorted(CROSS_TENANT_ALIASES))
+            )
+        return super().get_queryset()
+
+    def using(self, alias: str | None) -> models.QuerySet[M]:
+        return self.db_manager(alias).get_queryset()
+
+
+class TenantOwned(models.Model):
+    """Base of every model whose rows belong to one tenant.
+
+    The concrete model declares `tenant` or `tenant_id`, and its migration calls `Protect`.
+    """
+
+    objects: ClassVar[ScopedManager[Self]] = ScopedManager()  # type: ignore[misc]
+    unscoped: ClassVar[UnscopedManager[Self]] = UnscopedManager()  # type: ignore[misc]
+
+    class Meta:
+        abstract = True
