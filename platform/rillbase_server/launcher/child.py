@@ -1,0 +1,79 @@
+"""Starting a child process that cannot outlive the launcher unnoticed.
+
+Every child leads its own session, so that a Ctrl-C in the terminal reaches the launcher alone
+and the launcher decides the order of the shutdown, and so that a child's whole family can be
+signalled by one group id. On Linux the kernel also delivers the child's stop signal when the
+launcher dies without having said goodbye (``PR_SET_PDEATHSIG``).
+
+The kernel watches the *thread* that made the child, and the hook below runs between fork and
+exec: children are therefore only ever started from the launcher's one and only thread.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from .account import Account
+
+PR_SET_PDEATHSIG = 1
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "LD_LIBRARY_PATH")
+
+Output = IO[bytes] | int
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    output: Output,
+    account: Account | None = None,
+    death_signal: signal.Signals = signal.SIGTERM,
+) -> subprocess.Popen[bytes]:
+    """Start ``argv`` in its own session, both its output streams going to ``output``."""
+    return subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
+        preexec_fn=_die_with_parent(death_signal),  # noqa: PLW1509 - one thread, see above
+    )
+
+
+def server_environment() -> dict[str, str]:
+    """What a foreign server (PostgreSQL, Valkey) gets to see: no secrets, no surprises."""
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return kept | {"LC_ALL": "C.UTF-8"}
+
+
+def signal_family(leader_pid: int, number: signal.Signals) -> None:
+    """Signal the process group that ``leader_pid`` leads; a group that is gone is no error."""
+    try:
+        os.killpg(leader_pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def arrange() -> None:
+        prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+        if os.getppid() != parent:  # the launcher died before the line above took effect
+            os._exit(1)
+
+    return arrange

@@ -1,0 +1,51 @@
+"""TCP ports: finding a free one, and saying who holds a taken one."""
+
+import errno
+import random
+import socket
+from contextlib import suppress
+
+import psutil
+
+# Below the range from which systems take the local ports of outgoing connections (32768 on
+# Linux, 49152 elsewhere), so that a server can come back to its port after a restart.
+FIRST_PORT = 20_000
+LAST_PORT = 32_000
+ATTEMPTS = 200
+LOOPBACK = "127.0.0.1"
+
+
+def bind_problem(host: str, port: int) -> OSError | None:
+    """Why a server could not listen on ``host``:``port`` now, or None when it could."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            # Another server may have bound the port with SO_REUSEADDR too: only listening tells.
+            probe.listen(1)
+    except OSError as problem:
+        return problem
+    return None
+
+
+def free_port(host: str = LOOPBACK) -> int:
+    """A port that nobody listens on, chosen at random so that two callers seldom meet."""
+    for _ in range(ATTEMPTS):
+        port = random.randint(FIRST_PORT, LAST_PORT)  # noqa: S311 - not a secret
+        if bind_problem(host, port) is None:
+            return port
+    raise OSError(errno.EADDRINUSE, f"no free port between {FIRST_PORT} and {LAST_PORT}")
+
+
+def holder(port: int) -> psutil.Process | None:
+    """The process that listens on ``port``, when the system lets us see it."""
+    with suppress(psutil.Error):
+        for connection in psutil.net_connections(kind="tcp"):
+            local = connection.laddr
+            listening = connection.status == psutil.CONN_LISTEN
+            if listening and local and local.port == port and connection.pid:
+                return psutil.Process(connection.pid)
+    return None

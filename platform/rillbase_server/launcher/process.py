@@ -1,0 +1,114 @@
+"""Identifying processes across the life of the launcher.
+
+A pid alone says nothing: it may have been reused, or belong to a dead process that nobody has
+collected yet (a zombie, for good in containers whose first process collects nobody). A process
+is therefore known by its pid, the moment it started, and the boot of the machine.
+"""
+
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+POLL_S = 0.02
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """A process that is the same one whenever both fields are equal, within one boot."""
+
+    pid: int
+    started: int  # clock ticks since boot on Linux, hundredths of a second elsewhere
+
+    def process(self) -> psutil.Process | None:
+        """The living process, or None when it is gone, a zombie, or another one now."""
+        current = identify(self.pid)
+        if current != self:
+            return None
+        try:
+            return psutil.Process(self.pid)
+        except psutil.NoSuchProcess:
+            return None
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        return self.process() is not None
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """The identity of the process that has ``pid`` now; None for no process and for zombies."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return _identify_without_proc(pid)
+    except ProcessLookupError:
+        return None
+    # The second field is the program's name in parentheses and may contain anything.
+    fields = stat.rpartition(")")[2].split()
+    state, started = fields[0], int(fields[19])
+    return None if state in "ZXx" else ProcessIdentity(pid, started)
+
+
+def boot_id() -> str:
+    """Names this boot of the machine: identities from another boot are meaningless."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except FileNotFoundError:
+        return str(int(psutil.boot_time()))
+
+
+def send(process: psutil.Process, number: signal.Signals) -> None:
+    """Signal ``process``; that it is gone by now is no error."""
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return
+
+
+def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
+    """Wait for a process that need not be our child; False when it outlasts ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while identity.alive:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def family(identity: ProcessIdentity) -> list[psutil.Process]:
+    """The process and all its living descendants."""
+    process = identity.process()
+    if process is None:
+        return []
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def memory_bytes(processes: list[psutil.Process]) -> int:
+    """Memory of ``processes``, what they share counted once (PSS; RSS where PSS is unknown)."""
+    total = 0
+    for process in processes:
+        try:
+            full = process.memory_full_info()
+            total += getattr(full, "pss", full.rss)
+        except psutil.Error:
+            continue
+    return total
+
+
+def _identify_without_proc(pid: int) -> ProcessIdentity | None:
+    if Path("/proc/self/stat").exists():
+        return None
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return ProcessIdentity(pid, int(process.create_time() * 100))
+    except psutil.NoSuchProcess:
+        return None

