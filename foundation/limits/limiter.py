@@ -1,0 +1,160 @@
+"""Checks requests against limits: in Valkey while it answers, else by counters of this process.
+
+One call of one script decides a request, however many limits it is held to. Valkey gets little
+time to answer, and a circuit breaker keeps a dead or frozen server from delaying each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, RedisError
+from redis.retry import Retry
+
+from foundation import metrics
+from foundation.environment import environment
+from foundation.limits.breaker import Breaker, Permit
+from foundation.limits.gcra import Decision, Limit, decide, require_distinct
+from foundation.limits.local import LocalCounters
+
+log = logging.getLogger(__name__)
+
+SCRIPT = files(__package__).joinpath("gcra.lua").read_text(encoding="utf-8")
+ANSWER_TIMEOUT_S = 0.1
+CONNECT_TIMEOUT_S = 0.05
+LOCAL_BUCKETS = 100_000
+
+
+class Limiter:
+    """Usable from many threads and event loops at once; connections are made when needed."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        local_buckets: int = LOCAL_BUCKETS,
+    ) -> None:
+        self._url = url
+        self._answer_timeout_s = answer_timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._breaker = Breaker()
+        self._local = LocalCounters(local_buckets)
+        self._client = Redis.from_url(
+            url,
+            socket_timeout=answer_timeout_s,
+            socket_connect_timeout=connect_timeout_s,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis] = (
+            WeakKeyDictionary()
+        )
+        self._sha = str(self._client.register_script(SCRIPT).sha)
+        metrics.LIMITS_STORE_UP.set(1)
+
+    @property
+    def shared(self) -> bool:
+        """Whether decisions are made in Valkey at the moment, for all processes together."""
+        return self._breaker.closed
+
+    def check(self, limits: Sequence[Limit]) -> Decision:
+        """Admit the request under all limits, or consume nothing."""
+        require_distinct(limits)
+        permit = self._breaker.permit()
+        if permit is Permit.REFUSED:
+            return self._check_locally(limits)
+        keys, numbers = _arguments(limits)
+        try:
+            try:
+                reply = self._client.evalsha(self._sha, len(keys), *keys, *numbers)
+            except NoScriptError:
+                reply = self._client.eval(SCRIPT, len(keys), *keys, *numbers)
+        except RedisError as error:
+            return self._went_away(permit, error, limits)
+        return self._answered(limits, cast("list[int]", reply))
+
+    async def acheck(self, limits: Sequence[Limit]) -> Decision:
+        """Do what `check` does, without blocking the event loop."""
+        require_distinct(limits)
+        permit = self._breaker.permit()
+        if permit is Permit.REFUSED:
+            return self._check_locally(limits)
+        keys, numbers = _arguments(limits)
+        client = self._async_client()
+        try:
+            try:
+                reply = await client.evalsha(self._sha, len(keys), *keys, *numbers)
+            except NoScriptError:
+                reply = await client.eval(SCRIPT, len(keys), *keys, *numbers)
+        except RedisError as error:
+            return self._went_away(permit, error, limits)
+        return self._answered(limits, cast("list[int]", reply))
+
+    def close(self) -> None:
+        self._client.close()
+
+    async def aclose(self) -> None:
+        """Close what the running event loop has opened, and the connections of `check`."""
+        client = self._async_clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+        self.close()
+
+    def _async_client(self) -> AsyncRedis:
+        loop = asyncio.get_running_loop()
+        client = self._async_clients.get(loop)
+        if client is None:
+            client = AsyncRedis.from_url(
+                self._url,
+                socket_timeout=self._answer_timeout_s,
+                socket_connect_timeout=self._connect_timeout_s,
+                retry=AsyncRetry(NoBackoff(), 0),
+            )
+            self._async_clients[loop] = client
+        return client
+
+    def _answered(self, limits: Sequence[Limit], backlogs: list[int]) -> Decision:
+        if self._breaker.succeeded():
+            self._local.forget()
+            metrics.LIMITS_STORE_UP.set(1)
+            log.info("limits are counted in Valkey again")
+        decision = decide(limits, backlogs)
+        metrics.limit_decided(decision.policy, allowed=decision.allowed, shared=True)
+        return decision
+
+    def _went_away(self, permit: Permit, error: RedisError, limits: Sequence[Limit]) -> Decision:
+        if self._breaker.failed(permit):
+            metrics.LIMITS_STORE_UP.set(0)
+            log.warning(
+                "Valkey does not answer: limits are counted per process until it does",
+                extra={"error": type(error).__name__},
+            )
+        return self._check_locally(limits)
+
+    def _check_locally(self, limits: Sequence[Limit]) -> Decision:
+        decision = self._local.check(limits)
+        metrics.limit_decided(decision.policy, allowed=decision.allowed, shared=False)
+        return decision
+
+
+def _arguments(limits: Sequence[Limit]) -> tuple[list[str], list[int]]:
+    return [limit.storage_key for limit in limits], [
+        number for limit in limits for number in (limit.increment_us, limit.tolerance_us)
+    ]
+
+
+@lru_cache(maxsize=1)
+def limiter() -> Limiter:
+    """Return this process's limiter, on the server that the settings name."""
+    return Limiter(environment().limits)

@@ -1,0 +1,167 @@
+"""Prometheus metrics: what is measured, and how it is rendered.
+
+Labels come from small closed sets: route templates, methods, status classes, policy names. A raw
+path or a tenant's name never becomes one, since both could show one tenant another's data and
+would let any caller grow the process's memory.
+
+With several web workers the launcher sets PROMETHEUS_MULTIPROC_DIR before this module is
+imported; each process then writes its figures to files there, and whichever worker is scraped
+adds them all up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+UNMATCHED_ROUTE = "unmatched"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+POOL_SAMPLE_INTERVAL_S = 5.0
+
+HTTP_REQUESTS = Histogram(
+    "rillbase_http_request_duration_seconds",
+    "Time from the request's head to the answer's last byte.",
+    ("route", "method", "status"),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+HTTP_IN_PROGRESS = Gauge(
+    "rillbase_http_requests_in_progress",
+    "Requests that have begun and not ended.",
+    multiprocess_mode="livesum",
+)
+LIMIT_DECISIONS = Counter(
+    "rillbase_limit_decisions_total",
+    "Rate-limit decisions, by the limit that refused or was closest to it; `counted` tells "
+    "whether in Valkey (shared) or in this process (local).",
+    ("policy", "outcome", "counted"),
+)
+LIMITS_STORE_UP = Gauge(
+    "rillbase_limits_store_up",
+    "1 while limits are counted in Valkey, 0 while each process counts by itself.",
+    multiprocess_mode="livemin",
+)
+DATABASE_POOL_CONNECTIONS = Gauge(
+    "rillbase_database_pool_connections",
+    "Connections of the pool, by database alias and state (idle, used, limit).",
+    ("database", "state"),
+    multiprocess_mode="livesum",
+)
+DATABASE_POOL_WAITING = Gauge(
+    "rillbase_database_pool_waiting",
+    "Threads that wait for a connection.",
+    ("database",),
+    multiprocess_mode="livesum",
+)
+DATABASE_POOL_WAITED = Gauge(
+    "rillbase_database_pool_waited_seconds",
+    "Time spent waiting for a connection since the process started.",
+    ("database",),
+    multiprocess_mode="livesum",
+)
+CELERY_QUEUE_LENGTH = Gauge(
+    "rillbase_celery_queue_length",
+    "Tasks that wait in the queue.",
+    ("queue",),
+    multiprocess_mode="mostrecent",
+)
+
+
+@lru_cache(maxsize=4096)
+def _http_histogram(route: str, method: str, status: str) -> Histogram:
+    # Looking a child up by labels takes a lock and builds a tuple; the cache halves the cost.
+    return HTTP_REQUESTS.labels(route, method, status)
+
+
+def http_answered(route: str, method: str, status: int, seconds: float) -> None:
+    """Count one answered request."""
+    _http_histogram(
+        route or UNMATCHED_ROUTE,
+        method if method in METHODS else "other",
+        f"{status // 100}xx",
+    ).observe(seconds)
+
+
+@lru_cache(maxsize=256)
+def _decision_counter(policy: str, outcome: str, counted: str) -> Counter:
+    return LIMIT_DECISIONS.labels(policy, outcome, counted)
+
+
+def limit_decided(policy: str, *, allowed: bool, shared: bool) -> None:
+    """Count one decision of the rate limits."""
+    _decision_counter(
+        policy, "allowed" if allowed else "refused", "shared" if shared else "local"
+    ).inc()
+
+
+class PoolSampler:
+    """Copies the database pools' own statistics into gauges, at most every few seconds.
+
+    In multi-process mode a gauge is only seen by others once it has been set, so each worker
+    samples as it serves requests and not only when it happens to be scraped.
+    """
+
+    def __init__(self, interval_s: float = POOL_SAMPLE_INTERVAL_S) -> None:
+        self._interval_s = interval_s
+        self._due = 0.0
+
+    def sample(self, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if now < self._due and not force:
+            return
+        self._due = now + self._interval_s
+        for alias, stats in _pool_statistics().items():
+            size, idle = stats.get("pool_size", 0), stats.get("pool_available", 0)
+            connections = DATABASE_POOL_CONNECTIONS
+            connections.labels(alias, "idle").set(idle)
+            connections.labels(alias, "used").set(max(0, size - idle))
+            connections.labels(alias, "limit").set(stats.get("pool_max", 0))
+            DATABASE_POOL_WAITING.labels(alias).set(stats.get("requests_waiting", 0))
+            DATABASE_POOL_WAITED.labels(alias).set(stats.get("requests_wait_ms", 0) / 1000)
+
+
+def _pool_statistics() -> dict[str, Mapping[str, int]]:
+    from django.db import connections  # noqa: PLC0415 - metrics also serve processes without Django
+
+    found: dict[str, Mapping[str, int]] = {}
+    for alias in connections:
+        pool = getattr(connections[alias], "pool", None)
+        if pool is not None:
+            found[alias] = pool.get_stats()
+    return found
+
+
+POOLS = PoolSampler()
+
+
+def render() -> bytes:
+    """Return all figures in Prometheus' text format, those of other workers included."""
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if folder is None:
+        return generate_latest(REGISTRY)
+    _drop_gauges_of_dead_workers(Path(folder))
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)
+
+
+def _drop_gauges_of_dead_workers(folder: Path) -> None:
+    for file in folder.glob("gauge_live*.db"):
+        found = re.search(r"_(\d+)\.db\Z", file.name)
+        if found and not Path("/proc", found[1]).exists():
+            mark_process_dead(int(found[1]), str(folder))  # type: ignore[no-untyped-call]
