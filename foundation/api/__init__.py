@@ -1,0 +1,1 @@
+"""What every REST view shares: bodies, problems, cursors, preconditions, idempotency."""

@@ -1,0 +1,126 @@
+"""`Idempotency-Key`: a mutating call repeated by a cautious client happens once.
+
+The record of the answer is written in the transaction of the change, so both exist or neither.
+"Still running" is an advisory lock of that transaction: it ends with its holder, however that
+ends. Errors are not recorded; nothing has changed, so the call may simply run again. Secrets in
+an answer are replaced by null before the record is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connections
+from django.http import HttpRequest
+from rest_framework.response import Response
+
+from foundation.api.rendering import to_json
+from foundation.errors import (
+    FieldProblem,
+    IdempotencyInProgress,
+    IdempotencyMismatch,
+    InvalidParameter,
+)
+from foundation.json_types import JsonValue
+from foundation.models import IdempotencyRecord
+
+HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
+MAX_KEY_CHARS = 200
+MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_KEPT_HEADERS = ("ETag", "Location")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose key it is: records are private to a principal."""
+
+    actor: str
+    tenant_id: UUID | None
+    user_id: UUID | None
+    using: str
+
+
+def once(
+    request: HttpRequest,
+    caller: Caller,
+    secret_fields: tuple[str, ...],
+    run: Callable[[], Response],
+) -> Response:
+    """Run a mutating call, or repeat the answer that it was given before."""
+    key = request.headers.get(HEADER)
+    if key is None or request.method not in MUTATING:
+        return run()
+    _check_form(key)
+    key_hash = _digest(caller.actor, request.method, request.path, key)
+    request_hash = _digest(request.META.get("QUERY_STRING", ""), request.body)
+    _lock_or_refuse(key_hash, caller.using)
+    record = IdempotencyRecord.objects.using(caller.using).filter(key_hash=key_hash).first()
+    if record is not None:
+        return _replay(record, request_hash)
+    response = run()
+    if response.status_code < 400:  # noqa: PLR2004 -- the start of HTTP's error range
+        _remember(response, caller, key_hash, request_hash, secret_fields)
+    return response
+
+
+def _check_form(key: str) -> None:
+    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
+        problem = FieldProblem(HEADER, "invalid", f"1 to {MAX_KEY_CHARS} printable characters.")
+        raise InvalidParameter(errors=[problem])
+
+
+def _digest(*parts: str | bytes | None) -> bytes:
+    hashed = hashlib.sha256()
+    for part in parts:
+        raw = part if isinstance(part, bytes) else (part or "").encode()
+        hashed.update(len(raw).to_bytes(8, "big") + raw)
+    return hashed.digest()
+
+
+def _lock_or_refuse(key_hash: bytes, using: str) -> None:
+    number = int.from_bytes(key_hash[:8], "big", signed=True)
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (number,))
+        row = cursor.fetchone()
+    if not (row and row[0]):
+        raise IdempotencyInProgress(headers={"Retry-After": "1"})
+
+
+def _replay(record: IdempotencyRecord, request_hash: bytes) -> Response:
+    if bytes(record.request_hash) != request_hash:
+        raise IdempotencyMismatch("The key was used before with another body or other parameters.")
+    body = bytes(record.body)
+    headers = {**record.headers, REPLAYED_HEADER: "true"}
+    return Response(json.loads(body) if body else None, status=record.status, headers=headers)
+
+
+def _remember(
+    response: Response,
+    caller: Caller,
+    key_hash: bytes,
+    request_hash: bytes,
+    secret_fields: tuple[str, ...],
+) -> None:
+    body = b"" if response.data is None else to_json(_without_secrets(response.data, secret_fields))
+    IdempotencyRecord.objects.using(caller.using).create(
+        tenant_id=caller.tenant_id,
+        user_id=caller.user_id,
+        key_hash=key_hash,
+        request_hash=request_hash,
+        status=response.status_code,
+        headers={h: response.headers[h] for h in _KEPT_HEADERS if h in response.headers},
+        body=body,
+    )
+
+
+def _without_secrets(value: JsonValue, names: tuple[str, ...]) -> JsonValue:
+    if isinstance(value, dict):
+        return {k: None if k in names else _without_secrets(v, names) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item, names) for item in value]
+    return value

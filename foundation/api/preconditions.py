@@ -1,0 +1,43 @@
+"""ETags and `If-Match`: changes apply only to the state that the caller has seen."""
+
+from __future__ import annotations
+
+import re
+
+from django.http import HttpRequest
+
+from foundation.errors import InvalidParameter, PreconditionFailed
+
+_ETAG = re.compile(r'\A(?:W/)?"v(\d{1,18})"\Z')
+
+
+def etag(version: int) -> str:
+    """Return the ETag of a version."""
+    return f'"v{version}"'
+
+
+def check_if_match(request: HttpRequest, version: int) -> None:
+    """Raise `PreconditionFailed` when the caller's `If-Match` names another version."""
+    wanted = request.headers.get("If-Match")
+    if wanted is None or wanted.strip() == "*":
+        return
+    if version not in _versions(wanted, "If-Match"):
+        raise PreconditionFailed(f"The resource is at version {version}.")
+
+
+def not_modified(request: HttpRequest, version: int) -> bool:
+    """Tell whether the caller already holds this version (`If-None-Match`)."""
+    held = request.headers.get("If-None-Match")
+    if held is None:
+        return False
+    return held.strip() == "*" or version in _versions(held, "If-None-Match")
+
+
+def _versions(header: str, name: str) -> set[int]:
+    versions = set()
+    for part in header.split(","):
+        form = _ETAG.match(part.strip())
+        if form is None:
+            raise InvalidParameter(f'{name} must hold ETags of the form "v3", or *.')
+        versions.add(int(form[1]))
+    return versions

@@ -1,0 +1,62 @@
+"""Tables that serve every part: idempotency records, the task outbox, dead letters.
+
+`tenant_id` is a plain column here, since this package knows no tenant model; the row-level
+security policies use it all the same.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from foundation.ids import uuid7
+
+
+class IdempotencyRecord(models.Model):
+    """The first answer to a mutating call, kept for a day under the caller's key."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant_id = models.UUIDField(null=True)
+    user_id = models.UUIDField(null=True)
+    #: SHA-256 over principal, method, route with its arguments, and the caller's key.
+    key_hash = models.BinaryField(unique=True, max_length=32)
+    #: SHA-256 of the request's body and what else decides the answer.
+    request_hash = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField()
+    headers = models.JSONField(default=dict)
+    #: The answer as it was sent, secrets replaced by null.
+    body = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+
+class OutboxTask(models.Model):
+    """A background task that waits for its transaction's commit and then for the broker.
+
+    The row is written in the transaction whose effect it is, and removed once the broker has the
+    task: a crash or an absent broker delays tasks but loses none.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant_id = models.UUIDField(null=True)
+    name = models.CharField(max_length=200)
+    arguments = models.JSONField(default=dict)
+    queue = models.CharField(max_length=40, default="default")
+    #: Not sent before this moment.
+    due_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], name="outbox_task_due")]
+
+
+class DeadLetter(models.Model):
+    """A task that failed for good: kept for staff to read, and to run again."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant_id = models.UUIDField(null=True)
+    task_id = models.CharField(max_length=100, unique=True)
+    name = models.CharField(max_length=200)
+    arguments = models.JSONField(default=dict)
+    error = models.TextField()
+    attempts = models.PositiveIntegerField(default=1)
+    failed_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    requeued_at = models.DateTimeField(null=True, blank=True)

@@ -1,0 +1,71 @@
+"""Bring a PostgreSQL database from nothing, or from an older release, to what this one needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from django.core.management import call_command
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+from psycopg import sql
+
+from foundation.database_roles import Role, role_password
+from foundation.environment import environment
+
+#: Serialises concurrent runs; the number is arbitrary and must never change.
+_PREPARE_LOCK = 7_421_100_001
+
+
+def prepare() -> int:
+    """Make roles where DATABASE_URL allows it, then migrate. Return how many migrations ran."""
+    env = environment()
+    if not env.database_url:
+        return _migrate()
+    with psycopg.connect(env.database_url, autocommit=True) as admin, _prepare_lock(admin):
+        _make_roles(admin, env.rillbase_secret_key.get_secret_value())
+        return _migrate()
+
+
+@contextmanager
+def _prepare_lock(admin: psycopg.Connection) -> Iterator[None]:
+    admin.execute("SELECT pg_advisory_lock(%s)", (_PREPARE_LOCK,))
+    try:
+        yield
+    finally:
+        admin.execute("SELECT pg_advisory_unlock(%s)", (_PREPARE_LOCK,))
+
+
+def _make_roles(admin: psycopg.Connection, secret: str) -> None:
+    """Create each login role, or renew its password, and let it into the schema."""
+    existing = {name for (name,) in admin.execute("SELECT rolname FROM pg_roles").fetchall()}
+    with admin.transaction():
+        for role in Role:
+            verb = "ALTER" if role.value in existing else "CREATE"
+            admin.execute(
+                sql.SQL(
+                    "{verb} ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {password}"
+                ).format(
+                    verb=sql.SQL(verb),
+                    role=sql.Identifier(role.value),
+                    password=sql.Literal(role_password(secret, role)),
+                )
+            )
+            admin.execute(
+                sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(role.value))
+            )
+        admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        admin.execute(
+            sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(sql.Identifier(Role.OWNER.value))
+        )
+
+
+def _migrate() -> int:
+    """Apply what is missing. Nothing to do costs one query."""
+    executor = MigrationExecutor(connections["owner"])
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        call_command("migrate", database="owner", interactive=False, verbosity=0)
+    connections["owner"].close()
+    return len(plan)

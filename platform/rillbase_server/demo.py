@@ -1,0 +1,92 @@
+"""The demo tenant of a development installation: something to log in to and a key to try.
+
+Its login and key are remembered in a file that only the installation's user can read, so that
+every start shows the same ones; where the file is gone, a new key is made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+
+from foundation.scope import scoped
+from tenants.credentials import keys
+from tenants.models import ApiKey, Membership, Tenant, User
+from tenants.roles import ALL_SCOPES, Role
+
+EMAIL = "demo@rillbase.local"
+SLUG = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a person needs to try the installation."""
+
+    email: str
+    password: str
+    tenant: str
+    api_key: str
+
+
+def ensure_demo(path: Path) -> Demo:
+    """Return the demo's login and key, making whatever is missing."""
+    known = _read(path)
+    with transaction.atomic(using="staff"):
+        user = User.objects.using("staff").filter(email=EMAIL).first()
+        tenant = Tenant.objects.using("staff").filter(slug=SLUG).first()
+    if known is not None and user is not None and tenant is not None and _key_works(known):
+        return known
+    password = known.password if known else secrets.token_urlsafe(12)
+    user = _ensure_user(user, password)
+    return Demo(EMAIL, password, SLUG, _ensure_tenant_with_key(user, tenant))
+
+
+def write_demo(path: Path, demo: Demo) -> None:
+    """Remember the demo's secrets, readable by the owner of the file alone."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(asdict(demo), file)
+
+
+def _read(path: Path) -> Demo | None:
+    try:
+        return Demo(**json.loads(path.read_text()))
+    except (FileNotFoundError, TypeError, ValueError):
+        return None
+
+
+def _key_works(demo: Demo) -> bool:
+    key = keys.parse(demo.api_key)
+    row = ApiKey.unscoped.using("staff").filter(key_id=key.key_id, revoked_at=None).first()
+    return row is not None and keys.matches(key.text, bytes(row.secret_hash))
+
+
+def _ensure_user(user: User | None, password: str) -> User:
+    if user is None:
+        user = User(email=EMAIL, name="Demo", is_staff=True)
+    user.password = make_password(password)
+    user.save(using="staff")
+    return user
+
+
+def _ensure_tenant_with_key(user: User, tenant: Tenant | None) -> str:
+    tenant = tenant or Tenant(slug=SLUG, name="Demo", plan_id="standard")
+    key = keys.mint(keys.Prefix.SECRET)
+    with scoped(tenant_id=tenant.id, user_id=user.id):
+        if tenant._state.adding:
+            tenant.save()
+            Membership.objects.create(user=user, role=Role.OWNER)
+        ApiKey.objects.create(
+            kind=ApiKey.Kind.SECRET,
+            name="Demo key",
+            key_id=key.key_id,
+            secret_hash=keys.stored_hash(key.text),
+            scopes=[s for s in ALL_SCOPES if not s.endswith(":*")],
+        )
+    return key.text

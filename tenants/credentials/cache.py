@@ -1,0 +1,60 @@
+"""A bounded cache of what authentication looked up, valid for at most one second.
+
+Revocation must hold everywhere within a second whatever else fails, so entries are never
+refreshed by use: after `TTL_S` the truth is read from PostgreSQL again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+TTL_S = 1.0
+MAX_ENTRIES = 20_000
+
+V = TypeVar("V")
+
+
+class ShortCache(Generic[V]):
+    """Values by key for up to `ttl_s`; the oldest entries make room for new ones. Thread-safe."""
+
+    def __init__(
+        self,
+        ttl_s: float = TTL_S,
+        max_entries: int = MAX_ENTRIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ttl_s = ttl_s
+        self._max_entries = max_entries
+        self._clock = clock
+        self._entries: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> V | None:
+        """Return the value if it is younger than `ttl_s`."""
+        entry = self._entries.get(key)
+        if entry is None or entry[0] <= self._clock():
+            return None
+        return entry[1]
+
+    def get_or_load(self, key: Hashable, load: Callable[[], V]) -> V:
+        """Return the cached value, or load it; the time counts from before the loading began."""
+        cached = self.get(key)
+        if cached is not None:
+            return cached
+        deadline = self._clock() + self._ttl_s
+        value = load()
+        with self._lock:
+            self._entries[key] = (deadline, value)
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
+        return value
+
+    def forget(self, key: Hashable) -> None:
+        """Drop one entry of this process at once."""
+        with self._lock:
+            self._entries.pop(key, None)

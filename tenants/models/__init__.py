@@ -1,0 +1,33 @@
+"""The tables of tenancy, one noun a file."""
+
+from tenants.models.api_key import ApiKey
+from tenants.models.audit import AuditEntry
+from tenants.models.invitation import Invitation
+from tenants.models.issuer import Issuer
+from tenants.models.membership import Membership
+from tenants.models.plan import Plan, Quota
+from tenants.models.session import UserSession
+from tenants.models.tenant import Tenant
+from tenants.models.token import PersonalToken
+from tenants.models.usage import UsageHour, UsageSample
+from tenants.models.user import EmailProof, User
+from tenants.models.webhook import Webhook, WebhookDelivery
+
+__all__ = [
+    "ApiKey",
+    "AuditEntry",
+    "EmailProof",
+    "Invitation",
+    "Issuer",
+    "Membership",
+    "PersonalToken",
+    "Plan",
+    "Quota",
+    "Tenant",
+    "UsageHour",
+    "UsageSample",
+    "User",
+    "UserSession",
+    "Webhook",
+    "WebhookDelivery",
+]

@@ -1,0 +1,65 @@
+"""People. A user logs in by e-mail address and may be a member of many tenants."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+
+from foundation.ids import uuid7
+
+
+def normal_email(address: str) -> str:
+    """Return the form under which addresses are stored and compared."""
+    return address.strip().lower()
+
+
+class UserManager(BaseUserManager["User"]):
+    """Users are read over the connection that may see them: their own, or their tenant's."""
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.using("auth").get(email=normal_email(username or ""))
+
+
+class User(AbstractBaseUser):
+    """A person with a login. Staff may enter the staff admin; that says nothing of tenants."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    email = models.EmailField(unique=True, max_length=254)
+    name = models.CharField(max_length=100, blank=True)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False)
+    version = models.PositiveIntegerField(default=1, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    email_verified_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "email"
+
+    def __str__(self) -> str:
+        return self.email
+
+    def has_perm(self, permission: str, thing: object = None) -> bool:
+        """Grant staff every permission of the staff admin; database roles bound it further."""
+        return self.is_active and self.is_staff
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_active and self.is_staff
+
+
+class EmailProof(models.Model):
+    """A single-use link mailed to a user: to verify the address or to reset the password."""
+
+    class Purpose(models.TextChoices):
+        VERIFY = "verify"
+        RESET = "reset"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    purpose = models.CharField(max_length=10, choices=Purpose.choices)
+    token_hash = models.BinaryField(unique=True, max_length=32)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True, blank=True)

@@ -1,0 +1,85 @@
+"""Who a request acts as.
+
+A principal is made by authentication and then only read. `tenant_id` is the tenant whose data
+plane or control plane the credentials open; a console user without a tenant in the request has
+none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from uuid import UUID
+
+from foundation.errors import Forbidden, MissingScope
+from foundation.json_types import JsonValue
+from tenants.roles import ADMIN_SCOPE, Role
+
+_NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+class Kind(StrEnum):
+    """By what a caller proved who it is."""
+
+    SECRET_KEY = "secret_key"
+    PUBLISHABLE_KEY = "publishable_key"
+    END_USER = "end_user"
+    SESSION = "session"
+    PERSONAL_TOKEN = "personal_token"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The caller of one request."""
+
+    kind: Kind
+    #: Id of the key, the session or the token; for an end user, of the publishable key.
+    credential_id: UUID
+    user_id: UUID | None = None
+    tenant_id: UUID | None = None
+    tenant_slug: str = ""
+    role: Role | None = None
+    scopes: frozenset[str] = frozenset()
+    #: What people call the caller: an e-mail address or a key's name.
+    label: str = ""
+    #: Names of collections that the credentials are restricted to; None: all.
+    collections: frozenset[str] | None = None
+    #: Claims of an end user's token: `$auth` in access rules.
+    claims: Mapping[str, JsonValue] = field(default=_NO_CLAIMS)
+    #: The one tenant that a personal token is bound to.
+    bound_tenant_id: UUID | None = None
+
+    @property
+    def actor(self) -> str:
+        """Return the caller's stable name, as logs, the audit log and idempotency use it."""
+        if self.user_id is not None:
+            return f"user:{self.user_id}"
+        if self.kind is Kind.END_USER:
+            return f"end_user:{self.claims.get('iss')}|{self.claims.get('sub')}"
+        return f"api_key:{self.credential_id}"
+
+    @property
+    def obeys_access_rules(self) -> bool:
+        """Tell whether documents' access rules bind this caller: end users and anonymous ones."""
+        return self.kind in (Kind.END_USER, Kind.PUBLISHABLE_KEY)
+
+    def require_scope(self, scope: str) -> None:
+        """Raise `MissingScope` unless the credentials carry `scope`."""
+        if scope not in self.scopes:
+            raise MissingScope(f"This needs the scope {scope}.")
+
+    def require_role(self, role: Role) -> None:
+        """Raise `Forbidden` unless the caller may act as `role` in the tenant's control plane."""
+        if self.control_role is None or not self.control_role.at_least(role):
+            raise Forbidden(f"This needs the role {role} or a higher one.")
+
+    @property
+    def control_role(self) -> Role | None:
+        """Return the role in the control plane; an `admin` key counts as an admin."""
+        if self.role is not None:
+            return self.role
+        if self.kind is Kind.SECRET_KEY and ADMIN_SCOPE in self.scopes:
+            return Role.ADMIN
+        return None

@@ -1,0 +1,63 @@
+"""Roles of members, and the scopes that credentials carry."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+DATA_SCOPES = (
+    "documents:read",
+    "documents:write",
+    "realtime",
+    "topics:read",
+    "topics:write",
+    "aggregates:read",
+    "aggregates:write",
+    "analytics:read",
+    "analytics:write",
+)
+ADMIN_SCOPE = "admin"
+#: Shorthands that a key may be given; each stands for its read and write scope.
+WILDCARD_SCOPES = ("topics:*", "aggregates:*", "analytics:*")
+ALL_SCOPES = (*DATA_SCOPES, *WILDCARD_SCOPES, ADMIN_SCOPE)
+
+_READING = frozenset(s for s in DATA_SCOPES if not s.endswith(":write"))
+
+
+class Role(StrEnum):
+    """A member's role. Each may do what the ones before it in `ORDER` may."""
+
+    VIEWER = "viewer"
+    DEVELOPER = "developer"
+    ADMIN = "admin"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        return ORDER.index(self)
+
+    def at_least(self, other: Role) -> bool:
+        return self.rank >= other.rank
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """Return the data-plane scopes of a member with this role."""
+        if self is Role.VIEWER:
+            return _READING
+        if self is Role.DEVELOPER:
+            return frozenset(DATA_SCOPES)
+        return frozenset((*DATA_SCOPES, ADMIN_SCOPE))
+
+
+ORDER = (Role.VIEWER, Role.DEVELOPER, Role.ADMIN, Role.OWNER)
+
+
+def expand_scopes(scopes: list[str]) -> frozenset[str]:
+    """Replace `topics:*` and the like by what they stand for."""
+    expanded: set[str] = set()
+    for scope in scopes:
+        if scope.endswith(":*"):
+            family = scope.removesuffix("*")
+            expanded.update(s for s in DATA_SCOPES if s.startswith(family))
+        else:
+            expanded.add(scope)
+    return frozenset(expanded)
