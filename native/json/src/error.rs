@@ -1,0 +1,92 @@
+//! What can be wrong with a document, and where.
+
+use std::fmt;
+
+/// The stable name of what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The text does not follow the grammar.
+    Malformed,
+    /// The bytes are not UTF-8.
+    BadUtf8,
+    /// The text starts with a byte order mark.
+    ByteOrderMark,
+    /// A string or key holds U+0000, raw or escaped.
+    NulInString,
+    /// An escape names one half of a surrogate pair without the other.
+    LoneSurrogate,
+    /// An object names the same key twice.
+    DuplicateKey,
+    /// More arrays and objects are nested than [`Limits::max_depth`](crate::Limits).
+    TooDeep,
+    /// There are more values than [`Limits::max_values`](crate::Limits).
+    TooManyValues,
+    /// A number is longer than allowed, or larger than any double.
+    NumberOutOfRange,
+}
+
+impl Code {
+    /// The name under which callers see the code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::BadUtf8 => "bad_utf8",
+            Self::ByteOrderMark => "byte_order_mark",
+            Self::NulInString => "nul_in_string",
+            Self::LoneSurrogate => "lone_surrogate",
+            Self::DuplicateKey => "duplicate_key",
+            Self::TooDeep => "too_deep",
+            Self::TooManyValues => "too_many_values",
+            Self::NumberOutOfRange => "number_out_of_range",
+        }
+    }
+}
+
+/// Where in a document something is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes before it.
+    pub offset: usize,
+    /// Line, from 1. Lines end with a line feed.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// RFC 6901 pointer to the innermost value that had begun. A pointer longer than 1,024 bytes
+    /// is cut to the enclosing value that still fits, so that an answer cannot be inflated.
+    pub pointer: String,
+}
+
+/// Why and where a document was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What is wrong.
+    pub code: Code,
+    /// What is wrong, in words; never holds text of the document.
+    pub detail: &'static str,
+    /// Where.
+    pub place: Place,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { line, column, .. } = self.place;
+        write!(f, "{} at line {line} column {column}", self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Why reading ended early.
+#[derive(Debug)]
+pub enum Failure<E> {
+    /// The document is refused.
+    Json(Error),
+    /// The sink refused a value or failed.
+    Sink {
+        /// What the sink answered.
+        error: E,
+        /// The value that it was being told.
+        place: Place,
+    },
+}

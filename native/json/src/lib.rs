@@ -1,0 +1,26 @@
+//! A strict JSON reader for bytes from anywhere.
+//!
+//! [`read`] walks one RFC 8259 document and tells a [`Sink`] what it meets, in order. Nothing is
+//! built in between: the Python binding makes dicts and lists, other crates may write BSON, and
+//! [`Ignore`] only validates.
+//!
+//! The RFC leaves open what different parsers then decide differently, and an attacker lives in
+//! that difference. Here each such case is an error: text that is not UTF-8, a byte order mark,
+//! a key given twice, an escape that names half a character, U+0000 in a string (no `PostgreSQL`
+//! text can hold it), and numbers that no double can hold. Depth, values and digits are bounded,
+//! so time and memory are linear in the length of the input.
+//!
+//! Errors carry a stable [`Code`] and a [`Place`]: byte offset, line, column and JSON pointer.
+
+mod error;
+mod limits;
+mod number;
+mod path;
+mod reader;
+mod sink;
+mod text;
+
+pub use error::{Code, Error, Failure, Place};
+pub use limits::Limits;
+pub use reader::read;
+pub use sink::{Ignore, Integer, Sink};

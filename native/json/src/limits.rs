@@ -1,0 +1,24 @@
+//! Bounds on what a document may hold.
+
+/// How large a document may get before it is refused.
+///
+/// The length in bytes is no part of this: whoever receives the bytes bounds it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Arrays and objects open at the same time. A scalar alone has depth 0.
+    pub max_depth: usize,
+    /// Values of any kind in the whole document: scalars, arrays and objects; keys do not count.
+    pub max_values: usize,
+    /// Characters of one number as it is written.
+    pub max_number_length: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_depth: 100,
+            max_values: usize::MAX,
+            max_number_length: 4_000,
+        }
+    }
+}

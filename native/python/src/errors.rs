@@ -1,0 +1,31 @@
+//! The one place where native errors become Python exceptions.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rillbase_json::{Error, Failure};
+
+pyo3::create_exception!(
+    rillbase_native,
+    JsonError,
+    PyValueError,
+    "Why and where a JSON document was refused; `str()` of it is for people."
+);
+
+/// A refused document becomes a `JsonError`; what Python raised while values were made stays.
+pub(crate) fn from_json_failure(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {
+    match failure {
+        Failure::Sink { error, .. } => error,
+        Failure::Json(error) => json_error(py, &error).unwrap_or_else(|raised| raised),
+    }
+}
+
+fn json_error(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let raised = JsonError::new_err(error.to_string());
+    let value = raised.value(py);
+    value.setattr("code", error.code.as_str())?;
+    value.setattr("offset", error.place.offset)?;
+    value.setattr("line", error.place.line)?;
+    value.setattr("column", error.place.column)?;
+    value.setattr("pointer", &error.place.pointer)?;
+    Ok(raised)
+}
