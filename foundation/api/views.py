@@ -1,0 +1,102 @@
+"""The life of an API request, in one place.
+
+    enter      who is it, within which limits, may it do this        (no transaction yet)
+    transact   one transaction in the caller's scope; the idempotency record is part of it
+    answer     headers common to all answers; errors as problem documents
+
+A view says only what is its own: how to enter, in which scope, and the handlers by method.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from django.http import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from foundation.api import idempotency
+from foundation.api.bodies import Body, read_body
+from foundation.api.preconditions import etag, not_modified
+from foundation.api.rendering import JsonRenderer
+from foundation.errors import BodyTooLarge
+from foundation.environment import environment
+from foundation.json_types import JsonObject
+
+_RENDERER = JsonRenderer()
+
+
+class ApiView(APIView):
+    """Base of all REST views."""
+
+    #: Fields of answers that are shown once and never stored with an idempotency record.
+    secret_fields: ClassVar[tuple[str, ...]] = ()
+    max_body_bytes: ClassVar[int] = environment().rillbase_control_body_max_bytes
+
+    answer_headers: dict[str, str]
+
+    @abstractmethod
+    def enter(self, request: Request, **kwargs: str) -> None:
+        """Authenticate, count against limits, authorise. Raise the error that answers instead."""
+
+    @abstractmethod
+    def transaction(self, request: Request) -> AbstractContextManager[object]:
+        """Return the transaction, with its scope, in which the handler runs."""
+
+    @abstractmethod
+    def caller(self) -> idempotency.Caller:
+        """Return whose idempotency keys these are."""
+
+    def dispatch(self, request: Request, *args: str, **kwargs: str) -> HttpResponseBase:
+        """Run the request's life. The framework's own authentication and throttles stay unused."""
+        self.args, self.kwargs = args, kwargs
+        self.headers: dict[str, str] = {}
+        self.answer_headers = {}
+        wrapped = self.initialize_request(request, *args, **kwargs)
+        wrapped.accepted_renderer = _RENDERER
+        wrapped.accepted_media_type = _RENDERER.media_type
+        self.request = wrapped
+        try:
+            response = self._run(wrapped, kwargs)
+        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
+            response = self.handle_exception(raised)
+        self.response = self.finalize_response(wrapped, response, *args, **kwargs)
+        for name, value in self.answer_headers.items():
+            self.response.headers.setdefault(name, value)
+        return self.response
+
+    def _run(self, request: Request, kwargs: Mapping[str, str]) -> Response:
+        handler = getattr(self, (request.method or "").lower(), self.http_method_not_allowed)
+        if request.method not in self.allowed_methods:
+            handler = self.http_method_not_allowed
+        self._check_size(request)
+        self.enter(request, **kwargs)
+        with self.transaction(request):
+            return idempotency.once(
+                request._request,
+                self.caller(),
+                self.secret_fields,
+                lambda: handler(request, **kwargs),
+            )
+
+    def _check_size(self, request: Request) -> None:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdigit() and int(length) > self.max_body_bytes:
+            raise BodyTooLarge(f"At most {self.max_body_bytes} bytes are accepted here.")
+
+    def body(self, form: type[Body], *, partial: bool = False) -> JsonObject:
+        """Return the validated request body."""
+        return read_body(form, self.request.data, partial=partial)
+
+    def one(self, body: JsonObject, version: int, *, status: int = 200, location: str = "") -> Response:
+        """Answer with one resource and its ETag, or 304 when the caller holds it already."""
+        headers = {"ETag": etag(version)}
+        if location:
+            headers["Location"] = location
+        if self.request.method in ("GET", "HEAD") and not_modified(self.request._request, version):
+            return Response(None, status=304, headers=headers)
+        return Response(body, status=status, headers=headers)

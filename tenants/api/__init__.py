@@ -1,0 +1,1 @@
+"""The control-plane API over tenants: one file a resource."""

@@ -1,0 +1,135 @@
+"""Views that know their caller: signed-in users, members of a tenant, and anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import ClassVar, TypeVar
+from uuid import UUID
+
+from django.db import models, transaction
+from rest_framework.request import Request
+
+from foundation import request_context
+from foundation.api.idempotency import Caller
+from foundation.api.preconditions import check_if_match
+from foundation.api.views import ApiView
+from foundation.errors import Forbidden, NotFound, Unauthenticated
+from foundation.limits import Limit, limiter
+from foundation.resource import Resource
+from foundation.scope import scoped
+from tenants import usage
+from tenants.credentials import authenticate
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Principal
+from tenants.quotas import anonymous_limits, request_limits, user_limits
+from tenants.roles import Role
+
+R = TypeVar("R", bound=models.Model)
+
+
+class LimitedView(ApiView):
+    """A view whose requests count against limits, whoever makes them."""
+
+    def count(self, limits: Sequence[Limit]) -> None:
+        """Count the request; raise `RateLimited` when a limit is used up."""
+        decision = limiter().check(limits)
+        self.answer_headers.update(decision.headers())
+        if not decision.allowed:
+            raise decision.refusal()
+
+
+class AnonymousView(LimitedView):
+    """For callers without credentials, such as sign-in. Runs as `rb_auth`, outside any tenant."""
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        self.count(anonymous_limits(request_context.client_address.get()))
+
+    def transaction(self, request: Request) -> AbstractContextManager[object]:
+        return transaction.atomic(using="auth")
+
+    def caller(self) -> Caller:
+        return Caller(f"address:{request_context.client_address.get()}", None, None, "auth")
+
+
+class UserView(LimitedView):
+    """For a signed-in user, in no particular tenant."""
+
+    principal: Principal
+    user_id: UUID
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        self.principal = authenticate.require(request._request)
+        if self.principal.user_id is None:
+            raise Forbidden("This is for people: sign in, or use a personal token.")
+        self.user_id = self.principal.user_id
+        request_context.principal.set(self.principal.actor)
+        self.count(user_limits(str(self.user_id)))
+
+    def transaction(self, request: Request) -> AbstractContextManager[object]:
+        return scoped(user_id=self.user_id)
+
+    def caller(self) -> Caller:
+        return Caller(self.principal.actor, None, self.user_id, "default")
+
+
+class TenantView(LimitedView):
+    """For members of a tenant and its `admin` keys; the tenant is named in the path."""
+
+    #: Least role for each method.
+    roles: ClassVar[Mapping[str, Role]] = MappingProxyType({"GET": Role.VIEWER})
+    #: Whether the view also serves tenants that are suspended or being deleted.
+    serves_inactive: ClassVar[bool] = False
+
+    principal: Principal
+    tenant: TenantFacts
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        caller = authenticate.authenticate(request._request)
+        if caller is None:
+            raise Unauthenticated(
+                "Sign in, or send a personal token or an admin key as `Authorization: Bearer …`.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        self.principal, self.tenant = authenticate.enter_tenant(caller, kwargs["tenant"])
+        request_context.principal.set(self.principal.actor)
+        request_context.tenant_id.set(str(self.tenant.id))
+        self.count(
+            request_limits(
+                str(self.tenant.id), str(self.principal.credential_id), self.tenant.limits
+            )
+        )
+        usage.count(self.tenant.id, "control_requests")
+        if not self.serves_inactive:
+            authenticate.refuse_inactive(self.tenant)
+        if request.method in self.roles:
+            self.principal.require_role(self.roles[request.method])
+
+    def transaction(self, request: Request) -> AbstractContextManager[object]:
+        return scoped(tenant_id=self.tenant.id, user_id=self.principal.user_id)
+
+    def caller(self) -> Caller:
+        return Caller(self.principal.actor, self.tenant.id, self.principal.user_id, "default")
+
+    def url(self, *parts: str) -> str:
+        """Return the address of a resource of this tenant."""
+        return "/".join(("/api/v1/tenants", self.tenant.slug, *parts))
+
+
+def find(rows: models.QuerySet[R], **by: object) -> R:
+    """Return the one row, or raise `NotFound`."""
+    row = rows.filter(**by).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+VR = TypeVar("VR", bound=Resource)
+
+
+def find_for_change(request: Request, rows: models.QuerySet[VR], **by: object) -> VR:
+    """Lock and return the one row, at the version that the caller has seen."""
+    row = find(rows.select_for_update(of=("self",)), **by)
+    check_if_match(request._request, row.version)
+    return row

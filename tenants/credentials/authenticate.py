@@ -1,0 +1,235 @@
+"""From a request's headers to a principal.
+
+Callers of the data plane name their tenant by their key, or, as members, by `Rillbase-Tenant`.
+The same function serves REST, GraphQL and, with headers from its first message, WebSocket.
+"""
+
+from __future__ import annotations
+
+import datetime
+from ipaddress import ip_address, ip_network
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from foundation.errors import (
+    AddressNotAllowed,
+    CredentialsExpired,
+    InvalidCredentials,
+    InvalidParameter,
+    NotFound,
+    TenantDeleted,
+    TenantSuspended,
+    Unauthenticated,
+)
+from foundation.request_context import client_address
+from tenants.credentials import facts, keys, last_used, sessions
+from tenants.credentials.jwt import verify_end_user
+from tenants.models import ApiKey, Tenant
+from tenants.principals import Kind, Principal
+
+KEY_HEADER = "Rillbase-Key"
+TENANT_HEADER = "Rillbase-Tenant"
+_BEARER = "bearer "
+
+
+def authenticate(request: HttpRequest) -> Principal | None:
+    """Return who makes the request, None without credentials; raise when they are not valid."""
+    bearer = _bearer(request)
+    publishable = request.headers.get(KEY_HEADER)
+    if publishable is not None:
+        return _publishable(publishable, bearer)
+    if bearer is not None:
+        return _bearer_principal(bearer)
+    cookie = request.COOKIES.get(sessions.cookie_name())
+    return _session(request, cookie) if cookie else None
+
+
+def require(request: HttpRequest) -> Principal:
+    """Return who makes the request, or raise `Unauthenticated`."""
+    principal = authenticate(request)
+    if principal is None:
+        raise Unauthenticated(
+            "Send an API key or a personal token as `Authorization: Bearer …`, or sign in.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    return principal
+
+
+def _bearer(request: HttpRequest) -> str | None:
+    header = request.headers.get("Authorization")
+    if header is None:
+        return None
+    if not header[: len(_BEARER)].lower() == _BEARER or not header[len(_BEARER) :].strip():
+        raise InvalidCredentials("The Authorization header must have the form `Bearer <key>`.")
+    return header[len(_BEARER) :].strip()
+
+
+def _bearer_principal(bearer: str) -> Principal:
+    if bearer.startswith("rbt_"):
+        return _personal_token(keys.parse(bearer))
+    if bearer.startswith("rbp_"):
+        raise InvalidCredentials(f"A publishable key is sent in the header {KEY_HEADER}.")
+    if bearer.count(".") == 2:  # noqa: PLR2004 -- a JWT has three parts
+        raise InvalidCredentials(f"An end user's token needs a publishable key in {KEY_HEADER}.")
+    return _secret_key(keys.parse(bearer))
+
+
+def _secret_key(key: keys.ParsedKey) -> Principal:
+    known = _checked_key(key, ApiKey.Kind.SECRET)
+    return Principal(
+        kind=Kind.SECRET_KEY,
+        credential_id=known.id,
+        tenant_id=known.tenant.id,
+        tenant_slug=known.tenant.slug,
+        scopes=known.scopes,
+        collections=known.collections,
+        label=known.name,
+    )
+
+
+def _publishable(text: str, bearer: str | None) -> Principal:
+    if not text.startswith("rbp_"):
+        raise InvalidCredentials(
+            f"{KEY_HEADER} takes a publishable key (rbp_…); secret keys go into Authorization."
+        )
+    known = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
+    claims = verify_end_user(known.tenant, bearer) if bearer is not None else {}
+    return Principal(
+        kind=Kind.END_USER if bearer is not None else Kind.PUBLISHABLE_KEY,
+        credential_id=known.id,
+        tenant_id=known.tenant.id,
+        tenant_slug=known.tenant.slug,
+        scopes=known.scopes,
+        collections=known.collections,
+        label=str(claims.get("sub", known.name)),
+        claims=claims,
+    )
+
+
+def _checked_key(key: keys.ParsedKey, kind: ApiKey.Kind) -> facts.KeyFacts:
+    try:
+        known = facts.key_facts(key.key_id)
+    except facts.NoFacts:
+        raise InvalidCredentials("There is no such key.") from None
+    if known.kind != kind or not keys.matches(key.text, known.secret_hash):
+        raise InvalidCredentials("There is no such key.")
+    if known.revoked:
+        raise InvalidCredentials("The key has been revoked.")
+    _check_expiry(known.expires_at, "key")
+    _check_address(known.allowed_networks)
+    refuse_inactive(known.tenant)
+    last_used.note_key(known.id, known.last_used_at)
+    return known
+
+
+def _personal_token(key: keys.ParsedKey) -> Principal:
+    try:
+        token = facts.token_facts(key.key_id)
+    except facts.NoFacts:
+        raise InvalidCredentials("There is no such token.") from None
+    if not keys.matches(key.text, token.secret_hash):
+        raise InvalidCredentials("There is no such token.")
+    if token.revoked or not token.user_active:
+        raise InvalidCredentials("The token has been revoked.")
+    _check_expiry(token.expires_at, "token")
+    last_used.note_token(token.id, token.last_used_at)
+    return Principal(
+        kind=Kind.PERSONAL_TOKEN,
+        credential_id=token.id,
+        user_id=token.user_id,
+        label=token.user_email,
+        bound_tenant_id=token.tenant_id,
+    )
+
+
+def _session(request: HttpRequest, cookie: str) -> Principal:
+    try:
+        session = facts.session_facts(keys.stored_hash(cookie))
+    except facts.NoFacts:
+        raise InvalidCredentials("The session has ended. Sign in again.") from None
+    if session.expires_at <= timezone.now() or not session.user_active:
+        raise CredentialsExpired("The session has ended. Sign in again.")
+    sessions.check_csrf(request, cookie)
+    last_used.note_session(session.id, session.last_seen_at)
+    return Principal(
+        kind=Kind.SESSION,
+        credential_id=session.id,
+        user_id=session.user_id,
+        label=session.user_email,
+    )
+
+
+def _check_expiry(expires_at: datetime.datetime | None, what: str) -> None:
+    if expires_at is not None and expires_at <= timezone.now():
+        raise CredentialsExpired(f"The {what} expired at {expires_at.isoformat()}.")
+
+
+def _check_address(allowed_networks: tuple[str, ...]) -> None:
+    if not allowed_networks:
+        return
+    text = client_address.get()
+    try:
+        address = ip_address(text)
+    except ValueError:
+        raise AddressNotAllowed from None
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    if not any(mapped in ip_network(network) for network in allowed_networks):
+        raise AddressNotAllowed(f"The key may not be used from {text}.")
+
+
+def refuse_inactive(tenant: facts.TenantFacts) -> None:
+    """Raise unless the tenant is in use."""
+    if tenant.state == Tenant.State.SUSPENDED:
+        raise TenantSuspended
+    if tenant.state == Tenant.State.DELETING:
+        raise TenantDeleted
+
+
+def enter_tenant(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
+    """Return the principal as it stands in a tenant, or raise `NotFound`.
+
+    Whether the tenant exists is nobody's business but its members', so a stranger's tenant and
+    one that does not exist look alike.
+    """
+    try:
+        return _enter(principal, slug)
+    except facts.NoFacts:
+        raise NotFound("There is no such tenant, or you are no member of it.") from None
+
+
+def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
+    if principal.user_id is None:
+        if principal.tenant_slug != slug:
+            raise facts.NoFacts
+        return principal, facts.tenant_facts(slug)
+    access = facts.access_facts(principal.user_id, slug)
+    if principal.bound_tenant_id not in (None, access.tenant.id):
+        raise facts.NoFacts
+    entered = Principal(
+        kind=principal.kind,
+        credential_id=principal.credential_id,
+        user_id=principal.user_id,
+        tenant_id=access.tenant.id,
+        tenant_slug=slug,
+        role=access.role,
+        scopes=access.role.scopes,
+        label=principal.label,
+        bound_tenant_id=principal.bound_tenant_id,
+    )
+    return entered, access.tenant
+
+
+def authenticate_data_plane(request: HttpRequest) -> tuple[Principal, facts.TenantFacts]:
+    """Return the caller of a data-plane request and its tenant."""
+    principal = require(request)
+    if principal.user_id is None:
+        return enter_tenant(principal, principal.tenant_slug)
+    slug = request.headers.get(TENANT_HEADER)
+    if not slug:
+        raise InvalidParameter(f"Members name the tenant in the header {TENANT_HEADER}.")
+    entered, tenant = enter_tenant(principal, slug)
+    refuse_inactive(tenant)
+    return entered, tenant
+
+

@@ -1,0 +1,160 @@
+"""End users' tokens: JWTs of issuers that the tenant has registered.
+
+Issuer, audience and algorithms are pinned by the registration; nothing in the token decides how
+it is verified. Keys come from a shared secret or from a JWKS document, fetched by the guarded
+outbound client and kept for a few minutes; an unknown key id makes it be fetched again, at most
+twice a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import jwt
+
+from foundation.errors import CredentialsExpired, FieldProblem, InvalidCredentials, Unavailable
+from foundation.json_types import JsonValue
+from foundation.outbound import OutboundError, fetch
+from foundation.sealing import unseal
+from tenants.credentials.cache import ShortCache
+from tenants.credentials.facts import TenantFacts
+from tenants.models import Issuer
+
+ASYMMETRIC = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
+SYMMETRIC = ("HS256", "HS384", "HS512")
+SEAL_PURPOSE = "issuer-secret"
+MAX_TOKEN_CHARS = 16_384
+JWKS_FRESH_S = 300.0
+JWKS_RETRY_S = 30.0
+MAX_KEY_SETS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerFacts:
+    """A registered issuer, as verification needs it."""
+
+    id: UUID
+    issuer: str
+    audience: str
+    algorithms: tuple[str, ...]
+    jwks_url: str
+    sealed_secret: bytes
+    leeway_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class _KeySet:
+    keys: Mapping[str, jwt.PyJWK]
+    fetched_at: float
+
+
+_issuers: ShortCache[tuple[IssuerFacts, ...]] = ShortCache()
+_key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=3600.0, max_entries=MAX_KEY_SETS)
+_fetching = threading.Lock()
+
+
+def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
+    """Return the claims of a valid token, or raise why it is not."""
+    if len(token) > MAX_TOKEN_CHARS:
+        raise InvalidCredentials("The token is too long.")
+    issuer = _issuer_of(tenant, token)
+    try:
+        claims: dict[str, JsonValue] = jwt.decode(
+            token,
+            key=_key_for(issuer, token),
+            algorithms=list(issuer.algorithms),
+            audience=issuer.audience,
+            issuer=issuer.issuer,
+            leeway=issuer.leeway_s,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
+    except jwt.ExpiredSignatureError:
+        raise CredentialsExpired("The token has expired.") from None
+    except (jwt.PyJWTError, ValueError) as refused:
+        raise InvalidCredentials(f"The token is not valid: {refused}.") from None
+    return claims
+
+
+def _issuer_of(tenant: TenantFacts, token: str) -> IssuerFacts:
+    """Find the registration that the token's unverified `iss` and `aud` point to."""
+    try:
+        unverified = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError):
+        raise InvalidCredentials("The token is not a JWT.") from None
+    audience = unverified.get("aud")
+    audiences = audience if isinstance(audience, list) else [audience]
+    for issuer in _issuers.get_or_load(tenant.id, lambda: _load_issuers(tenant.id)):
+        if issuer.issuer == unverified.get("iss") and issuer.audience in audiences:
+            return issuer
+    raise InvalidCredentials("The token's issuer and audience are not registered for this tenant.")
+
+
+def _load_issuers(tenant_id: UUID) -> tuple[IssuerFacts, ...]:
+    rows = Issuer.unscoped.using("auth").filter(tenant_id=tenant_id).order_by("id")
+    return tuple(
+        IssuerFacts(
+            id=row.id,
+            issuer=row.issuer,
+            audience=row.audience,
+            algorithms=tuple(row.algorithms),
+            jwks_url=row.jwks_url,
+            sealed_secret=bytes(row.sealed_secret),
+            leeway_s=row.leeway_s,
+        )
+        for row in rows
+    )
+
+
+def _key_for(issuer: IssuerFacts, token: str) -> jwt.PyJWK | bytes:
+    if not issuer.jwks_url:
+        return unseal(issuer.sealed_secret, purpose=SEAL_PURPOSE, owner=str(issuer.id))
+    key_id = str(jwt.get_unverified_header(token).get("kid", ""))
+    now = time.monotonic()
+    known = _key_sets.get(issuer.jwks_url)
+    if known is None or now - known.fetched_at > JWKS_FRESH_S:
+        known = _refresh(issuer.jwks_url, known, JWKS_FRESH_S)
+    if key_id not in known.keys:
+        known = _refresh(issuer.jwks_url, known, JWKS_RETRY_S)
+    try:
+        return known.keys[key_id]
+    except KeyError:
+        raise InvalidCredentials("The token's key is not in the issuer's key set.") from None
+
+
+def _refresh(url: str, stale: _KeySet | None, min_age_s: float) -> _KeySet:
+    """Fetch a key set unless somebody has just done so; keep the old one while the issuer is away."""
+    with _fetching:
+        known = _key_sets.get(url) or stale
+        if known is not None and time.monotonic() - known.fetched_at < min_age_s:
+            return known
+        try:
+            fresh = _KeySet(_download(url), time.monotonic())
+        except OutboundError as away:
+            if known is None:
+                problem = FieldProblem("", "jwks_unavailable", str(away))
+                raise Unavailable("The issuer's key set cannot be read.", errors=[problem]) from away
+            fresh = _KeySet(known.keys, time.monotonic())
+        _key_sets.forget(url)
+        return _key_sets.get_or_load(url, lambda: fresh)
+
+
+def _download(url: str) -> Mapping[str, jwt.PyJWK]:
+    """Read a JWKS document. Keys of kinds that are not understood are left out."""
+    answer = fetch("GET", url)
+    try:
+        document = json.loads(answer.body)
+        entries = document["keys"]
+    except (ValueError, KeyError, TypeError) as malformed:
+        raise OutboundError("the key set is not a JWKS document") from malformed
+    found: dict[str, jwt.PyJWK] = {}
+    for entry in entries:
+        try:
+            found[str(entry.get("kid", ""))] = jwt.PyJWK(entry)
+        except (jwt.PyJWTError, ValueError, AttributeError):
+            continue
+    return found

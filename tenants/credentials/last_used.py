@@ -1,0 +1,51 @@
+"""When a credential was last used, noted at most once a minute.
+
+A write for each request would make every read a write. The stored time may lag by a minute,
+and a process notes a credential once a minute whatever the cached facts say.
+"""
+
+from __future__ import annotations
+
+import datetime
+from uuid import UUID
+
+from django.db import models
+from django.utils import timezone
+
+from tenants.credentials.cache import ShortCache
+from tenants.models import ApiKey, PersonalToken, UserSession
+
+INTERVAL = datetime.timedelta(minutes=1)
+
+_noted: ShortCache[bool] = ShortCache(ttl_s=INTERVAL.total_seconds())
+
+
+def note_key(key_id: UUID, known: datetime.datetime | None) -> None:
+    """Note the use of an API key."""
+    if _due(key_id, known):
+        _write(ApiKey.unscoped.using("auth").filter(pk=key_id), "last_used_at")
+
+
+def note_token(token_id: UUID, known: datetime.datetime | None) -> None:
+    """Note the use of a personal token."""
+    if _due(token_id, known):
+        _write(PersonalToken.objects.using("auth").filter(pk=token_id), "last_used_at")
+
+
+def note_session(session_id: UUID, known: datetime.datetime | None) -> None:
+    """Note that a session's user is there."""
+    if _due(session_id, known):
+        _write(UserSession.objects.using("auth").filter(pk=session_id), "last_seen_at")
+
+
+def _due(credential_id: UUID, known: datetime.datetime | None) -> bool:
+    if known is not None and timezone.now() - known < INTERVAL:
+        return False
+    if _noted.get(credential_id):
+        return False
+    _noted.get_or_load(credential_id, lambda: True)
+    return True
+
+
+def _write(row: models.QuerySet[models.Model], column: str) -> None:
+    row.update(**{column: timezone.now()})

@@ -1,0 +1,74 @@
+"""What a tenant may use: its plan, overridden by what staff have granted it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from django.db import models
+
+from foundation.errors import QuotaExceeded
+from foundation.limits import Limit
+from tenants.models.tenant import Tenant
+
+#: Every limit there is, with the value for a plan that does not name it.
+LIMITS: Mapping[str, int] = MappingProxyType(
+    {
+        "requests_per_s": 50,
+        "requests_burst": 200,
+        "members": 5,
+        "api_keys": 10,
+        "webhooks": 3,
+        "issuers": 2,
+    }
+)
+
+#: Requests of a signed-in user outside any tenant, and of an address without credentials.
+USER_REQUESTS_PER_S, USER_REQUESTS_BURST = 20.0, 100
+ANONYMOUS_REQUESTS_PER_S, ANONYMOUS_REQUESTS_BURST = 5.0, 30
+
+
+def effective_limits(tenant: Tenant) -> dict[str, int]:
+    """Return every limit of a tenant whose plan and quota are loaded."""
+    quota = getattr(tenant, "quota", None)
+    return {**LIMITS, **tenant.plan.limits, **(quota.limits if quota is not None else {})}
+
+
+def request_limits(tenant_id: str, credential: str, limits: Mapping[str, int]) -> list[Limit]:
+    """Return what one request counts against: the tenant's rate and the credential's.
+
+    A credential may use at most what its tenant may, so that one key that runs wild shows up by
+    name; a tenant's keys share the tenant's rate.
+    """
+    rate, burst = float(limits["requests_per_s"]), limits["requests_burst"]
+    return [
+        Limit("tenant", f"t:{tenant_id}", rate, burst),
+        Limit(
+            "key",
+            f"c:{credential}",
+            float(limits.get("key_requests_per_s", rate)),
+            limits.get("key_requests_burst", burst),
+        ),
+    ]
+
+
+def user_limits(user_id: str) -> list[Limit]:
+    """Return what a request outside any tenant counts against."""
+    return [Limit("user", f"u:{user_id}", USER_REQUESTS_PER_S, USER_REQUESTS_BURST)]
+
+
+def anonymous_limits(address: str) -> list[Limit]:
+    """Return what a request without credentials counts against."""
+    return [Limit("address", f"a:{address}", ANONYMOUS_REQUESTS_PER_S, ANONYMOUS_REQUESTS_BURST)]
+
+
+def ensure_room(tenant: Tenant, limit: str, rows: models.QuerySet[models.Model]) -> None:
+    """Raise `QuotaExceeded` when one more of `rows` would be too many.
+
+    The tenant's row is locked for the rest of the transaction, so that two callers cannot both
+    take the last place.
+    """
+    Tenant.objects.select_for_update().get(pk=tenant.pk)
+    allowed = effective_limits(tenant)[limit]
+    if rows.count() >= allowed:
+        raise QuotaExceeded(f"The tenant's quota allows {allowed} {limit.replace('_', ' ')}.")

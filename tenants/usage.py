@@ -1,0 +1,81 @@
+"""Metering: what each tenant used, counted in memory and written down every few seconds.
+
+Counting must cost a request nothing, so a process adds up in a dictionary and a thread of its
+own writes one sample per tenant and interval. A killed process loses at most that interval. A
+Celery task rolls samples up into hours.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from uuid import UUID
+
+from django.db import DatabaseError, connections
+from django.utils import timezone
+
+from tenants.models import UsageSample
+
+INTERVAL_S = 10.0
+
+logger = logging.getLogger(__name__)
+
+
+class Meter:
+    """Counts of one process, by tenant and metric."""
+
+    def __init__(self) -> None:
+        self._counts: dict[UUID, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def count(self, tenant_id: UUID, metric: str, amount: int = 1) -> None:
+        """Add to a metric. The first count starts the writing thread."""
+        with self._lock:
+            self._counts[tenant_id][metric] += amount
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+                self._thread.start()
+
+    def flush(self) -> int:
+        """Write down what was counted; keep it for the next time when the database is away."""
+        with self._lock:
+            taken, self._counts = self._counts, defaultdict(lambda: defaultdict(int))
+        if not taken:
+            return 0
+        now = timezone.now()
+        samples = [UsageSample(tenant_id=t, at=now, amounts=dict(a)) for t, a in taken.items()]
+        try:
+            UsageSample.objects.using("relay").bulk_create(samples)
+        except DatabaseError as away:
+            logger.warning("usage not written, kept for later: %s", away)
+            self._put_back(taken)
+            return 0
+        finally:
+            connections["relay"].close()
+        return len(samples)
+
+    def stop(self) -> None:
+        """Write the rest and end the thread."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=INTERVAL_S)
+        self.flush()
+
+    def _put_back(self, taken: dict[UUID, dict[str, int]]) -> None:
+        with self._lock:
+            for tenant_id, amounts in taken.items():
+                for metric, amount in amounts.items():
+                    self._counts[tenant_id][metric] += amount
+
+    def _run(self) -> None:
+        while not self._stopping.wait(INTERVAL_S):
+            self.flush()
+
+
+_meter = Meter()
+count = _meter.count
+flush = _meter.flush
+stop = _meter.stop
