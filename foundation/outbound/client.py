@@ -1,0 +1,206 @@
+"""The one client for URLs that tenants choose: webhooks and key sets.
+
+Whoever may name a URL could make the server call its own network. So the name is looked up once,
+every address found must be public, and the connection goes to one of the addresses checked; TLS
+and the Host header still use the name. Redirects are not followed: they would be a second URL
+that nobody checked. Proxies from the environment are not used: they would look the name up again.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
+from socket import socket
+from typing import Literal
+
+from foundation.environment import environment
+from foundation.outbound.addresses import is_plain_loopback, is_public, parse_address
+from foundation.outbound.errors import (
+    InvalidResponse,
+    ResponseTooLarge,
+    TargetRefused,
+    TargetTimeout,
+    TargetUnreachable,
+    TlsFailed,
+)
+from foundation.outbound.resolver import Resolver, resolve
+from foundation.outbound.targets import Target, parse_target
+from foundation.outbound.wire import Deadline, connection_over, open_socket, start_tls
+
+DEADLINE_S = 10.0
+CONNECT_TIMEOUT_S = 3.0
+MAX_BODY_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 32 * 1024
+MAX_ADDRESSES_TRIED = 4
+USER_AGENT = "Rillbase/1"
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+_OWN_HEADERS = frozenset(
+    {
+        *("accept-encoding", "connection", "content-length", "host", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade", "user-agent"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the target answered, whatever the status. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    elapsed_ms: float
+
+    @property
+    def successful(self) -> bool:
+        return 200 <= self.status < 300  # noqa: PLR2004 - HTTP's class of success
+
+
+class OutboundClient:
+    """Thread-safe; each call makes a connection of its own and closes it."""
+
+    def __init__(
+        self,
+        *,
+        allow_loopback: bool = False,
+        resolver: Resolver = resolve,
+        tls: ssl.SSLContext | None = None,
+        deadline_s: float = DEADLINE_S,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
+        self._allow_loopback = allow_loopback
+        self._resolver = resolver
+        self._tls = tls or ssl.create_default_context()
+        self._deadline_s = deadline_s
+        self._max_body_bytes = max_body_bytes
+
+    def check(self, url: str) -> None:
+        """Raise what a call would raise before connecting: for URLs that are being registered."""
+        target = parse_target(url, allow_http=self._allow_loopback)
+        self._addresses(target, Deadline(self._deadline_s))
+
+    def request(
+        self,
+        method: Method,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """Make one call and return the answer, or raise an `OutboundError`."""
+        target = parse_target(url, allow_http=self._allow_loopback)
+        own_headers = _request_headers(target, headers or {}, body)
+        deadline = Deadline(self._deadline_s)
+        addresses = self._addresses(target, deadline)
+        sock = self._connect(target, addresses, deadline)
+        connection = connection_over(sock, deadline, self._max_body_bytes + MAX_HEAD_BYTES)
+        try:
+            response, content = self._exchange(connection, method, target.path, own_headers, body)
+        except TimeoutError:
+            raise TargetTimeout("The target did not complete its answer in time.") from None
+        except (OSError, IncompleteRead) as error:
+            raise TargetUnreachable("The connection to the target broke.") from error
+        except HTTPException as error:
+            raise InvalidResponse("The target's answer is not valid HTTP.") from error
+        finally:
+            connection.close()
+        answer_headers = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, answer_headers, content, deadline.elapsed_s * 1000)
+
+    def _exchange(
+        self,
+        connection: HTTPConnection,
+        method: Method,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> tuple[HTTPResponse, bytes]:
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders(body)
+        response = connection.getresponse()
+        return response, _read_body(response, self._max_body_bytes)
+
+    def _addresses(self, target: Target, deadline: Deadline) -> Sequence[str]:
+        """Look the host up and return its addresses if every one of them may be called."""
+        found = self._resolver(target.host, target.port, deadline.remaining_s())
+        if not found:
+            raise TargetUnreachable("The host has no address.")
+        for text in found:
+            address = parse_address(text)
+            loopback = address is not None and is_plain_loopback(address)
+            if loopback and self._allow_loopback:
+                continue
+            if address is None or not is_public(address):
+                raise TargetRefused("The URL's host is not on the public internet.")
+            if target.scheme != "https":
+                raise TargetRefused("The URL must begin with https://.")
+        return found[:MAX_ADDRESSES_TRIED]
+
+    def _connect(self, target: Target, addresses: Sequence[str], deadline: Deadline) -> socket:
+        failure: Exception | None = None
+        for address in addresses:
+            try:
+                sock = open_socket(
+                    address, target.port, min(CONNECT_TIMEOUT_S, deadline.remaining_s())
+                )
+                break
+            except OSError as error:
+                failure = error
+        else:
+            raise TargetUnreachable("The target does not accept connections.") from failure
+        if target.scheme == "http":
+            return sock
+        try:
+            return start_tls(sock, self._tls, target.host, deadline)
+        except TimeoutError:
+            raise TargetTimeout("The TLS handshake took too long.") from None
+        except ssl.SSLCertVerificationError as error:
+            raise TlsFailed(f"The certificate is not valid: {error.verify_message}.") from error
+        except OSError as error:
+            raise TlsFailed("No TLS connection could be made.") from error
+
+
+def _request_headers(
+    target: Target, given: Mapping[str, str], body: bytes | None
+) -> dict[str, str]:
+    for name in given:
+        if name.lower() in _OWN_HEADERS:
+            raise ValueError(f"header {name!r} is set by the client itself")
+    headers = {
+        "Host": target.authority,
+        "User-Agent": USER_AGENT,
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        **given,
+    }
+    if body is not None:
+        headers["Content-Length"] = str(len(body))
+    return headers
+
+
+def _read_body(response: HTTPResponse, max_bytes: int) -> bytes:
+    encodings = response.headers.get_all("Content-Encoding", [])
+    transfers = response.headers.get_all("Transfer-Encoding", [])
+    if any(e.strip().lower() != "identity" for e in encodings):
+        raise InvalidResponse("The answer is compressed, which was not asked for.")
+    if any(t.strip().lower() != "chunked" for t in transfers):
+        raise InvalidResponse("The answer has a transfer encoding that was not asked for.")
+    body = response.read(max_bytes + 1)
+    if len(body) > max_bytes:
+        raise ResponseTooLarge(f"The answer is larger than {max_bytes} bytes.")
+    if response.length:
+        raise TargetUnreachable("The answer was cut short.")
+    return body
+
+
+@lru_cache(maxsize=1)
+def outbound_client() -> OutboundClient:
+    """Return this process's client, as the settings want it."""
+    return OutboundClient(allow_loopback=environment().rillbase_allow_loopback_targets)

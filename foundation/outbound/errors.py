@@ -1,0 +1,51 @@
+"""What can go wrong with a call to a tenant's URL, grouped by what the caller does about it.
+
+The messages may be shown to the tenant: they never name an address that a host resolved to, so
+that nobody can map the inside of the installation's network by registering URLs.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class OutboundError(Exception):
+    """Base of all. `code` is stable and goes into delivery logs."""
+
+    code: ClassVar[str] = "outbound_failed"
+
+
+class TargetRefused(OutboundError):
+    """The URL is not one that may be called. Calling again does not help."""
+
+    code = "target_refused"
+
+
+class TargetUnreachable(OutboundError):
+    """No connection, or it broke. Worth another attempt later."""
+
+    code = "target_unreachable"
+
+
+class TlsFailed(TargetUnreachable):
+    """The certificate is not valid for the host, or no TLS connection came about."""
+
+    code = "tls_failed"
+
+
+class TargetTimeout(OutboundError):
+    """The whole exchange took longer than allowed. Worth another attempt later."""
+
+    code = "target_timeout"
+
+
+class InvalidResponse(OutboundError):
+    """What came back is not HTTP, or is encoded in a way that was not asked for."""
+
+    code = "invalid_response"
+
+
+class ResponseTooLarge(OutboundError):
+    """The answer is larger than allowed."""
+
+    code = "response_too_large"

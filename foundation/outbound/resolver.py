@@ -1,0 +1,49 @@
+"""Looks host names up, within a deadline.
+
+The system's resolver knows no deadline, so a look-up runs in a thread of its own that is left
+behind when it takes too long. How many may be left behind is bounded.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from foundation.outbound.errors import TargetTimeout, TargetUnreachable
+
+Resolver = Callable[[str, int, float], Sequence[str]]
+"""From host, port and seconds left to the addresses of the host."""
+
+MAX_LOOKUPS = 64
+_slots = threading.BoundedSemaphore(MAX_LOOKUPS)
+
+
+def resolve(host: str, port: int, timeout_s: float) -> Sequence[str]:
+    """Ask the system's resolver for all addresses of a host."""
+    if not _slots.acquire(timeout=timeout_s):
+        raise TargetTimeout("Looking up the host took too long.")
+    results: SimpleQueue[list[str] | OSError | UnicodeError] = SimpleQueue()
+    threading.Thread(
+        target=_look_up, args=(host, port, results), name="resolver", daemon=True
+    ).start()
+    try:
+        result = results.get(timeout=timeout_s)
+    except Empty:
+        raise TargetTimeout("Looking up the host took too long.") from None
+    if isinstance(result, Exception):
+        raise TargetUnreachable("The host's name could not be looked up.") from result
+    return result
+
+
+def _look_up(
+    host: str, port: int, results: SimpleQueue[list[str] | OSError | UnicodeError]
+) -> None:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        results.put(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
+    except (OSError, UnicodeError) as error:
+        results.put(error)
+    finally:
+        _slots.release()
