@@ -1,0 +1,32 @@
+"""The application under uvicorn, in a thread of the test process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from tests.waiting import wait_until
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """Serve on a free port of the loopback interface until the block ends."""
+    from rillbase_server.asgi import application
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    config = uvicorn.Config(application, log_config=None, access_log=False, ws="websockets-sansio")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), name="test-server")
+    thread.start()
+    wait_until(lambda: server.started, what="the test server to start")
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
