@@ -1,5 +1,7 @@
 from typing import TypeAlias
 
+__all__ = ["JsonError", "parse_json"]
+
 _JsonValue: TypeAlias = (
     None | bool | int | float | str | list[_JsonValue] | dict[str, _JsonValue]
 )
