@@ -1,0 +1,122 @@
+"""The set-up from its first question to its last: is there anything to do, and doing it."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from scripts.provision import native_module, packages, prerequisites, tools
+from scripts.provision.packages import Profile
+from scripts.provision.places import ENVIRONMENT, cache
+from scripts.provision.problem import SetUpProblem
+from scripts.provision.stamp import Stamp
+from scripts.provision.steps import Steps
+
+EXIT_INTERRUPTED = 130
+
+
+def main() -> int:
+    """Return the exit status."""
+    arguments = _arguments()
+    try:
+        if arguments.doctor:
+            return _doctor()
+        _set_up(_effective(arguments.profile))
+    except SetUpProblem as problem:
+        print(f"Set-up stopped: {problem}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"Set-up stopped: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nSet-up interrupted; start it again and it goes on.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="setup", description="Set the checkout up.")
+    parser.add_argument(
+        "--profile",
+        choices=["runtime", "dev"],
+        default="dev",
+        help="what to install: all that running needs, or also all that developing needs",
+    )
+    parser.add_argument(
+        "--doctor", action="store_true", help="only say what is there and what is missing"
+    )
+    return parser.parse_args()
+
+
+def _effective(profile: Profile) -> Profile:
+    """An environment for development also runs Rillbase, and stays one."""
+    present = Stamp.read()
+    return "dev" if present and present.profile == "dev" else profile
+
+
+def _set_up(profile: Profile) -> None:
+    if _is_done(profile):
+        return
+    with _alone():
+        # Whoever held the lock may have done it all.
+        if _is_done(profile):
+            return
+        prerequisites.demand()
+        steps = Steps(cache() / "logs" / f"setup-{os.getpid()}.log")
+        _install(steps, profile)
+        steps.log.unlink()
+
+
+def _is_done(profile: Profile) -> bool:
+    return Stamp.read() == Stamp.wanted(profile) and packages.environment_works()
+
+
+def _install(steps: Steps, profile: Profile) -> None:
+    wanted, present = Stamp.wanted(profile), Stamp.read()
+    if present is not None and present.checkout != wanted.checkout:
+        shutil.rmtree(ENVIRONMENT)
+        present = None
+    installed = tools.install(steps)
+    packages_fit = (
+        present is not None
+        and (present.profile, present.packages) == (wanted.profile, wanted.packages)
+        and packages.environment_works()
+    )
+    if not packages_fit:
+        packages.install(steps, installed, profile)
+        # Installing removed what no lock file names, the native module among it.
+        replace(wanted, native="").write()
+    native_module.install(steps, installed)
+    wanted.write()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the cache's lock, since checkouts share the tools and the build folder."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "setup.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("… Waiting for another set-up to finish", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _doctor() -> int:
+    version = ".".join(map(str, sys.version_info[:3]))
+    print(f"✓ {'Python 3.11+':15} {version:10} {tools.base_python()}")
+    good = prerequisites.report()
+    profile = _effective("runtime")
+    if _is_done(profile):
+        print(f"✓ The checkout is set up ({profile}).")
+    else:
+        print("· The checkout is not set up, or its lock files or native sources have changed.")
+    print(f"· Cache: {cache()}")
+    return 0 if good else 1

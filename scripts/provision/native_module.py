@@ -1,0 +1,67 @@
+"""The native module: built once per state of its sources, kept as a wheel in the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.provision import fingerprint
+from scripts.provision.places import ENVIRONMENT_PYTHON, NATIVE, cache, cargo_target
+from scripts.provision.steps import Steps
+from scripts.provision.tools import NETWORK_ADVICE, Tools
+
+MANIFEST = NATIVE / "Cargo.toml"
+BINDING = NATIVE / "python" / "Cargo.toml"
+SOURCE_SUFFIXES = frozenset({".rs", ".toml", ".lock", ".pyi"})
+# Neither reaches the module: build products, and programs built by hand only.
+SKIPPED_FOLDERS = frozenset({"target", "fuzz", "tests", "benches"})
+WHEELS_KEPT = 5
+
+
+def sources() -> Iterator[Path]:
+    for folder, names, files in os.walk(NATIVE):
+        names[:] = [name for name in names if name not in SKIPPED_FOLDERS]
+        for name in files:
+            if Path(name).suffix in SOURCE_SUFFIXES:
+                yield Path(folder, name)
+
+
+def made_from() -> str:
+    return fingerprint.of_files(sources(), root=NATIVE)
+
+
+def install(steps: Steps, tools: Tools) -> None:
+    """Build the module unless a wheel of the same sources is kept, and install it."""
+    folder = cache() / "wheels" / made_from()
+    if not folder.exists():
+        with steps.step("Building the native module"):
+            _build(steps, tools, folder)
+    (wheel,) = folder.glob("*.whl")
+    with steps.step("Installing the native module"):
+        command = [tools.uv, "pip", "install", "--no-config", "--python", ENVIRONMENT_PYTHON]
+        steps.run([*command, "--offline", "--no-deps", "--reinstall", wheel])
+    os.utime(folder)
+    _forget_old_wheels(folder.parent)
+
+
+def _build(steps: Steps, tools: Tools, folder: Path) -> None:
+    fetch = ["cargo", "fetch", "--locked", "--manifest-path", MANIFEST]
+    if not steps.attempt([*fetch, "--offline"]) and not steps.attempt(fetch):
+        raise steps.failed(NETWORK_ADVICE)
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    build = [tools.maturin, "build", "--release", "--locked", "--manifest-path", BINDING]
+    steps.run(
+        [*build, "--interpreter", ENVIRONMENT_PYTHON, "--out", partial],
+        CARGO_TARGET_DIR=str(cargo_target()),
+        CARGO_NET_OFFLINE="true",
+    )
+    partial.rename(folder)
+
+
+def _forget_old_wheels(wheels: Path) -> None:
+    by_use = sorted(wheels.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in by_use[WHEELS_KEPT:]:
+        shutil.rmtree(folder, ignore_errors=True)

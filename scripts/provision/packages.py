@@ -1,0 +1,47 @@
+"""The checkout's Python environment, holding exactly what a lock file names."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from scripts.provision import fingerprint
+from scripts.provision.places import ENVIRONMENT, ENVIRONMENT_PYTHON, REQUIREMENTS
+from scripts.provision.steps import Steps
+from scripts.provision.tools import NETWORK_ADVICE, Tools, base_python
+
+Profile: TypeAlias = Literal["runtime", "dev"]
+
+
+def lock_file(profile: Profile) -> Path:
+    return REQUIREMENTS / f"{profile}.txt"
+
+
+def made_from(profile: Profile) -> str:
+    return fingerprint.of_files([lock_file(profile)], root=REQUIREMENTS)
+
+
+def environment_works() -> bool:
+    """Whether the environment's interpreter still starts; its base may have been removed."""
+    try:
+        asked = subprocess.run([ENVIRONMENT_PYTHON, "-c", ""], capture_output=True, check=False)
+    except OSError:
+        return False
+    return asked.returncode == 0
+
+
+def install(steps: Steps, tools: Tools, profile: Profile) -> None:
+    """Make the environment if need be, and install and remove packages until it fits the lock.
+
+    What is in uv's cache is taken from there before the network is asked at all: that is both
+    faster and what makes a set-up without network work.
+    """
+    with steps.step(f"Installing Python packages ({profile})"):
+        if not environment_works():
+            make = [tools.uv, "venv", "--no-config", "--no-project", "--clear"]
+            steps.run([*make, "--python", base_python(), ENVIRONMENT])
+        sync = [tools.uv, "pip", "sync", "--no-config", "--python", ENVIRONMENT_PYTHON]
+        sync += ["--require-hashes", "--only-binary", ":all:", lock_file(profile)]
+        if not steps.attempt([*sync, "--offline"]) and not steps.attempt(sync):
+            raise steps.failed(NETWORK_ADVICE)

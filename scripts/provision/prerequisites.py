@@ -1,0 +1,171 @@
+"""What the machine itself has to bring, and how to get it.
+
+A tool counts as missing only when a part that needs it is in the checkout.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.provision.places import CHECKOUT
+from scripts.provision.problem import SetUpProblem
+
+ANSWER_TIMEOUT_S = 30
+
+Version = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that is installed by the machine's own means."""
+
+    name: str
+    command: tuple[str, ...]
+    """Prints the version."""
+    minimum: Version | None
+    why: str
+    needed_by: tuple[str, ...]
+    """Paths in the checkout; while none exists, the tool is not demanded."""
+    debian: str
+    macos: str
+
+    def is_needed(self, checkout: Path) -> bool:
+        return any((checkout / path).exists() for path in self.needed_by)
+
+    @property
+    def wanted(self) -> str:
+        return self.name if self.minimum is None else f"{self.name} {dotted(self.minimum)}+"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a tool was found on this machine."""
+
+    tool: Tool
+    needed: bool
+    version: Version | None
+    present: bool
+
+    @property
+    def is_good(self) -> bool:
+        new_enough = self.tool.minimum is None or (self.version or (0, 0)) >= self.tool.minimum
+        return self.present and new_enough
+
+    @property
+    def state(self) -> str:
+        if not self.present:
+            return "missing"
+        return dotted(self.version) if self.version else "present"
+
+
+TOOLS = (
+    Tool(
+        "Rust",
+        ("cargo", "--version"),
+        (1, 85),
+        "builds the native module",
+        ("native",),
+        "sudo apt install rustup && rustup default stable",
+        "brew install rustup && rustup default stable",
+    ),
+    Tool(
+        "C compiler",
+        ("cc", "--version"),
+        None,
+        "links the native module",
+        ("native",),
+        "sudo apt install gcc libc6-dev",
+        "xcode-select --install",
+    ),
+    Tool(
+        "Node.js",
+        ("node", "--version"),
+        (20, 0),
+        "builds the console and the JavaScript SDK",
+        ("console/package.json", "sdk/js/package.json"),
+        "sudo apt install nodejs npm",
+        "brew install node",
+    ),
+    Tool(
+        "Java",
+        ("java", "-version"),
+        (17, 0),
+        "runs Spark: the matching grid and the analytics pipeline",
+        ("realtime/grid", "analytics"),
+        "sudo apt install openjdk-17-jre-headless",
+        "brew install openjdk@17",
+    ),
+)
+
+
+def dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def find(tool: Tool, checkout: Path = CHECKOUT) -> Finding:
+    """Ask the tool for its version."""
+    needed = tool.is_needed(checkout)
+    if shutil.which(tool.command[0]) is None:
+        return Finding(tool, needed, None, present=False)
+    try:
+        answer = subprocess.run(
+            tool.command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        # A stand-in without the program behind it, as macOS has for java and rustup for cargo.
+        return Finding(tool, needed, None, present=False)
+    found = re.search(r"(\d+)(?:\.(\d+))?", answer.stdout + answer.stderr)
+    version = (int(found[1]), int(found[2] or 0)) if found else None
+    return Finding(tool, needed, version, present=True)
+
+
+def demand() -> None:
+    """Raise one problem that names everything that is missing."""
+    missing = _missing_python_parts()
+    for finding in (find(tool) for tool in TOOLS if tool.is_needed(CHECKOUT)):
+        if not finding.is_good:
+            missing.append(_how_to_get(finding))
+    if missing:
+        raise SetUpProblem("\n".join(["this machine lacks something:", *missing]))
+
+
+def report() -> bool:
+    """Print every tool with its state; false when one that is needed is not good."""
+    all_good = True
+    for finding in map(find, TOOLS):
+        if finding.is_good:
+            mark, note = "✓", finding.tool.why
+        elif finding.needed:
+            mark, note, all_good = "✗", _how_to_get(finding), False
+        else:
+            mark, note = "·", f"not needed yet; {finding.tool.why}"
+        print(f"{mark} {finding.tool.wanted:15} {finding.state:10} {note.strip()}")
+    return all_good
+
+
+def _how_to_get(finding: Finding) -> str:
+    tool = finding.tool
+    state = "is missing" if not finding.present else f"is needed, found {finding.state}"
+    return (
+        f"  {tool.wanted} {state}: it {tool.why}.\n"
+        f"    Debian, Ubuntu: {tool.debian}\n"
+        f"    macOS:          {tool.macos}"
+    )
+
+
+def _missing_python_parts() -> list[str]:
+    """Debian packages the modules for making environments apart from Python."""
+    if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
+        return []
+    version = dotted((sys.version_info.major, sys.version_info.minor))
+    lines = (
+        f"  Python's venv and ensurepip modules are missing ({sys.executable}).",
+        f"    Debian, Ubuntu: sudo apt install python{version}-venv",
+    )
+    return ["\n".join(lines)]

@@ -1,0 +1,7 @@
+"""What stops a set-up, in one line for people."""
+
+from __future__ import annotations
+
+
+class SetUpProblem(Exception):
+    """Its text is the whole message; no traceback is shown for it."""

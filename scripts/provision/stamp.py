@@ -1,0 +1,39 @@
+"""What the environment was made from, recorded inside it, so that it dies with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from scripts.provision import native_module, packages
+from scripts.provision.packages import Profile
+from scripts.provision.places import CHECKOUT, ENVIRONMENT
+
+FILE = ENVIRONMENT / "rillbase-setup.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Fingerprints of what was installed; `""` for what has yet to be."""
+
+    profile: Profile
+    packages: str
+    native: str
+    checkout: str
+    """An environment does not survive being moved: its programs name their interpreter."""
+
+    @classmethod
+    def wanted(cls, profile: Profile) -> Self:
+        made_from = packages.made_from(profile)
+        return cls(profile, made_from, native_module.made_from(), str(CHECKOUT))
+
+    @classmethod
+    def read(cls) -> Self | None:
+        try:
+            return cls(**json.loads(FILE.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self) -> None:
+        FILE.write_text(json.dumps(asdict(self)))
