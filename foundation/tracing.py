@@ -1,0 +1,182 @@
+"""OpenTelemetry traces, when an endpoint is configured, and nothing at all otherwise.
+
+The libraries are imported in `start` only, so an installation without traces neither pays for
+them at start nor per request: callers ask `active()` and get None. Requests, database queries
+and tasks become spans; W3C `traceparent` is understood in requests and carried in task messages.
+A query's text is recorded with placeholders, never with its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+MAX_QUERY_CHARS = 2000
+FLUSH_TIMEOUT_MS = 5000
+
+_active: Tracing | None = None
+
+
+def active() -> Tracing | None:
+    """Return the tracing of this process, or None when there is none."""
+    return _active
+
+
+def start(endpoint: str, service: str) -> Tracing | None:
+    """Begin tracing to an OTLP/HTTP endpoint; an empty one means that nothing is traced."""
+    global _active  # noqa: PLW0603 - a process has one tracing, decided at its start
+    if endpoint and _active is None:
+        _active = Tracing(endpoint, service)
+    return _active
+
+
+def stop() -> None:
+    """Send what is waiting and end tracing."""
+    global _active  # noqa: PLW0603 - see start
+    if _active is not None:
+        _active.shut_down()
+        _active = None
+
+
+class HttpSpan:
+    """The span of one request; its name is known only once a route has matched."""
+
+    def __init__(self, span: Span, method: str) -> None:
+        self._span = span
+        self._method = method
+
+    def answered(self, route: str, status: int, request_id: str) -> None:
+        self._span.update_name(f"{self._method} {route}" if route else self._method)
+        self._span.set_attributes(
+            {
+                "http.route": route,
+                "http.response.status_code": status,
+                "rillbase.request_id": request_id,
+            }
+        )
+        if status >= 500:  # noqa: PLR2004 - HTTP's class of server errors
+            from opentelemetry.trace import StatusCode  # noqa: PLC0415 - see module docstring
+
+            self._span.set_status(StatusCode.ERROR)
+
+
+class Tracing:
+    """Makes spans and sends them in batches from a thread of its own."""
+
+    def __init__(self, endpoint: str, service: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - lazy
+            OTLPSpanExporter,
+        )
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - lazy
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - lazy
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - lazy
+        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - lazy
+            TraceContextTextMapPropagator,
+        )
+
+        exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + "/v1/traces")
+        self._provider = TracerProvider(resource=Resource.create({"service.name": service}))
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("rillbase")
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def http_request(self, method: str, headers: Mapping[str, str]) -> Iterator[HttpSpan]:
+        """Wrap one request; it continues the caller's trace if there is one."""
+        from opentelemetry.trace import SpanKind  # noqa: PLC0415 - lazy
+
+        with self._tracer.start_as_current_span(
+            method,
+            context=self._propagator.extract(headers),
+            kind=SpanKind.SERVER,
+            attributes={"http.request.method": method},
+        ) as span:
+            yield HttpSpan(span, method)
+
+    def inject(self, headers: dict[str, str]) -> None:
+        """Add the current trace to the headers of something that is sent."""
+        self._propagator.inject(headers)
+
+    def instrument_database(self) -> None:
+        """Make each query of Django's connections, present and future, a span."""
+        from django.db import connections  # noqa: PLC0415 - tracing also serves without Django
+        from django.db.backends.signals import connection_created  # noqa: PLC0415 - see above
+
+        def add_wrapper(connection: object, **_: object) -> None:
+            wrappers: list[object] = getattr(connection, "execute_wrappers")  # noqa: B009 - untyped
+            if self._query not in wrappers:
+                wrappers.append(self._query)
+
+        connection_created.connect(add_wrapper, weak=False, dispatch_uid="rillbase-tracing")
+        for connection in connections.all(initialized_only=True):
+            add_wrapper(connection)
+
+    def _query(
+        self,
+        execute: Callable[[object, object, bool, object], object],
+        sql: object,
+        params: object,
+        many: bool,  # noqa: FBT001 - Django's interface
+        context: Mapping[str, object],
+    ) -> object:
+        from opentelemetry.trace import SpanKind, get_current_span  # noqa: PLC0415 - lazy
+
+        # A query outside of any request or task would be a trace of its own, of no use to anyone.
+        if not get_current_span().is_recording():
+            return execute(sql, params, many, context)
+        text = str(sql)[:MAX_QUERY_CHARS]
+        connection = context["connection"]
+        with self._tracer.start_as_current_span(
+            text.partition(" ")[0].upper() or "QUERY",
+            kind=SpanKind.CLIENT,
+            attributes={
+                "db.system.name": "postgresql",
+                "db.query.text": text,
+                "rillbase.database": str(getattr(connection, "alias", "")),
+            },
+        ):
+            return execute(sql, params, many, context)
+
+    def instrument_celery(self) -> None:
+        """Carry traces in task messages and make each run of a task a span."""
+        from foundation.task_tracing import TaskSpans  # noqa: PLC0415 - needs Celery
+
+        TaskSpans(self).connect()
+
+    def begin_task(
+        self, name: str, task_id: str, headers: Mapping[str, str]
+    ) -> tuple[Span, Token[Context]]:
+        """Begin a task's span and make it the current one."""
+        from opentelemetry import context, trace  # noqa: PLC0415 - lazy
+
+        span = self._tracer.start_span(
+            f"run {name}",
+            context=self._propagator.extract(headers),
+            kind=trace.SpanKind.CONSUMER,
+            attributes={"messaging.system": "celery", "rillbase.task_id": task_id},
+        )
+        return span, context.attach(trace.set_span_in_context(span))
+
+    def end_task(
+        self, span: Span, token: Token[Context], state: str, error: BaseException | None
+    ) -> None:
+        """End a task's span with the state that Celery gave the task."""
+        from opentelemetry import context, trace  # noqa: PLC0415 - lazy
+
+        span.set_attribute("rillbase.task_state", state)
+        if error is not None:
+            span.record_exception(error)
+            span.set_status(trace.StatusCode.ERROR)
+        context.detach(token)
+        span.end()
+
+    def shut_down(self) -> None:
+        self._provider.force_flush(FLUSH_TIMEOUT_MS)
+        self._provider.shutdown()
