@@ -1,0 +1,68 @@
+"""The environment of Rillbase's own processes.
+
+What the user has set wins over what the launcher would set. The superuser's password goes to
+``prepare_database`` alone: the others get the address, and log in with the roles whose passwords
+they derive from the secret key.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from urllib.parse import urlsplit, urlunsplit
+
+from .options import REPOSITORY, UpOptions
+from .secrets_file import Secrets
+
+ADMINISTRATION = "DATABASE_URL"
+
+
+def own_environment(
+    options: UpOptions, secrets: Secrets, database_url: str, redis_url: str
+) -> dict[str, str]:
+    """Variables of web, worker and beat."""
+    ours = {
+        "RILLBASE_ENV": "development",
+        "RILLBASE_DATA_DIR": str(options.data_dir),
+        "RILLBASE_SECRET_KEY": secrets.secret_key,
+        "RILLBASE_KEY_PEPPER": secrets.key_pepper,
+        "RILLBASE_HOSTS": ",".join(_hosts(options)),
+        "RILLBASE_PUBLIC_URL": options.url,
+        "RILLBASE_LOG_FORMAT": "json",
+        "REDIS_URL": redis_url,
+    }
+    given = dict(os.environ)
+    if given.get("RILLBASE_ENV", "development") == "development":
+        ours["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
+    if options.verbose:
+        ours["RILLBASE_LOG_LEVEL"] = "DEBUG"
+    always = {
+        ADMINISTRATION: without_login(database_url),
+        "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",
+        "PYTHONPATH": _python_path(given),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return ours | given | always
+
+
+def with_administration(environment: Mapping[str, str], database_url: str) -> dict[str, str]:
+    """The same for the one process that makes roles and tables."""
+    return {**environment, ADMINISTRATION: database_url}
+
+
+def without_login(database_url: str) -> str:
+    """A database's URL without user and password."""
+    parts = urlsplit(database_url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _hosts(options: UpOptions) -> list[str]:
+    hosts = ["localhost", "127.0.0.1", "[::1]"]
+    if options.host not in {"127.0.0.1", "localhost", "::1"}:
+        hosts += [socket.gethostname(), socket.getfqdn()]
+        hosts += [f"[{options.host}]" if ":" in options.host else options.host]
+    return list(dict.fromkeys(hosts))
+
+
+def _python_path(given: Mapping[str, str]) -> str:
+    paths = [str(REPOSITORY), str(REPOSITORY / "platform"), given.get("PYTHONPATH", "")]
+    return os.pathsep.join(path for path in paths if path)

@@ -1,0 +1,109 @@
+"""The launcher's commands as the shell sees them: arguments in, exit code out."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .options import DEFAULT_HOST, DEFAULT_PORT, UpOptions, default_data_dir
+from .problems import ExitCode, LauncherProblem
+
+MAX_PORT = 65_535
+MAX_WORKERS = 64
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; problems become one message and their exit code."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(_run(parsed))
+    except LauncherProblem as problem:
+        sys.stdout.flush()
+        sys.stderr.write(f"Error: {problem.what}\n")
+        if problem.fix:
+            sys.stderr.write(f"{problem.fix}\n")
+        return int(problem.code)
+    except KeyboardInterrupt:  # before anything was started
+        return int(ExitCode.OK)
+
+
+def _run(parsed: argparse.Namespace) -> ExitCode:
+    # Imported late: `status` and `stop` need no more than they use.
+    if parsed.command == "up":
+        from .up import up  # noqa: PLC0415
+
+        return up(_options(parsed))
+    if parsed.command == "status":
+        from .status import status  # noqa: PLC0415
+
+        return status(parsed.data_dir.absolute(), as_json=parsed.json)
+    if parsed.command == "stop":
+        from .stop import stop  # noqa: PLC0415
+
+        return stop(parsed.data_dir.absolute())
+    from .doctor import doctor  # noqa: PLC0415
+
+    return doctor(UpOptions(parsed.data_dir.absolute(), parsed.host, parsed.port))
+
+
+def _options(parsed: argparse.Namespace) -> UpOptions:
+    ready_file = parsed.ready_file.absolute() if parsed.ready_file else None
+    if ready_file and not ready_file.parent.is_dir():
+        raise LauncherProblem(
+            ExitCode.USAGE,
+            f"The ready file's directory {ready_file.parent} does not exist.",
+            "Create it, or name another --ready-file.",
+        )
+    return UpOptions(
+        data_dir=parsed.data_dir.absolute(),
+        host=parsed.host,
+        port=parsed.port,
+        ready_file=ready_file,
+        workers=parsed.workers,
+        demo=not parsed.no_demo,
+        verbose=parsed.verbose,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="manage.py", description="Run Rillbase.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    up = commands.add_parser("up", help="start everything and stay in the foreground")
+    status = commands.add_parser("status", help="what runs: state, pid, uptime, memory")
+    stop = commands.add_parser("stop", help="stop a running instance and wait for it")
+    doctor = commands.add_parser("doctor", help="look for problems and say how to fix them")
+    for command in (up, status, stop, doctor):
+        command.add_argument(
+            "--data-dir",
+            type=Path,
+            default=default_data_dir(),
+            help="where servers, secrets and logs live (default: %(default)s)",
+        )
+    for command in (up, doctor):
+        command.add_argument("--host", default=DEFAULT_HOST, help="default: %(default)s")
+        command.add_argument(
+            "--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0: any free one"
+        )
+    up.add_argument(
+        "--ready-file", type=Path, help="write URL and login to this file once everything answers"
+    )
+    up.add_argument("--workers", type=_workers, default=1, help="web processes (default: 1)")
+    up.add_argument("--no-demo", action="store_true", help="make no demo tenant")
+    up.add_argument("--verbose", action="store_true", help="show all log lines")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _port(text: str) -> int:
+    return _bounded(text, 0, MAX_PORT)
+
+
+def _workers(text: str) -> int:
+    return _bounded(text, 1, MAX_WORKERS)
+
+
+def _bounded(text: str, least: int, most: int) -> int:
+    number = int(text)
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"must be between {least} and {most}")
+    return number

@@ -1,0 +1,110 @@
+"""What the user sees: progress while starting, the panel, then one merged log.
+
+On a terminal the progress is a table that is redrawn in place; elsewhere (a file, CI) it is one
+plain line for each change, without control characters. Nothing here runs in a thread: the
+launcher calls ``tick`` from its loop.
+"""
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from rich.console import Console as RichConsole
+from rich.console import RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.text import Text
+
+from .lifecycle import State
+from .log_line import Level, LogLine, parse, render
+from .progress import progress_line, progress_table
+from .runner import Runner
+
+
+class Console:
+    """The launcher's one way to the terminal."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A sign that the terminal's encoding lacks is shown as "?" rather than ending us.
+            sys.stdout.reconfigure(errors="replace")
+        self._rich = RichConsole(file=sys.stdout, highlight=False)
+        self.is_terminal = self._rich.is_terminal
+        self._colour = self.is_terminal and not self._rich.no_color
+        self._least = Level.DEBUG if verbose else Level.INFO
+        self._live: Live | None = None
+        self._seen: dict[str, State] = {}
+        self._gone = False
+
+    def say(self, text: str) -> None:
+        """One line of the launcher's own."""
+        self._show(lambda: self._rich.print(escape(text), soft_wrap=True))
+
+    def show(self, renderable: RenderableType) -> None:
+        """Something that rich lays out."""
+        self._show(lambda: self._rich.print(renderable))
+
+    def begin_progress(self, runners: list[Runner]) -> None:
+        """From now on show how services come up (or go down)."""
+        self._seen = {runner.service.name: runner.state for runner in runners}
+        if self.is_terminal:
+            self._live = Live(console=self._rich, auto_refresh=False)
+            self._show(self._live.start)
+
+    def tick(self, runners: list[Runner]) -> None:
+        """Bring the progress up to date."""
+        now = time.monotonic()
+        live = self._live
+        if live is not None:
+            self._show(lambda: live.update(progress_table(runners, now), refresh=True))
+            return
+        for runner in runners:
+            if self._seen.get(runner.service.name) is not runner.state:
+                self._seen[runner.service.name] = runner.state
+                self.say(progress_line(runner, now))
+
+    def end_progress(self) -> None:
+        """Leave the last progress on the screen."""
+        live, self._live = self._live, None
+        if live is not None:
+            self._show(live.stop)
+
+    def log(self, service: str, raw: bytes, *, least: Level | None = None) -> None:
+        """One line of a service, unless it is below the level that is shown."""
+        line = parse(raw)
+        if line.level >= (least or self._least) and line.message:
+            self._print_line(line, service)
+
+    def event(self, level: Level, message: str) -> None:
+        """Something that the launcher itself reports while services run."""
+        self._print_line(LogLine(level, message), "launcher")
+
+    def _print_line(self, line: LogLine, service: str) -> None:
+        now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
+        text = render(line, service, now, colour=self._colour)
+        if self._live is None:
+            self._show(lambda: _write(text))
+        else:
+            self._show(lambda: self._rich.print(Text.from_ansi(text), soft_wrap=True))
+
+    def _show(self, show: Callable[[], object]) -> None:
+        """Go on without a terminal that has gone away: the log files have everything."""
+        if self._gone:
+            return
+        try:
+            show()
+        except OSError:
+            self._gone = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+
+def _write(text: str) -> None:
+    # rich would cost more than all the rest of a line's way to here, and lines come by the
+    # thousand.
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

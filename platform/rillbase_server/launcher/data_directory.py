@@ -1,0 +1,142 @@
+"""The data directory: where everything lies, and whether it can be used at all."""
+
+import os
+import pwd
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from .account import Account, closed_ancestor
+from .problems import ExitCode, LauncherProblem
+
+MIN_FREE_BYTES = 200 * 1024 * 1024
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """The layout below one data directory."""
+
+    root: Path
+
+    @property
+    def postgres(self) -> Path:
+        return self.root / "postgres"
+
+    @property
+    def valkey(self) -> Path:
+        return self.root / "valkey"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def secrets(self) -> Path:
+        return self.root / "secrets.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def state(self) -> Path:
+        return self.run / "state.json"
+
+    @property
+    def has_data(self) -> bool:
+        """Whether a server has stored anything here."""
+        return (self.postgres / "data").exists() or (self.valkey / "appendonlydir").exists()
+
+    def make(self) -> None:
+        """Create what is missing. Servers with an account of their own must pass the root."""
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        self.root.mkdir(mode=mode, parents=True, exist_ok=True)
+        for directory in (self.run, self.logs):
+            directory.mkdir(mode=0o700, exist_ok=True)
+
+
+def find_problem(directory: DataDirectory, account: Account | None) -> LauncherProblem | None:
+    """Why ``directory`` cannot be used, without changing anything."""
+    root = directory.root
+    existing = next(path for path in (root, *root.parents) if path.exists())
+    return (
+        _shape_problem(root, existing)
+        or _owner_problem(root)
+        or _access_problem(existing)
+        or _space_problem(shutil.disk_usage(existing).free, existing)
+        or _reach_problem(directory, account)
+    )
+
+
+def _shape_problem(root: Path, existing: Path) -> LauncherProblem | None:
+    if existing.is_dir():
+        return None
+    return LauncherProblem(
+        ExitCode.NOT_WRITABLE,
+        f"{root} cannot be a data directory: {existing} is not a directory.",
+        "Choose another place with --data-dir.",
+    )
+
+
+def _owner_problem(root: Path) -> LauncherProblem | None:
+    if not root.exists() or root.stat().st_uid == os.geteuid():
+        return None
+    owner, me = _user(root.stat().st_uid), _user(os.geteuid())
+    return LauncherProblem(
+        ExitCode.WRONG_OWNER,
+        f"The data directory {root} belongs to {owner}, but you are {me}.",
+        f"Run this as {owner}, or choose another place with --data-dir.",
+    )
+
+
+def _access_problem(existing: Path) -> LauncherProblem | None:
+    if os.access(existing, os.W_OK | os.X_OK):
+        return None
+    return LauncherProblem(
+        ExitCode.NOT_WRITABLE,
+        f"{existing} is not writable for {_user(os.geteuid())}.",
+        "Correct its permissions, or choose another place with --data-dir.",
+    )
+
+
+def _space_problem(free_bytes: int, existing: Path) -> LauncherProblem | None:
+    if free_bytes >= MIN_FREE_BYTES:
+        return None
+    return disk_full(existing, f"only {free_bytes // MIB} MiB are free")
+
+
+def _reach_problem(directory: DataDirectory, account: Account | None) -> LauncherProblem | None:
+    if account is None:
+        return None
+    closed = closed_ancestor(directory.postgres / "data", account)
+    if closed is None or closed == directory.postgres:
+        return None
+    return LauncherProblem(
+        ExitCode.UNREACHABLE_FOR_SERVERS,
+        f"Started as root, the embedded servers run as {account.name}, "
+        f"who cannot pass through {closed} to reach {directory.root}.",
+        "Run this as an ordinary user, or choose a reachable place, such as "
+        "--data-dir /var/lib/rillbase.",
+    )
+
+
+def disk_full(where: Path, detail: str) -> LauncherProblem:
+    """The problem of a disk that is full or nearly so."""
+    return LauncherProblem(
+        ExitCode.DISK_FULL,
+        f"The disk that holds {where} is full: {detail}.",
+        f"Make room (at least {MIN_FREE_BYTES // MIB} MiB), or choose another place "
+        "with --data-dir.",
+    )
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

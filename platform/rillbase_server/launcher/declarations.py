@@ -1,0 +1,187 @@
+"""Every service that the launcher runs, declared. A new one is one more function here.
+
+Ranks of the shutdown: what takes in work stops first, what holds data stops last.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from .account import server_account
+from .child import server_environment
+from .child_environment import own_environment, with_administration
+from .data_directory import DataDirectory
+from .leftovers import mark_of
+from .lifecycle import Policy
+from .options import REPOSITORY, UpOptions
+from .ports import free_port
+from .postgres import TRANSIENT_FAILURES as POSTGRES_TRANSIENT_FAILURES
+from .postgres import PostgresCluster
+from .readiness import mark_written, postgres_accepts, valkey_answers, web_ready
+from .secrets_file import Secrets
+from .service import Service
+from .valkey import TRANSIENT_FAILURES as VALKEY_TRANSIENT_FAILURES
+from .valkey import ValkeyStore
+
+WEB_RANK, TASKS_RANK, PREPARATION_RANK, VALKEY_RANK, POSTGRES_RANK = range(5)
+WORKER_PROCESSES = 2
+# uvicorn waits this long for open connections; the launcher a little longer for uvicorn.
+CONNECTIONS_GRACE_S = 8
+WEB_GRACE_S = 12.0
+# A running task may finish; Celery delivers again what is cut off.
+WORKER_GRACE_S = 20.0
+PREPARATION_DEADLINE_S = 600.0
+# A crash recovery or a long append-only file takes its time.
+RECOVERY_DEADLINE_S = 120.0
+# Python programs on a loaded machine.
+PROGRAM_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the declarations of our own processes share."""
+
+    options: UpOptions
+    directory: DataDirectory
+    database_url: str
+    environment: Mapping[str, str]
+    after: tuple[str, ...] = ()
+
+
+def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
+    """The services of one start; embedded servers only where no URL of another was given."""
+    account = server_account()
+    cluster = PostgresCluster(directory.postgres, secrets.postgres_password, free_port(), account)
+    store = ValkeyStore(directory.valkey, secrets.valkey_password, free_port(), account)
+    given_database, given_redis = os.environ.get("DATABASE_URL"), os.environ.get("REDIS_URL")
+    postgres = [] if given_database else _postgres(cluster, directory)
+    valkey = [] if given_redis else [_valkey(store, directory)]
+
+    database_url = given_database or cluster.url
+    environment = own_environment(options, secrets, database_url, given_redis or store.url)
+    plan = Plan(options, directory, database_url, environment | mark_of(directory))
+    preparation = _preparation(replace(plan, after=_names(postgres)))
+    plan = replace(plan, after=_names([preparation, *valkey]))
+    return [*postgres, *valkey, preparation, _web(plan), _worker(plan), _beat(plan)]
+
+
+def demo_file(directory: DataDirectory) -> Path:
+    """Where the demo tenant's login travels between the launcher and the preparation."""
+    return directory.run / "demo.json"
+
+
+def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Service]:
+    server = Service(
+        name="postgres",
+        argv=tuple(cluster.server_argv()),
+        cwd=directory.root,
+        env=server_environment() | mark_of(directory),
+        check=postgres_accepts(cluster),
+        policy=Policy(start_deadline_s=RECOVERY_DEADLINE_S, stop_grace_s=20.0, first_delay_s=0.2),
+        stop_rank=POSTGRES_RANK,
+        stop_signal=signal.SIGINT,  # PostgreSQL's fast shutdown
+        account=cluster.account,
+        before_start=cluster.before_start,
+        transient_failures=POSTGRES_TRANSIENT_FAILURES,
+    )
+    if cluster.initialised:
+        return [server]
+    initdb = Service(
+        name="initdb",
+        argv=tuple(cluster.initdb_argv()),
+        cwd=directory.root,
+        env=server.env,
+        policy=Policy(one_shot=True, start_deadline_s=RECOVERY_DEADLINE_S),
+        stop_rank=POSTGRES_RANK,
+        account=cluster.account,
+        before_start=cluster.before_initdb,
+    )
+    return [initdb, replace(server, after=(initdb.name,))]
+
+
+def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
+    return Service(
+        name="valkey",
+        argv=tuple(store.argv()),
+        cwd=directory.root,
+        env=server_environment() | mark_of(directory),
+        check=valkey_answers(store),
+        policy=Policy(start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2),
+        stop_rank=VALKEY_RANK,
+        account=store.account,
+        before_start=store.before_start,
+        transient_failures=VALKEY_TRANSIENT_FAILURES,
+    )
+
+
+def _preparation(plan: Plan) -> Service:
+    argv = [sys.executable, str(REPOSITORY / "manage.py"), "prepare_database"]
+    if plan.options.demo:
+        argv += ["--demo-json", str(demo_file(plan.directory))]
+    return Service(
+        name="prepare",
+        argv=tuple(argv),
+        cwd=REPOSITORY,
+        env=with_administration(plan.environment, plan.database_url),
+        after=plan.after,
+        policy=Policy(one_shot=True, start_deadline_s=PREPARATION_DEADLINE_S),
+        stop_rank=PREPARATION_RANK,
+    )
+
+
+def _web(plan: Plan) -> Service:
+    options = plan.options
+    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
+    argv += ["--app-dir", str(REPOSITORY / "platform")]
+    argv += ["--host", options.host, "--port", str(options.port)]
+    argv += ["--workers", str(options.workers)]
+    argv += ["--ws", "websockets", "--no-access-log", "--no-server-header"]
+    argv += ["--timeout-graceful-shutdown", str(CONNECTIONS_GRACE_S)]
+    return Service(
+        name="web",
+        argv=tuple(argv),
+        cwd=REPOSITORY,
+        env=plan.environment,
+        after=plan.after,
+        check=web_ready(options.url),
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WEB_GRACE_S),
+        stop_rank=WEB_RANK,
+    )
+
+
+def _worker(plan: Plan) -> Service:
+    arguments = ["worker", "--pool", "prefork", "--concurrency", str(WORKER_PROCESSES)]
+    arguments += ["--without-gossip", "--without-mingle"]
+    return replace(
+        _celery(plan, "worker", arguments),
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WORKER_GRACE_S),
+    )
+
+
+def _beat(plan: Plan) -> Service:
+    schedule = plan.directory.run / "beat-schedule"
+    return _celery(plan, "beat", ["beat", "--schedule", str(schedule), "--pidfile", ""])
+
+
+def _celery(plan: Plan, name: str, arguments: list[str]) -> Service:
+    mark = plan.directory.run / f"{name}.ready"
+    module = f"{__package__}.celery_process"
+    return Service(
+        name=name,
+        argv=(sys.executable, "-m", module, str(mark), *arguments),
+        cwd=REPOSITORY,
+        env=plan.environment,
+        after=plan.after,
+        check=mark_written(mark),
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=TASKS_RANK,
+        before_start=partial(mark.unlink, missing_ok=True),
+    )
+
+
+def _names(services: list[Service]) -> tuple[str, ...]:
+    return tuple(service.name for service in services)

@@ -1,0 +1,57 @@
+"""One launcher per data directory: an advisory lock that dies with its holder.
+
+The lock, not the file, is the truth: the kernel releases it however the launcher ends. The
+file's content only serves to name the holder.
+"""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import IO
+
+from .process import ProcessIdentity, boot_id, identify
+
+
+class InstanceLock:
+    """Holds ``path`` locked until ``release``."""
+
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        self.path = path
+        self._file = file
+
+    @classmethod
+    def acquire(cls, path: Path) -> "InstanceLock | None":
+        """The lock, or None when another process has it."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        file = os.fdopen(descriptor, "r+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        me = identify(os.getpid())
+        file.truncate()
+        if me is not None:
+            json.dump({"pid": me.pid, "started": me.started, "boot_id": boot_id()}, file)
+        file.flush()
+        return cls(path, file)
+
+    def release(self) -> None:
+        """Let the next launcher in."""
+        self._file.truncate(0)
+        self._file.close()
+
+
+def lock_holder(path: Path) -> ProcessIdentity | None:
+    """The living launcher that wrote its name into ``path``, or None.
+
+    Reads only: a look must never keep a launcher from taking the lock.
+    """
+    try:
+        content = json.loads(path.read_text())
+        holder = ProcessIdentity(int(content["pid"]), int(content["started"]))
+        booted = content["boot_id"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return holder if booted == boot_id() and holder.alive else None

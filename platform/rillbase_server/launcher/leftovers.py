@@ -1,0 +1,85 @@
+"""Cleaning up after a launcher that was killed.
+
+Its children were told by the kernel to stop (see ``child.py``), but some may be busy with that,
+and grandchildren (uvicorn's and Celery's workers) may have lost their parents. They are found
+
+- by the state file: pid, start time and boot must all agree, or the pid is somebody else's;
+- by the mark that every child of ours carries in its environment, for grandchildren;
+- by PostgreSQL's own lock file, because its processes hide both.
+
+Whatever is found gets its stop signal, in the declared order, time to obey, and then no choice.
+"""
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import psutil
+
+from .data_directory import DataDirectory
+from .postgres import PostgresCluster
+from .process import ProcessIdentity, identify, send, wait_until_gone
+from .state_file import ServiceRecord, read_state
+
+MARK = "RILLBASE_LAUNCHED_FROM"
+GRACE_S = 10.0
+
+
+def stop_leftovers(directory: DataDirectory, grace_s: float = GRACE_S) -> list[str]:
+    """Stop all that an earlier launcher left running here; says what was stopped."""
+    stopped = []
+    recorded = sorted(_recorded(directory), key=lambda record: record.stop_rank)
+    for _, group in groupby(recorded, key=lambda record: record.stop_rank):
+        records = list(group)
+        _stop([(record.identity, record.stop_signal) for record in records], grace_s)
+        stopped += [f"{record.name} (pid {record.pid})" for record in records]
+    strays = list(_marked(directory))
+    _stop([(identity, signal.SIGTERM) for identity in strays], grace_s)
+    stopped += [f"a stray process (pid {identity.pid})" for identity in strays]
+    cluster = PostgresCluster(directory.postgres, superuser_password="", port=0)
+    if cluster.stop_running_server(grace_s):
+        stopped.append("postgres")
+    return stopped
+
+
+def mark_of(directory: DataDirectory) -> dict[str, str]:
+    """The variable by which processes of this data directory are recognised."""
+    return {MARK: str(directory.root.resolve())}
+
+
+def _recorded(directory: DataDirectory) -> Iterator[ServiceRecord]:
+    record = read_state(directory.state)
+    if record is None or not record.this_boot:
+        return
+    for service in record.services:
+        if service.identity is not None and service.identity.alive:
+            yield service
+
+
+def _marked(directory: DataDirectory) -> Iterator[ProcessIdentity]:
+    wanted = mark_of(directory)[MARK]
+    for process in psutil.process_iter():
+        try:
+            ours = process.environ().get(MARK) == wanted
+        except psutil.Error:
+            continue
+        identity = identify(process.pid)
+        if ours and identity is not None and process.pid != os.getpid():
+            yield identity
+
+
+def _stop(targets: Iterable[tuple[ProcessIdentity | None, int]], grace_s: float) -> None:
+    found = [(identity, number) for identity, number in targets if identity is not None]
+    for identity, number in found:
+        _send(identity, signal.Signals(number))
+    for identity, _ in found:
+        if not wait_until_gone(identity, grace_s):
+            _send(identity, signal.SIGKILL)
+            wait_until_gone(identity, grace_s)
+
+
+def _send(identity: ProcessIdentity, number: signal.Signals) -> None:
+    process = identity.process()
+    if process is not None:
+        send(process, number)

@@ -1,0 +1,211 @@
+"""The life of one service, decided as a pure function.
+
+``advance`` takes where a service stands, what happened and the time, and answers where it stands
+now and what is to be done. It starts no process and reads no clock, so tests turn a virtual one.
+
+::
+
+    declared ─▶ starting ─▶ ready ──────▶ stopping ─▶ stopped
+                 │  ▲  └──▶ done (one-shot)  ▲
+                 │  └─ backing off ◀─ ready  │       failed: it gave up
+                 └──────▶ failed             └─ starting
+
+A stop is possible from everywhere. A move that the diagram lacks is a mistake of the program
+and raises ``IllegalMove``.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum, auto
+
+
+class State(StrEnum):
+    """Where a service stands; the values are shown to users."""
+
+    DECLARED = "declared"
+    STARTING = "starting"
+    READY = "ready"
+    BACKING_OFF = "backing off"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    DONE = "done"
+
+
+MOVES: dict[State, frozenset[State]] = {
+    State.DECLARED: frozenset({State.STARTING, State.STOPPED}),
+    State.STARTING: frozenset(
+        {State.READY, State.DONE, State.BACKING_OFF, State.STOPPING, State.FAILED}
+    ),
+    State.READY: frozenset({State.BACKING_OFF, State.STOPPING, State.FAILED}),
+    State.BACKING_OFF: frozenset({State.STARTING, State.STOPPED}),
+    State.STOPPING: frozenset({State.STOPPED}),
+    State.STOPPED: frozenset(),
+    State.FAILED: frozenset(),
+    State.DONE: frozenset(),
+}
+WITH_PROCESS = frozenset({State.STARTING, State.READY, State.STOPPING})
+AT_REST = frozenset({State.DECLARED, State.STOPPED, State.FAILED, State.DONE})
+
+
+class IllegalMove(Exception):
+    """An event that cannot happen in the state it met."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How patient the launcher is with a service. All durations are in seconds."""
+
+    one_shot: bool = False
+    start_deadline_s: float = 30.0
+    stop_grace_s: float = 10.0
+    first_delay_s: float = 0.5
+    delay_factor: float = 2.0
+    max_delay_s: float = 30.0
+    # Consecutive failures that are answered by another try; the next one is final.
+    max_failures: int = 8
+    # Ready for this long, a service has recovered: its failures are forgotten.
+    stable_after_s: float = 60.0
+
+    def delay_s(self, failures: int) -> float:
+        """The pause before the try that follows the given number of consecutive failures."""
+        # The exponent is bounded so that no number of failures overflows a float.
+        exponent = min(failures - 1, 32)
+        return min(self.max_delay_s, self.first_delay_s * self.delay_factor**exponent)
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """Where a service stands since when, and when its timer fires."""
+
+    state: State = State.DECLARED
+    since: float = 0.0
+    wake_at: float | None = None
+    failures: int = 0
+    restarts: int = 0
+    was_ready: bool = False
+    exit_code: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the service needs is there."""
+
+
+@dataclass(frozen=True)
+class BecameReady:
+    """The readiness check passed."""
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The process ended; ``transient`` when its last words promise that another try may work."""
+
+    code: int
+    transient: bool = False
+
+
+@dataclass(frozen=True)
+class TimerFired:
+    """The moment ``wake_at`` has come."""
+
+
+@dataclass(frozen=True)
+class StopRequested:
+    """The service should end in an orderly way, or at once with ``force``."""
+
+    force: bool = False
+
+
+Event = Start | BecameReady | Exited | TimerFired | StopRequested
+
+
+class Effect(Enum):
+    """What the edge has to do after a step."""
+
+    SPAWN = auto()
+    SIGNAL_STOP = auto()
+    KILL = auto()
+
+
+Step = tuple[Lifecycle, tuple[Effect, ...]]
+
+
+def advance(policy: Policy, life: Lifecycle, event: Event, now: float) -> Step:
+    """One step of the life of a service."""
+    match event:
+        case Start():
+            _require(life, event, State.DECLARED)
+            return _spawn(policy, life, now)
+        case BecameReady():
+            _require(life, event, State.STARTING)
+            ready = _move(life, State.READY, now)
+            return replace(ready, was_ready=True, reason=""), ()
+        case Exited():
+            _require(life, event, *WITH_PROCESS)
+            return _exited(policy, life, event, now)
+        case TimerFired():
+            _require(life, event, State.STARTING, State.BACKING_OFF, State.STOPPING)
+            return _timer_fired(policy, life, now)
+        case StopRequested():
+            return _stop(policy, life, event, now)
+
+
+def _spawn(policy: Policy, life: Lifecycle, now: float) -> Step:
+    starting = _move(life, State.STARTING, now)
+    return replace(starting, wake_at=now + policy.start_deadline_s), (Effect.SPAWN,)
+
+
+def _exited(policy: Policy, life: Lifecycle, event: Exited, now: float) -> Step:
+    life = replace(life, exit_code=event.code)
+    if life.state is State.STOPPING:
+        return _move(life, State.STOPPED, now), ()
+    if policy.one_shot and event.code == 0:
+        return _move(life, State.DONE, now), ()
+    recovered = life.state is State.READY and now - life.since >= policy.stable_after_s
+    failures = 1 if recovered else life.failures + 1
+    life = replace(life, failures=failures, reason=life.reason or _ended(event.code))
+    may_retry = event.transient or (life.was_ready and not policy.one_shot)
+    if not may_retry or failures > policy.max_failures:
+        return _move(life, State.FAILED, now), ()
+    backing_off = _move(life, State.BACKING_OFF, now)
+    return replace(backing_off, wake_at=now + policy.delay_s(failures)), ()
+
+
+def _timer_fired(policy: Policy, life: Lifecycle, now: float) -> Step:
+    if life.state is State.BACKING_OFF:
+        again = replace(life, restarts=life.restarts + 1, reason="")
+        return _spawn(policy, again, now)
+    if life.state is State.STARTING:
+        late = f"not ready within {policy.start_deadline_s:g} s"
+        return replace(life, wake_at=None, reason=late), (Effect.KILL,)
+    return replace(life, wake_at=None, reason="killed after its grace period"), (Effect.KILL,)
+
+
+def _stop(policy: Policy, life: Lifecycle, event: StopRequested, now: float) -> Step:
+    if life.state in (State.DECLARED, State.BACKING_OFF):
+        return _move(life, State.STOPPED, now), ()
+    if life.state not in WITH_PROCESS:
+        return life, ()
+    if event.force:
+        stopping = life if life.state is State.STOPPING else _move(life, State.STOPPING, now)
+        return replace(stopping, wake_at=None), (Effect.KILL,)
+    if life.state is State.STOPPING:
+        return life, ()
+    stopping = _move(life, State.STOPPING, now)
+    return replace(stopping, wake_at=now + policy.stop_grace_s), (Effect.SIGNAL_STOP,)
+
+
+def _move(life: Lifecycle, state: State, now: float) -> Lifecycle:
+    if state not in MOVES[life.state]:
+        raise IllegalMove(f"{life.state} → {state}")
+    return replace(life, state=state, since=now, wake_at=None)
+
+
+def _require(life: Lifecycle, event: Event, *states: State) -> None:
+    if life.state not in states:
+        raise IllegalMove(f"{type(event).__name__} while {life.state}")
+
+
+def _ended(code: int) -> str:
+    return f"killed by signal {-code}" if code < 0 else f"exited with code {code}"

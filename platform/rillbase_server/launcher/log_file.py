@@ -1,0 +1,50 @@
+"""A service's log file: raw lines, bounded in size by rotation."""
+
+import errno
+from pathlib import Path
+
+MAX_BYTES = 10 * 1024 * 1024
+KEPT_FILES = 3
+
+
+class LogFile:
+    """Appends lines to ``path``; full files become ``path.1``, ``path.2``, …
+
+    A full disk must not take the launcher down with it: the line is lost, ``disk_full`` says so.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT_FILES) -> None:
+        self.path = path
+        self.disk_full = False
+        self._max_bytes = max_bytes
+        self._kept = kept
+        self._file = path.open("ab", buffering=0)
+        self._size = self._file.tell()
+
+    def write(self, line: bytes) -> None:
+        """Append one line (given without its line end)."""
+        try:
+            if self._size + len(line) + 1 > self._max_bytes and self._size:
+                self._rotate()
+            self._size += self._file.write(line + b"\n")
+            self.disk_full = False
+        except OSError as problem:
+            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self.disk_full = True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for number in range(self._kept - 1, 0, -1):
+            older = self._numbered(number)
+            if older.exists():
+                older.replace(self._numbered(number + 1))
+        self.path.replace(self._numbered(1))
+        self._file = self.path.open("ab", buffering=0)
+        self._size = 0
+
+    def _numbered(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")

@@ -1,0 +1,34 @@
+"""What ``up`` was asked to do, as data."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_PORT = 8080
+DEFAULT_HOST = "127.0.0.1"
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def default_data_dir() -> Path:
+    """The data directory when none is named on the command line."""
+    return Path(os.environ.get("RILLBASE_DATA_DIR") or REPOSITORY / ".rillbase")
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """The options of ``manage.py up``."""
+
+    data_dir: Path
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    ready_file: Path | None = None
+    workers: int = 1
+    demo: bool = True
+    verbose: bool = False
+
+    @property
+    def url(self) -> str:
+        """Where users of this machine reach the server."""
+        anywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
+        host = anywhere.get(self.host, self.host)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"

@@ -1,0 +1,57 @@
+"""What to do next, once everything is ready."""
+
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from .options import UpOptions
+from .secrets_file import Demo
+
+NOT_MADE = "(none: started with --no-demo)"
+
+
+def rows(options: UpOptions, demo: Demo) -> list[tuple[str, str]]:
+    """Labels and values, in the order in which a newcomer needs them."""
+    return [
+        ("URL", options.url),
+        ("API docs", f"{options.url}/api/docs"),
+        ("Staff admin", f"{options.url}/staff/"),
+        ("E-mail", demo.email or NOT_MADE),
+        ("Password", demo.password or NOT_MADE),
+        ("Tenant", demo.tenant or NOT_MADE),
+        ("API key", demo.api_key or NOT_MADE),
+        ("Data", str(options.data_dir)),
+        ("Logs", str(options.data_dir / "logs")),
+        ("Stop", "Ctrl-C here, or: python manage.py stop" + _data_dir_option(options)),
+        ("Try", _try(options, demo)),
+    ]
+
+
+def panel(options: UpOptions, demo: Demo, seconds: float) -> Panel:
+    """The rows in a frame, for terminals."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    # Values are meant to be copied: they fold at the edge and are never cut.
+    table.add_column(overflow="fold")
+    for label, value in rows(options, demo):
+        table.add_row(label, Text(value))
+    return Panel(table, title=f"Rillbase is ready ({seconds:.1f} s)", border_style="green")
+
+
+def plain(options: UpOptions, demo: Demo, seconds: float) -> str:
+    """The rows as lines, for files and pipes."""
+    lines = [f"Rillbase is ready ({seconds:.1f} s)"]
+    lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo)]
+    return "\n".join(lines)
+
+
+def _try(options: UpOptions, demo: Demo) -> str:
+    if not demo.api_key:
+        return f"curl {options.url}/readyz"
+    return (
+        f"curl -H 'Authorization: Bearer {demo.api_key}' {options.url}/api/v1/tenants/{demo.tenant}"
+    )
+
+
+def _data_dir_option(options: UpOptions) -> str:
+    return f" --data-dir {options.data_dir}"

@@ -1,0 +1,124 @@
+"""What must hold before anything is started, each with its own message and exit code.
+
+The checks that ``up`` makes and those that ``doctor`` lists are the same functions.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from . import postgres, valkey
+from .account import Account, closed_ancestor
+from .options import UpOptions
+from .ports import bind_problem, holder
+from .problems import ExitCode, LauncherProblem
+
+CONNECT_TIMEOUT_S = 3.0
+DEFAULT_PORTS = {"postgresql": 5432, "postgres": 5432, "redis": 6379, "rediss": 6379}
+PACKAGES = ("celery", "django", "psycopg", "redis", "uvicorn", "rillbase_native")
+INSTALL = "Run `make run` (it installs what is missing), or install requirements/runtime.txt."
+
+
+def missing_packages() -> LauncherProblem | None:
+    """A Python package that the server needs and that is not installed."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if not missing:
+        return None
+    return LauncherProblem(
+        ExitCode.PREREQUISITE_MISSING, f"Not installed: {', '.join(missing)}.", INSTALL
+    )
+
+
+def embedded_servers_problem(account: Account | None) -> LauncherProblem | None:
+    """Why an embedded server that is needed could not be run."""
+    for name, program in needed_servers():
+        if not program.exists():
+            return LauncherProblem(
+                ExitCode.PREREQUISITE_MISSING,
+                f"The embedded {name} is not installed ({program} is missing).",
+                f"{INSTALL} Or name a server of your own by DATABASE_URL or REDIS_URL.",
+            )
+        closed = closed_ancestor(program, account) if account else None
+        if account and closed:
+            return LauncherProblem(
+                ExitCode.UNREACHABLE_FOR_SERVERS,
+                f"Started as root, the embedded servers run as {account.name}, "
+                f"who cannot pass through {closed} to reach {program}.",
+                "Run this as an ordinary user, or move the checkout to a reachable place.",
+            )
+    return None
+
+
+def needed_servers() -> Iterator[tuple[str, Path]]:
+    """Name and program of each embedded server that no URL replaces."""
+    if not os.environ.get("DATABASE_URL"):
+        yield "PostgreSQL", postgres.binary("postgres")
+    if not os.environ.get("REDIS_URL"):
+        yield "Valkey", valkey.binary()
+
+
+def port_problem(options: UpOptions) -> LauncherProblem | None:
+    """Why the web server could not listen."""
+    problem = bind_problem(options.host, options.port)
+    if problem is None:
+        return None
+    if problem.errno == errno.EADDRINUSE:
+        return port_taken(options)
+    if isinstance(problem, PermissionError):
+        return LauncherProblem(
+            ExitCode.PORT_TAKEN,
+            f"Port {options.port} is reserved for root.",
+            f"Choose one above 1023: --port {_another(options)}.",
+        )
+    return LauncherProblem(
+        ExitCode.USAGE,
+        f"Cannot listen on host {options.host!r}: {problem.strerror or problem}.",
+        "Give an address of this machine: --host 127.0.0.1, or --host 0.0.0.0 for all.",
+    )
+
+
+def port_taken(options: UpOptions) -> LauncherProblem:
+    """The problem of a port that somebody else listens on."""
+    process = holder(options.port)
+    by = f" by {process.name()} (pid {process.pid})" if process else ""
+    return LauncherProblem(
+        ExitCode.PORT_TAKEN,
+        f"Port {options.port} on {options.host} is taken{by}.",
+        f"Stop that program, or choose another port: --port {_another(options)}.",
+    )
+
+
+def external_server_problem() -> LauncherProblem | None:
+    """A server given by URL that does not take connections."""
+    for variable in ("DATABASE_URL", "REDIS_URL"):
+        url = os.environ.get(variable)
+        problem = _unreachable(variable, url) if url else None
+        if problem:
+            return problem
+    return None
+
+
+def _unreachable(variable: str, url: str) -> LauncherProblem | None:
+    parts = urlsplit(url)
+    if not parts.hostname:  # a socket's path: left to the driver
+        return None
+    try:
+        port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        socket.create_connection((parts.hostname, port), CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError) as problem:
+        return LauncherProblem(
+            ExitCode.EXTERNAL_SERVER_UNREACHABLE,
+            f"The server named by {variable} ({parts.hostname}) cannot be reached: {problem}.",
+            f"Start it, or correct {variable}, or unset it to use the embedded server.",
+        )
+    return None
+
+
+def _another(options: UpOptions) -> int:
+    candidates = range(options.port + 1, min(options.port + 100, 65_536))
+    free = (port for port in candidates if bind_problem(options.host, port) is None)
+    return next(free, 0)

@@ -1,0 +1,14 @@
+"""The ready file: tells scripts where the server is, and that everything answers."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from .atomic_file import write_atomically
+from .options import UpOptions
+from .secrets_file import Demo
+
+
+def write_ready_file(path: Path, options: UpOptions, demo: Demo) -> None:
+    """Write ``{"url", "email", "password", "tenant", "api_key"}``, private and complete."""
+    write_atomically(path, json.dumps({"url": options.url} | asdict(demo)) + "\n")

@@ -1,0 +1,191 @@
+"""One service with its process: carries out what ``lifecycle.advance`` decides.
+
+The runner lives on the launcher's event loop and only there. Everything that happens to the
+process comes in through ``handle`` as an event; nothing here decides anything.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from .child import signal_family, spawn
+from .lifecycle import (
+    WITH_PROCESS,
+    BecameReady,
+    Effect,
+    Event,
+    Exited,
+    Lifecycle,
+    State,
+    TimerFired,
+    advance,
+)
+from .line_reader import LineReader
+from .log_file import LogFile
+from .process import ProcessIdentity, identify
+from .service import Service
+
+CHECK_INTERVAL_S = 0.05
+LAST_LINES = 30
+CANNOT_EXECUTE = 127
+
+
+class Runner:
+    """The process, log and current state of one service."""
+
+    def __init__(
+        self,
+        service: Service,
+        log: LogFile,
+        *,
+        on_change: Callable[["Runner"], None],
+        on_line: Callable[["Runner", bytes], None],
+    ) -> None:
+        self.service = service
+        self.life = Lifecycle(since=time.monotonic())
+        self.identity: ProcessIdentity | None = None
+        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        # What the readiness check still misses, and how long the last start or stop took.
+        self.lacking = ""
+        self.took_s: float | None = None
+        self.log = log
+        self._on_change = on_change
+        self._on_line = on_line
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: LineReader | None = None
+        self._check: asyncio.Task[None] | None = None
+
+    @property
+    def state(self) -> State:
+        return self.life.state
+
+    def handle(self, event: Event) -> None:
+        """Let ``event`` happen: step, carry out, tell."""
+        before, now = self.life, time.monotonic()
+        self.life, effects = advance(self.service.policy, before, event, now)
+        if self.state is not before.state:
+            passing = before.state in (State.STARTING, State.STOPPING)
+            self.took_s = now - before.since if passing else None
+        if self.state not in WITH_PROCESS:
+            self.identity = None
+        if self.state is not State.STARTING:
+            self._end_check()
+        failure: Exited | None = None
+        for effect in effects:
+            failure = self._carry_out(effect) or failure
+        self._on_change(self)
+        if failure is not None:
+            self.handle(failure)
+
+    def collect(self) -> None:
+        """Notice the end of the process, if it has ended."""
+        process = self._process
+        if process is None or process.poll() is None:
+            return
+        # What the leader leaves behind (pool workers) must not outlive it.
+        signal_family(process.pid, signal.SIGKILL)
+        if self._reader is not None:
+            self._reader.drain()
+        self._process = None
+        said = "\n".join(self.last_lines)
+        transient = any(phrase in said for phrase in self.service.transient_failures)
+        self.handle(Exited(process.returncode, transient))
+
+    def fire_timer(self, now: float) -> None:
+        """Let the timer fire if its moment has come."""
+        if self.life.wake_at is not None and now >= self.life.wake_at:
+            self.handle(TimerFired())
+
+    def close(self) -> None:
+        """Give back what is open; the service must be at rest."""
+        self._end_check()
+        self._end_reader()
+        self.log.close()
+
+    def _carry_out(self, effect: Effect) -> Exited | None:
+        if effect is Effect.SPAWN:
+            return self._spawn()
+        if self._process is not None and effect is Effect.SIGNAL_STOP:
+            self._process.send_signal(self.service.stop_signal)
+        elif self._process is not None:
+            signal_family(self._process.pid, signal.SIGKILL)
+        return None
+
+    def _spawn(self) -> Exited | None:
+        self._end_reader()
+        self.last_lines.clear()
+        reading, writing = os.pipe()
+        try:
+            self.service.before_start()
+            self._process = self._popen(writing)
+        except OSError as problem:
+            os.close(reading)
+            self._hear(f"cannot start: {problem}".encode())
+            return Exited(CANNOT_EXECUTE)
+        finally:
+            os.close(writing)
+        self.identity = identify(self._process.pid)
+        self._begin_reader(reading)
+        if self.service.check is not None:
+            self._check = asyncio.create_task(self._ask_until_ready(self._process.pid))
+        return None
+
+    def _popen(self, output: int) -> subprocess.Popen[bytes]:
+        return spawn(
+            self.service.argv,
+            cwd=self.service.cwd,
+            env=self.service.env,
+            output=output,
+            account=self.service.account,
+            death_signal=self.service.stop_signal,
+        )
+
+    async def _ask_until_ready(self, pid: int) -> None:
+        check = self.service.check
+        while check is not None:
+            try:
+                lacking = await check(pid)
+            except OSError as problem:
+                lacking = str(problem)
+            if lacking is None:
+                self._check = None
+                self.handle(BecameReady())
+                return
+            self.lacking = lacking
+            await asyncio.sleep(CHECK_INTERVAL_S)
+
+    def _begin_reader(self, descriptor: int) -> None:
+        reader = LineReader(descriptor, self._hear)
+        self._reader = reader
+
+        def readable() -> None:
+            if not reader.read():
+                self._end_reader()
+
+        asyncio.get_running_loop().add_reader(descriptor, readable)
+
+    def _hear(self, line: bytes) -> None:
+        self.log.write(line)
+        self.last_lines.append(line.decode(errors="replace"))
+        self._on_line(self, line)
+
+    def _end_check(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+
+    def _end_reader(self) -> None:
+        if self._reader is not None:
+            asyncio.get_running_loop().remove_reader(self._reader.descriptor)
+            os.close(self._reader.descriptor)
+            self._reader = None
+
+
+def log_path(directory: Path, service: Service) -> Path:
+    """Where a service's raw lines go."""
+    return directory / f"{service.name}.log"

@@ -1,0 +1,85 @@
+"""The secrets of an installation, made on its first start.
+
+They live in one file that only its owner may read. Losing it means losing the data that they
+protect, so a directory that has data but no secrets is refused rather than given new ones.
+"""
+
+import json
+import secrets
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from .atomic_file import write_atomically
+from .problems import ExitCode, LauncherProblem
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Demo:
+    """How to sign in to the demo tenant; fields are empty until it exists."""
+
+    email: str = ""
+    password: str = ""
+    tenant: str = ""
+    api_key: str = ""
+
+    def updated(self, answer: object) -> Self:
+        """These values, overwritten by those that ``answer`` has and that say something."""
+        known = asdict(self)
+        if not isinstance(answer, dict):
+            return self
+        news = {k: v for k, v in answer.items() if k in known and isinstance(v, str) and v}
+        return replace(self, **news)
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The content of the file."""
+
+    secret_key: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    key_pepper: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    postgres_password: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    valkey_password: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    demo: Demo = field(default_factory=Demo)
+
+
+def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
+    """The installation's secrets, made now unless it already has data."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        if data_exists:
+            raise LauncherProblem(
+                ExitCode.SECRETS_UNUSABLE,
+                f"{path} is missing, but {path.parent} holds data that it protects.",
+                "Restore the file from a backup, or start with a new --data-dir.",
+            ) from None
+        return save(path, Secrets())
+    return _parse(path, text)
+
+
+def save(path: Path, content: Secrets) -> Secrets:
+    """Write the file so that a crash leaves the old or the new one."""
+    write_atomically(path, json.dumps(asdict(content), indent=2) + "\n", durable=True)
+    return content
+
+
+def _parse(path: Path, text: str) -> Secrets:
+    damaged = LauncherProblem(
+        ExitCode.SECRETS_UNUSABLE,
+        f"{path} is damaged.",
+        "Restore the file from a backup, or start with a new --data-dir.",
+    )
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise damaged from None
+    names = ("secret_key", "key_pepper", "postgres_password", "valkey_password")
+    if not isinstance(content, dict):
+        raise damaged
+    values = {name: content.get(name) for name in names}
+    if not all(isinstance(value, str) and value for value in values.values()):
+        raise damaged
+    return Secrets(**values, demo=Demo().updated(content.get("demo")))

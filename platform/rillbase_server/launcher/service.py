@@ -1,0 +1,39 @@
+"""What a service is: declared data. The supervisor knows nothing else about it."""
+
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .account import Account
+from .lifecycle import Policy
+
+# Given the service's pid: None when it is ready, else what it still lacks. A check returns
+# within about a second; the policy's deadline bounds how often it is asked.
+Check = Callable[[int], Awaitable[str | None]]
+
+
+def nothing_to_prepare() -> None:
+    """The hook of services that need no preparation."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """One supervised program."""
+
+    name: str
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    # Names of services that must be ready (or done, for one-shots) before this one starts.
+    after: tuple[str, ...] = ()
+    # None for one-shots: they are done when they exit with 0.
+    check: Check | None = None
+    policy: Policy = field(default_factory=Policy)
+    # Services stop by rising rank; those of one rank stop together.
+    stop_rank: int = 0
+    stop_signal: signal.Signals = signal.SIGTERM
+    account: Account | None = None
+    before_start: Callable[[], None] = nothing_to_prepare
+    # Phrases in the last log lines that make a failed start worth another try.
+    transient_failures: tuple[str, ...] = ()

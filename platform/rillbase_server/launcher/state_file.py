@@ -1,0 +1,60 @@
+"""``run/state.json``: what runs, for ``manage.py status`` and for the start after a crash."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .atomic_file import write_atomically
+from .process import ProcessIdentity, boot_id
+
+
+@dataclass(frozen=True)
+class ServiceRecord:
+    """One service as others see it. ``since`` is in seconds since the epoch."""
+
+    name: str
+    state: str
+    since: float
+    restarts: int
+    stop_rank: int
+    stop_signal: int
+    log: str
+    pid: int | None = None
+    started: int | None = None
+    reason: str = ""
+
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        """The process, as far as it was known when the record was written."""
+        if self.pid is None or self.started is None:
+            return None
+        return ProcessIdentity(self.pid, self.started)
+
+
+@dataclass(frozen=True)
+class InstanceRecord:
+    """One run of the launcher."""
+
+    url: str
+    boot_id: str
+    services: tuple[ServiceRecord, ...]
+
+    @property
+    def this_boot(self) -> bool:
+        """Whether the recorded processes can still be alive."""
+        return self.boot_id == boot_id()
+
+
+def write_state(path: Path, record: InstanceRecord) -> None:
+    """Replace the file. Not synced to disk: it says nothing that outlives the machine."""
+    write_atomically(path, json.dumps(asdict(record), indent=2) + "\n")
+
+
+def read_state(path: Path) -> InstanceRecord | None:
+    """The last record, or None when there is none that can be understood."""
+    try:
+        content = json.loads(path.read_text())
+        services = tuple(ServiceRecord(**service) for service in content["services"])
+        return InstanceRecord(content["url"], content["boot_id"], services)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,161 @@
+"""``manage.py status``: what runs, checked against the processes themselves.
+
+The state file says what the launcher last knew; pids and start times say what is true now.
+"""
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from .data_directory import DataDirectory
+from .instance_lock import lock_holder
+from .problems import ExitCode
+from .process import ProcessIdentity, family, memory_bytes
+from .state_file import InstanceRecord, ServiceRecord, read_state
+
+MIB = 1024 * 1024
+GONE = "gone"
+LAUNCHER = "launcher"
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """One line of the table."""
+
+    name: str
+    state: str
+    pid: int | None
+    uptime_s: float | None
+    restarts: int
+    memory_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """One data directory's instance."""
+
+    running: bool
+    data_dir: str
+    url: str
+    services: tuple[ServiceStatus, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """All processes together, shared memory counted once."""
+        return sum(service.memory_bytes for service in self.services)
+
+
+def status(data_dir: Path, *, as_json: bool) -> ExitCode:
+    """Print the table, or the same as JSON for scripts."""
+    found = look(DataDirectory(data_dir))
+    if as_json:
+        content = asdict(found) | {"memory_bytes": found.memory_bytes}
+        sys.stdout.write(json.dumps(content) + "\n")
+    else:
+        _print(found)
+    return ExitCode.OK if found.running else ExitCode.NOT_RUNNING
+
+
+def look(directory: DataDirectory) -> Status:
+    """What runs in ``directory`` now."""
+    launcher = lock_holder(directory.lock)
+    record = read_state(directory.state) or InstanceRecord("", "", ())
+    services = [_service(service, record) for service in record.services]
+    if launcher is None:
+        services = [service for service in services if service.pid is not None]
+    else:
+        services = [_launcher(launcher), *services]
+    return Status(
+        running=launcher is not None,
+        data_dir=str(directory.root),
+        url=record.url if launcher else "",
+        services=tuple(services),
+    )
+
+
+def _service(record: ServiceRecord, instance: InstanceRecord) -> ServiceStatus:
+    identity = record.identity if instance.this_boot else None
+    alive = identity is not None and identity.alive
+    state = record.state
+    if record.pid is not None and not alive:
+        state = GONE
+    return ServiceStatus(
+        name=record.name,
+        state=state,
+        pid=record.pid if alive else None,
+        uptime_s=_uptime_s(identity) if identity else None,
+        restarts=record.restarts,
+        memory_bytes=memory_bytes(family(identity)) if identity else 0,
+        reason=record.reason,
+    )
+
+
+def _launcher(identity: ProcessIdentity) -> ServiceStatus:
+    process = identity.process()
+    return ServiceStatus(
+        name=LAUNCHER,
+        state="running",
+        pid=identity.pid,
+        uptime_s=_uptime_s(identity),
+        restarts=0,
+        memory_bytes=memory_bytes([process] if process else []),
+        reason="",
+    )
+
+
+def _uptime_s(identity: ProcessIdentity) -> float | None:
+    process = identity.process()
+    try:
+        return max(0.0, time.time() - process.create_time()) if process else None
+    except psutil.Error:
+        return None
+
+
+def _print(found: Status) -> None:
+    console = Console(highlight=False)
+    if not found.running:
+        console.print(f"Rillbase is not running in {found.data_dir}.", soft_wrap=True)
+        if found.services:
+            console.print("Left over from a launcher that was killed (the next start stops them):")
+    else:
+        console.print(f"Rillbase runs at {found.url} in {found.data_dir}", soft_wrap=True)
+    if found.services:
+        console.print(_table(found))
+
+
+def _table(found: Status) -> Table:
+    table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold")
+    table.add_column("service", "all")
+    table.add_column("state")
+    table.add_column("pid", justify="right")
+    table.add_column("uptime", justify="right")
+    table.add_column("restarts", justify="right")
+    table.add_column("memory", _mib(found.memory_bytes), justify="right")
+    for service in found.services:
+        pid = "" if service.pid is None else str(service.pid)
+        uptime = "" if service.uptime_s is None else _duration(service.uptime_s)
+        memory = _mib(service.memory_bytes) if service.pid is not None else ""
+        table.add_row(service.name, service.state, pid, uptime, str(service.restarts), memory)
+    return table
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / MIB:.0f} MiB"
+
+
+def _duration(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    if days:
+        return f"{days} d {hour} h"
+    if hours:
+        return f"{hours} h {minute} min"
+    return f"{minutes} min {second} s" if minutes else f"{second} s"

@@ -1,0 +1,61 @@
+"""``manage.py stop``: ask the running launcher to stop, and wait until it has."""
+
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+
+from .data_directory import DataDirectory
+from .instance_lock import InstanceLock, lock_holder
+from .leftovers import stop_leftovers
+from .problems import ExitCode, LauncherProblem
+from .process import send, wait_until_gone
+
+# Longer than all grace periods of all ranks one after the other.
+STOP_TIMEOUT_S = 90.0
+
+
+def stop(data_dir: Path) -> ExitCode:
+    """Stop what runs in ``data_dir``, be it a launcher or what a killed one has left."""
+    directory = DataDirectory(data_dir)
+    holder = lock_holder(directory.lock)
+    process = holder.process() if holder else None
+    if holder is None or process is None:
+        return _stop_leftovers(directory)
+    _say(f"Stopping Rillbase in {data_dir} (pid {holder.pid})")
+    try:
+        send(process, signal.SIGTERM)
+    except psutil.AccessDenied:
+        raise LauncherProblem(
+            ExitCode.WRONG_OWNER,
+            f"The launcher (pid {holder.pid}) belongs to {process.username()}.",
+            f"Run this as {process.username()}.",
+        ) from None
+    if not wait_until_gone(holder, STOP_TIMEOUT_S):
+        raise LauncherProblem(
+            ExitCode.STOP_TIMED_OUT,
+            f"The launcher (pid {holder.pid}) has not stopped within {STOP_TIMEOUT_S:.0f} s.",
+            f"Kill it (kill -9 {holder.pid}); the next start cleans up.",
+        )
+    _say("Stopped.")
+    return ExitCode.OK
+
+
+def _stop_leftovers(directory: DataDirectory) -> ExitCode:
+    lock = InstanceLock.acquire(directory.lock) if directory.run.is_dir() else None
+    if lock is not None:
+        try:
+            stopped = stop_leftovers(directory)
+        finally:
+            lock.release()
+        for name in stopped:
+            _say(f"Stopped what a killed launcher had left: {name}")
+        if stopped:
+            return ExitCode.OK
+    _say(f"Rillbase is not running in {directory.root}.")
+    return ExitCode.NOT_RUNNING
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")

@@ -1,0 +1,141 @@
+"""Runs declared services: starts them in order, keeps them up, stops them in order.
+
+One event loop, one thread. The loop sleeps until something happens: a child ends (SIGCHLD), a
+timer is due, a check passes, somebody asks for the stop.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from pathlib import Path
+
+from .lifecycle import AT_REST, Start, State, StopRequested
+from .log_file import LogFile
+from .runner import Runner, log_path
+from .service import Service
+
+# The longest sleep: SIGCHLD wakes the loop earlier, this only bounds what a lost one costs.
+LONGEST_SLEEP_S = 0.5
+READY_STATES = frozenset({State.READY, State.DONE})
+
+
+class ServiceFailed(Exception):
+    """A service gave up; the others cannot do without it."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(f"{runner.service.name} {runner.life.reason}")
+        self.runner = runner
+
+
+class Interrupted(Exception):
+    """The stop was asked for before everything was ready."""
+
+
+class Supervisor:
+    """The services of one data directory."""
+
+    def __init__(
+        self,
+        services: Iterable[Service],
+        logs: Path,
+        *,
+        on_change: Callable[[Runner], None],
+        on_line: Callable[[Runner, bytes], None],
+    ) -> None:
+        self.runners = [
+            Runner(
+                service,
+                LogFile(log_path(logs, service)),
+                on_change=self._changed,
+                on_line=on_line,
+            )
+            for service in services
+        ]
+        self._tell = on_change
+        self._wake = asyncio.Event()
+        self._stop_asked = False
+        self._forced = False
+
+    def listen_to_signals(self) -> None:
+        """Stop on Ctrl-C and its kin, at once on the second; notice children that end."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.ask_to_stop)
+        loop.add_signal_handler(signal.SIGCHLD, self._wake.set)
+
+    def ask_to_stop(self) -> None:
+        """Ask for the orderly stop; asked again, for the hard one."""
+        self._forced = self._stop_asked
+        self._stop_asked = True
+        self._wake.set()
+
+    @property
+    def forced(self) -> bool:
+        """Whether the stop had to be asked for twice."""
+        return self._forced
+
+    async def start_all(self) -> None:
+        """Start every service as soon as what it needs is ready; return when all are."""
+        while not all(runner.state in READY_STATES for runner in self.runners):
+            self._launch_unblocked()
+            await self._turn()
+            self._raise_on_failure()
+            if self._stop_asked:
+                raise Interrupted
+
+    async def watch(self) -> None:
+        """Keep the services up until the stop is asked for."""
+        while not self._stop_asked:
+            await self._turn()
+            self._raise_on_failure()
+
+    async def stop_all(self) -> None:
+        """Stop the services in their order, each rank together."""
+        ranked = sorted(self.runners, key=lambda runner: runner.service.stop_rank)
+        for _, group in groupby(ranked, key=lambda runner: runner.service.stop_rank):
+            await self._stop_together(list(group))
+        for runner in self.runners:
+            runner.close()
+
+    async def _stop_together(self, runners: list[Runner]) -> None:
+        for runner in runners:
+            runner.handle(StopRequested(force=self._forced))
+        killed = self._forced
+        while not all(runner.state in AT_REST for runner in runners):
+            await self._turn()
+            if self._forced and not killed:
+                killed = True
+                for runner in runners:
+                    runner.handle(StopRequested(force=True))
+
+    async def _turn(self) -> None:
+        """Sleep until something happens, then let it happen."""
+        now = time.monotonic()
+        due = [r.life.wake_at for r in self.runners if r.life.wake_at is not None]
+        sleep_s = min([LONGEST_SLEEP_S, *(max(0.0, moment - now) for moment in due)])
+        try:
+            async with asyncio.timeout(sleep_s):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+        for runner in self.runners:
+            runner.collect()
+            runner.fire_timer(time.monotonic())
+
+    def _launch_unblocked(self) -> None:
+        there = {r.service.name for r in self.runners if r.state in READY_STATES}
+        for runner in self.runners:
+            if runner.state is State.DECLARED and there.issuperset(runner.service.after):
+                runner.handle(Start())
+
+    def _changed(self, runner: Runner) -> None:
+        self._wake.set()
+        self._tell(runner)
+
+    def _raise_on_failure(self) -> None:
+        for runner in self.runners:
+            if runner.state is State.FAILED:
+                raise ServiceFailed(runner)

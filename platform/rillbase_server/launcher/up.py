@@ -1,0 +1,276 @@
+"""``manage.py up``: from an empty directory to a running Rillbase, and orderly back.
+
+The order of the checks decides which message a user gets: an instance that already runs here is
+named as such, not as the holder of the port; what a killed launcher left is cleaned up before the
+port is tried, because it may be what holds it.
+"""
+
+import asyncio
+import errno
+import json
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from .account import server_account
+from .atomic_file import write_atomically
+from .console import Console
+from .data_directory import DataDirectory, disk_full, find_problem
+from .declarations import declare, demo_file
+from .instance_lock import InstanceLock, lock_holder
+from .leftovers import stop_leftovers
+from .lifecycle import State
+from .log_line import Level
+from .options import UpOptions
+from .panel import panel, plain
+from .ports import free_port
+from .preflight import (
+    embedded_servers_problem,
+    external_server_problem,
+    missing_packages,
+    port_problem,
+    port_taken,
+)
+from .problems import ExitCode, LauncherProblem
+from .process import boot_id
+from .ready_file import write_ready_file
+from .runner import Runner
+from .secrets_file import Demo, Secrets, load_or_make, save
+from .state_file import InstanceRecord, ServiceRecord, write_state
+from .supervisor import Interrupted, ServiceFailed, Supervisor
+
+REDRAW_S = 0.1
+FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT)
+NO_SPACE, ADDRESS_IN_USE = "No space left on device", "address already in use"
+
+
+def up(options: UpOptions) -> ExitCode:
+    """Run in the foreground until stopped."""
+    began = time.monotonic()
+    console = Console(verbose=options.verbose)
+    directory = DataDirectory(options.data_dir)
+    _raise(missing_packages())
+    account = server_account()
+    _raise(embedded_servers_problem(account))
+    _raise(find_problem(directory, account))
+    try:
+        directory.make()
+        lock = _take_lock(directory)
+        try:
+            return Instance(options, directory, console, began).run()
+        finally:
+            lock.release()
+    except OSError as problem:
+        if problem.errno in FULL_DISK_ERRORS:
+            raise disk_full(directory.root, problem.strerror or str(problem)) from problem
+        raise
+
+
+class Instance:
+    """One run: holds the lock from beginning to end."""
+
+    def __init__(
+        self, options: UpOptions, directory: DataDirectory, console: Console, began: float
+    ) -> None:
+        self._options = options
+        self._directory = directory
+        self._console = console
+        self._began = began
+        self._running = False
+        self._warned_of_full_disk = False
+        self._supervisor: Supervisor | None = None
+
+    def run(self) -> ExitCode:
+        """Clean up, check, start, watch, stop."""
+        self._forget_ready_file()
+        for name in stop_leftovers(self._directory):
+            self._console.say(f"Stopped what an earlier launcher had left: {name}")
+        if self._options.port == 0:
+            self._options = replace(self._options, port=free_port(self._options.host))
+        _raise(port_problem(self._options))
+        _raise(external_server_problem())
+        secrets = load_or_make(self._directory.secrets, data_exists=self._directory.has_data)
+        secrets = self._with_demo_file(secrets)
+        return asyncio.run(self._supervise(secrets))
+
+    async def _supervise(self, secrets: Secrets) -> ExitCode:
+        supervisor = Supervisor(
+            declare(self._options, self._directory, secrets),
+            self._directory.logs,
+            on_change=self._changed,
+            on_line=self._heard,
+        )
+        self._supervisor = supervisor
+        supervisor.listen_to_signals()
+        try:
+            await self._start(supervisor)
+            self._announce(self._remember_demo(secrets))
+            self._running = True
+            await supervisor.watch()
+        except Interrupted:
+            pass
+        except ServiceFailed as failure:
+            raise self._explained(failure.runner) from None
+        finally:
+            self._running = False
+            self._forget_ready_file()
+            await self._stop(supervisor)
+        return ExitCode.KILLED if supervisor.forced else ExitCode.OK
+
+    async def _start(self, supervisor: Supervisor) -> None:
+        self._console.say(f"Starting Rillbase in {self._directory.root}")
+        async with self._progress(supervisor):
+            await supervisor.start_all()
+
+    async def _stop(self, supervisor: Supervisor) -> None:
+        self._console.say("Stopping (Ctrl-C again kills at once)")
+        async with self._progress(supervisor):
+            await supervisor.stop_all()
+        self._console.say("Stopped.")
+
+    def _progress(self, supervisor: Supervisor) -> "Progress":
+        return Progress(self._console, supervisor.runners)
+
+    def _changed(self, runner: Runner) -> None:
+        if self._supervisor is None:
+            return
+        write_state(self._directory.state, self._record(self._supervisor.runners))
+        if self._running:
+            self._report(runner)
+        else:
+            self._console.tick(self._supervisor.runners)
+
+    def _report(self, runner: Runner) -> None:
+        """Tell of a change that nobody asked for."""
+        life, name = runner.life, runner.service.name
+        if life.state is State.BACKING_OFF and life.wake_at is not None:
+            pause_s = life.wake_at - life.since
+            message = f"{name} {life.reason}; starting it again in {pause_s:.1f} s"
+            self._console.event(Level.WARNING, message)
+        elif life.state is State.READY:
+            self._console.event(Level.INFO, f"{name} is ready again")
+
+    def _heard(self, runner: Runner, line: bytes) -> None:
+        quiet = None if self._running or self._options.verbose else Level.WARNING
+        self._console.log(runner.service.name, line, least=quiet)
+        if runner.log.disk_full and not self._warned_of_full_disk:
+            self._warned_of_full_disk = True
+            self._console.event(Level.ERROR, "the disk is full: log files are incomplete")
+
+    def _record(self, runners: list[Runner]) -> InstanceRecord:
+        # Lifecycles count on the monotonic clock; the file is read by other processes.
+        offset = time.time() - time.monotonic()
+        services = tuple(
+            ServiceRecord(
+                name=runner.service.name,
+                state=runner.state,
+                since=runner.life.since + offset,
+                restarts=runner.life.restarts,
+                stop_rank=runner.service.stop_rank,
+                stop_signal=int(runner.service.stop_signal),
+                log=str(runner.log.path),
+                pid=runner.identity.pid if runner.identity else None,
+                started=runner.identity.started if runner.identity else None,
+                reason=runner.life.reason,
+            )
+            for runner in runners
+        )
+        return InstanceRecord(self._options.url, boot_id(), services)
+
+    def _announce(self, demo: Demo) -> None:
+        seconds = time.monotonic() - self._began
+        if self._options.ready_file is not None:
+            write_ready_file(self._options.ready_file, self._options, demo)
+        if self._console.is_terminal:
+            self._console.show(panel(self._options, demo, seconds))
+        else:
+            self._console.say(plain(self._options, demo, seconds))
+
+    def _forget_ready_file(self) -> None:
+        if self._options.ready_file is not None:
+            self._options.ready_file.unlink(missing_ok=True)
+
+    def _with_demo_file(self, secrets: Secrets) -> Secrets:
+        """Hand the remembered login to the preparation, which keeps it where it still works."""
+        # A file left by a killed launcher is newer than the secrets.
+        secrets = self._take_in_demo_file(secrets)
+        if all(asdict(secrets.demo).values()):
+            write_atomically(demo_file(self._directory), json.dumps(asdict(secrets.demo)))
+        return secrets
+
+    def _remember_demo(self, secrets: Secrets) -> Demo:
+        return self._take_in_demo_file(secrets).demo if self._options.demo else Demo()
+
+    def _take_in_demo_file(self, secrets: Secrets) -> Secrets:
+        path = demo_file(self._directory)
+        try:
+            answer = json.loads(path.read_text())
+        except (FileNotFoundError, ValueError):
+            answer = None
+        demo = secrets.demo.updated(answer)
+        if demo != secrets.demo:
+            secrets = save(self._directory.secrets, replace(secrets, demo=demo))
+        path.unlink(missing_ok=True)
+        return secrets
+
+    def _explained(self, runner: Runner) -> LauncherProblem:
+        """The failure of a service as a user understands it."""
+        said = "\n".join(runner.last_lines)
+        if NO_SPACE in said:
+            return disk_full(self._directory.root, f"{runner.service.name} could not write")
+        if runner.service.name == "web" and ADDRESS_IN_USE in said.lower():
+            return port_taken(self._options)
+        lacking = (
+            f" ({runner.lacking})" if runner.lacking and "not ready" in runner.life.reason else ""
+        )
+        last = "\n".join(f"    {line}" for line in runner.last_lines) or "    (nothing)"
+        return LauncherProblem(
+            ExitCode.SERVICE_FAILED,
+            f"{runner.service.name} {runner.life.reason}{lacking}. It last said:\n{last}",
+            f"The whole log: {runner.log.path}",
+        )
+
+
+class Progress:
+    """Keeps the progress on the screen up to date while services start or stop."""
+
+    def __init__(self, console: Console, runners: list[Runner]) -> None:
+        self._console = console
+        self._runners = runners
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        self._console.begin_progress(self._runners)
+        self._task = asyncio.create_task(self._redraw())
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self._console.tick(self._runners)
+        self._console.end_progress()
+
+    async def _redraw(self) -> None:
+        while True:
+            self._console.tick(self._runners)
+            await asyncio.sleep(REDRAW_S)
+
+
+def _take_lock(directory: DataDirectory) -> InstanceLock:
+    lock = InstanceLock.acquire(directory.lock)
+    if lock is not None:
+        return lock
+    holder = lock_holder(directory.lock)
+    who = f" (pid {holder.pid})" if holder else ""
+    raise LauncherProblem(
+        ExitCode.DATA_DIRECTORY_IN_USE,
+        f"Rillbase already runs in {directory.root}{who}.",
+        f"Stop it (python manage.py stop --data-dir {directory.root}), "
+        "or choose another place with --data-dir.",
+    )
+
+
+def _raise(problem: LauncherProblem | None) -> None:
+    if problem is not None:
+        raise problem
