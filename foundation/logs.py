@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import logging.config
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -133,3 +134,8 @@ def logging_config(log_format: LogFormat, level: str) -> dict[str, object]:
             "django.server": {"handlers": [], "level": "ERROR", "propagate": True},
         },
     }
+
+
+def set_up_logging(log_format: LogFormat, level: str) -> None:
+    """Send all log lines of this process to standard error in the given form."""
+    logging.config.dictConfig(logging_config(log_format, level))

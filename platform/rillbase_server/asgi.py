@@ -1,4 +1,4 @@
-"""The ASGI application: Django behind the edge."""
+"""The ASGI application: Django behind health probes behind the edge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
 
-from django.core.asgi import get_asgi_application
+from foundation import tracing
+from foundation.environment import environment
+from foundation.logs import set_up_logging
+from rillbase_server.edge import Edge, EdgeSettings
+from rillbase_server.health import Health
+from rillbase_server.routed_handler import routed_application
 
-application = get_asgi_application()
+
+def build_application() -> Edge:
+    """Read the settings, start what runs beside requests, and put the layers together."""
+    settings = environment()
+    set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+    django = routed_application()
+    traces = tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web")
+    if traces is not None:
+        traces.instrument_database()
+        traces.instrument_celery()
+    return Edge(Health(django, settings), EdgeSettings.of(settings))
+
+
+application = build_application()

@@ -1,0 +1,57 @@
+"""Who is really calling, behind proxies.
+
+`X-Forwarded-For` is written by everyone on the way, the caller first, so only its end can be
+believed: entries are read from the right for as long as they were written by a trusted proxy.
+The first address that is none of them is the client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+Network = IPv4Network | IPv6Network
+MAX_FORWARDED_ENTRIES = 32
+
+
+class TrustedProxies:
+    """The networks whose word about the caller is taken."""
+
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self._networks = tuple(networks)
+
+    def trust(self, address: str) -> bool:
+        if not self._networks:
+            return False
+        parsed = _parse(address)
+        return parsed is not None and any(parsed in network for network in self._networks)
+
+    def client(self, peer: str, forwarded_for: str) -> str:
+        """Return the client's address, given the connection's peer and the header's value."""
+        if not forwarded_for or not self.trust(peer):
+            return peer
+        found = peer
+        for entry in reversed(forwarded_for.split(",")[-MAX_FORWARDED_ENTRIES:]):
+            address = _parse(_without_port(entry.strip()))
+            if address is None:
+                break
+            found = str(address)
+            if not self.trust(found):
+                break
+        return found
+
+
+def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _without_port(entry: str) -> str:
+    if entry.startswith("["):
+        return entry[1:].partition("]")[0]
+    host, colon, _ = entry.partition(":")
+    return host if colon and entry.count(":") == 1 else entry

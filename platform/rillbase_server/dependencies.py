@@ -1,0 +1,109 @@
+"""Short, bounded questions to what the server depends on, asked from threads of their own.
+
+The threads are few and shared by all probes: a frozen dependency may hold some of them for a
+while, and probes then time out, which is what they should say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from foundation import metrics
+
+log = logging.getLogger(__name__)
+
+PROBE_THREADS = 6
+VALKEY_TIMEOUT_S = 0.5
+QUEUES = ("celery",)
+
+_threads = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
+
+
+async def run(question: Callable[[], None], timeout_s: float) -> Exception | None:
+    """Ask in a thread; return the error, or None when all is well."""
+    loop = asyncio.get_running_loop()
+    try:
+        await asyncio.wait_for(loop.run_in_executor(_threads, question), timeout_s)
+    except Exception as error:
+        log.debug("a dependency is down", exc_info=True)
+        return error
+    return None
+
+
+class NotMigrated(Exception):
+    """The database lacks migrations that this code needs."""
+
+
+class DatabaseProbe:
+    """Asks through the application's own role and pool, as requests do."""
+
+    def __init__(self) -> None:
+        self._known_migrated = False
+
+    def ping(self) -> None:
+        self._fetch("SELECT 1")
+
+    def migrated(self) -> None:
+        """Check that this code's migrations are applied; later ones may be too."""
+        # Migrations are never unapplied under a running server, so a yes is remembered. The
+        # database itself is asked by `ping` each time.
+        if self._known_migrated:
+            return
+        from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415 - after set-up
+
+        applied = set(self._fetch("SELECT app, name FROM django_migrations"))
+        needed = MigrationLoader(None, ignore_no_migrations=True).graph.leaf_nodes()
+        missing = [f"{app}.{name}" for app, name in needed if (app, name) not in applied]
+        if missing:
+            raise NotMigrated(", ".join(missing))
+        self._known_migrated = True
+
+    def _fetch(self, query: str) -> list[tuple[object, ...]]:
+        from django.db import connection  # noqa: PLC0415 - after set-up
+
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(query)
+                return list(cursor.fetchall())
+        finally:
+            connection.close()
+
+
+class ValkeyProbe:
+    """Asks one Valkey server, over a connection that is kept."""
+
+    def __init__(self, url: str) -> None:
+        self.client = Redis.from_url(
+            url,
+            socket_timeout=VALKEY_TIMEOUT_S,
+            socket_connect_timeout=VALKEY_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    def ping(self) -> None:
+        self.client.ping()
+
+
+class QueueProbe:
+    """Measures how many tasks wait, for the metrics."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._valkey = ValkeyProbe(broker_url)
+
+    def measure(self) -> None:
+        for queue in QUEUES:
+            try:
+                waiting = self._valkey.client.llen(queue)
+            except RedisError:
+                # Nothing is known while the broker is away; zero would be a lie.
+                metrics.CELERY_QUEUE_LENGTH.labels(queue).set(float("nan"))
+                raise
+            metrics.CELERY_QUEUE_LENGTH.labels(queue).set(int(str(waiting)))

@@ -1,0 +1,271 @@
+"""The outermost layer of the server: what holds for each request, whoever answers it.
+
+It names the request, finds out the client's address, bounds the body while it streams in, adds
+the headers that every answer has, turns an error that nobody caught into a problem document, and
+writes one log line, one figure and one span for each request. It knows nothing of Django, and
+costs little enough to wrap health probes too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from foundation import metrics, request_context, tracing
+from foundation.environment import Environment
+from foundation.errors import ApiError, BodyTooLarge, Internal
+from rillbase_server.asgi_types import App, Message, Receive, Scope, Send
+from rillbase_server.client_address import Network, TrustedProxies
+from rillbase_server.security_headers import SecurityHeaders
+
+log = logging.getLogger("rillbase.request")
+
+CLIENT_CLOSED = 499
+QUIET_ROUTES = frozenset({"healthz", "readyz", "metrics"})
+DATA_PLANE = ("/v1/", "/graphql")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{7,63}\Z")
+_WANTED = frozenset(
+    {b"x-request-id", b"content-length", b"x-forwarded-for", b"x-forwarded-proto", b"traceparent"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSettings:
+    body_max_bytes: int
+    control_body_max_bytes: int
+    trusted_proxies: Sequence[Network] = ()
+    hsts: bool = False
+
+    @classmethod
+    def of(cls, environment: Environment) -> EdgeSettings:
+        return cls(
+            body_max_bytes=environment.rillbase_body_max_bytes,
+            control_body_max_bytes=environment.rillbase_control_body_max_bytes,
+            trusted_proxies=environment.rillbase_trusted_proxies,
+            hsts=environment.rillbase_env == "production",
+        )
+
+    def body_limit(self, path: str) -> int:
+        if path.startswith(DATA_PLANE):
+            return self.body_max_bytes
+        return self.control_body_max_bytes
+
+
+class Edge:
+    """Wraps the application. `scope["state"]` gets `request_id`, `client_address` and `route`."""
+
+    def __init__(self, app: App, settings: EdgeSettings) -> None:
+        self._app = app
+        self._settings = settings
+        self._proxies = TrustedProxies(settings.trusted_proxies)
+        self._security = SecurityHeaders(hsts=settings.hsts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _read_headers(scope)
+        self._identify(scope, headers)
+        exchange = Exchange(
+            scope=scope,
+            receive_from=receive,
+            send_to=send,
+            security=self._security,
+            body_limit=self._settings.body_limit(scope["path"]),
+        )
+        metrics.HTTP_IN_PROGRESS.inc()
+        try:
+            with _span(scope, headers) as span:
+                try:
+                    await self._answer(exchange, headers)
+                finally:
+                    if span is not None:
+                        span.answered(exchange.route, exchange.status, exchange.request_id)
+        finally:
+            metrics.HTTP_IN_PROGRESS.dec()
+            exchange.record()
+
+    async def _answer(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> None:
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length) > exchange.body_limit:
+            await exchange.refuse_body()
+            return
+        try:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        except Exception:
+            log.exception("nobody handled an error", extra={"route": exchange.route})
+            if exchange.started:
+                raise
+            await exchange.send_problem(Internal())
+        else:
+            if exchange.overflowed and not exchange.started:
+                await exchange.refuse_body()
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._identify(scope, _read_headers(scope))
+        begin = time.perf_counter()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            log.info(
+                "WebSocket closed",
+                extra={
+                    "route": scope["state"].get("route", ""),
+                    "duration_ms": round((time.perf_counter() - begin) * 1000, 3),
+                    "client": scope["state"]["client_address"],
+                },
+            )
+
+    def _identify(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        """Name the request and its client, for the application and for log lines."""
+        given = headers.get(b"x-request-id", b"")
+        request_id = given.decode() if _REQUEST_ID.match(given) else secrets.token_hex(16)
+        peer, port = scope.get("client") or ("", 0)
+        address = self._proxies.client(peer, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
+        scheme = headers.get(b"x-forwarded-proto")
+        if scheme is not None and self._proxies.trust(peer):
+            last = scheme.rpartition(b",")[2].strip().lower()
+            secure = last in (b"https", b"wss")
+            names = ("wss", "ws") if scope["type"] == "websocket" else ("https", "http")
+            scope["scheme"] = names[0] if secure else names[1]
+        if address != peer:
+            scope["client"] = (address, port)
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        state["client_address"] = address
+        request_context.request_id.set(request_id)
+        request_context.client_address.set(address)
+        request_context.tenant_id.set("")
+        request_context.principal.set("")
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One request and its answer, as they pass through the edge."""
+
+    scope: Scope
+    receive_from: Receive
+    send_to: Send
+    security: SecurityHeaders
+    body_limit: int
+    begin: float = field(default_factory=time.perf_counter)
+    status: int = CLIENT_CLOSED
+    started: bool = False
+    overflowed: bool = False
+    bytes_in: int = 0
+    bytes_out: int = 0
+    tenant: str = ""
+    principal: str = ""
+
+    @property
+    def route(self) -> str:
+        found: str = self.scope["state"].get("route", "")
+        return found
+
+    @property
+    def request_id(self) -> str:
+        found: str = self.scope["state"]["request_id"]
+        return found
+
+    async def receive(self) -> Message:
+        """Pass the body on; beyond the limit the application sees the client hang up."""
+        if self.overflowed:
+            return {"type": "http.disconnect"}
+        message = await self.receive_from()
+        if message["type"] == "http.request":
+            self.bytes_in += len(message.get("body", b""))
+            if self.bytes_in > self.body_limit:
+                self.overflowed = True
+                return {"type": "http.disconnect"}
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Pass the answer on, with the headers that every answer has."""
+        if self.overflowed and not self.started:
+            return
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.status = message["status"]
+            # Set by the application in a task of its own, whose context is the present one here.
+            self.tenant = request_context.tenant_id.get()
+            self.principal = request_context.principal.get()
+            headers = list(message.get("headers", ()))
+            headers += self.security.missing(self.scope["path"], headers)
+            headers.append((b"x-request-id", self.request_id.encode()))
+            message = {**message, "headers": headers}
+        else:
+            self.bytes_out += len(message.get("body", b""))
+        await self.send_to(message)
+
+    async def refuse_body(self) -> None:
+        """Answer 413. The rest of the body is not read, so the connection must end."""
+        self.overflowed = False
+        error = BodyTooLarge(
+            f"The body may have at most {self.body_limit} bytes.", headers={"Connection": "close"}
+        )
+        await self.send_problem(error)
+
+    async def send_problem(self, error: ApiError) -> None:
+        body = json.dumps(error.problem(self.request_id)).encode()
+        headers = [
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()),
+            *((k.lower().encode(), v.encode()) for k, v in error.headers.items()),
+        ]
+        await self.send({"type": "http.response.start", "status": error.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def record(self) -> None:
+        """Write the request's figure and its log line."""
+        seconds = time.perf_counter() - self.begin
+        method = self.scope["method"]
+        route = self.route or metrics.UNMATCHED_ROUTE
+        metrics.http_answered(route, method, self.status, seconds)
+        metrics.POOLS.sample()
+        level = logging.DEBUG if route in QUIET_ROUTES else logging.INFO
+        if log.isEnabledFor(level):
+            log.log(
+                level,
+                "request",
+                extra={
+                    "method": method,
+                    "route": route,
+                    "status": self.status,
+                    "duration_ms": round(seconds * 1000, 3),
+                    "bytes": self.bytes_out,
+                    "client": self.scope["state"]["client_address"],
+                    "tenant": self.tenant,
+                    "principal": self.principal,
+                },
+            )
+
+
+def _read_headers(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers that the edge reads; those given more than once are joined."""
+    found: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in _WANTED:
+            found[name] = found[name] + b"," + value if name in found else value
+    return found
+
+
+def _span(
+    scope: Scope, headers: Mapping[bytes, bytes]
+) -> AbstractContextManager[tracing.HttpSpan | None]:
+    traces = tracing.active()
+    if traces is None:
+        return nullcontext()
+    parent = headers.get(b"traceparent", b"").decode("latin-1")
+    return traces.http_request(scope["method"], {"traceparent": parent})

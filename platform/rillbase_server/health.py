@@ -1,0 +1,122 @@
+"""`/healthz`, `/readyz` and `/metrics`: answered before Django, for probes and scrapers.
+
+They need no tenant, no credentials (unless RILLBASE_METRICS_TOKEN is set, for `/metrics`) and no
+accepted Host, since probes call pods by address. `/healthz` depends on nothing. `/readyz` asks
+each dependency with a short timeout: without the database or its migrations the process is not
+ready; without Valkey it is, since the API goes on, but it says `degraded`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from foundation import metrics
+from foundation.environment import Environment
+from rillbase_server import dependencies
+from rillbase_server.asgi_types import App, Receive, Scope, Send
+
+CHECK_TIMEOUT_S = 2.0
+
+State = Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Something the server uses. Without a required one it is not ready."""
+
+    name: str
+    check: Callable[[], None]
+    required: bool
+
+
+class Health:
+    """Answers its own paths and passes everything else on."""
+
+    def __init__(self, app: App, environment: Environment) -> None:
+        self._app = app
+        self._metrics_token = environment.rillbase_metrics_token.get_secret_value()
+        valkeys = {
+            "limits": environment.limits,
+            "broker": environment.broker,
+            "events": environment.events,
+        }
+        database = dependencies.DatabaseProbe()
+        self._queues = dependencies.QueueProbe(environment.broker)
+        self._dependencies = (
+            Dependency("database", database.ping, required=True),
+            Dependency("migrations", database.migrated, required=True),
+            *(
+                Dependency(name, dependencies.ValkeyProbe(url).ping, required=False)
+                for name, url in valkeys.items()
+            ),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path == "/healthz":
+            await _answer(scope, send, "healthz", 200, {"status": "alive"})
+        elif path == "/readyz":
+            status, body = await self._readiness()
+            await _answer(scope, send, "readyz", status, body)
+        elif path == "/metrics":
+            await self._metrics(scope, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _readiness(self) -> tuple[int, dict[str, object]]:
+        found = await asyncio.gather(*(_examine(d) for d in self._dependencies))
+        report = {d.name: result for d, result in zip(self._dependencies, found, strict=True)}
+        down = [d for d in self._dependencies if report[d.name]["state"] != "up"]
+        if any(d.required for d in down):
+            return 503, {"status": "unavailable", "dependencies": report}
+        return 200, {"status": "degraded" if down else "ready", "dependencies": report}
+
+    async def _metrics(self, scope: Scope, send: Send) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        wanted = b"Bearer " + self._metrics_token.encode()
+        if self._metrics_token and not hmac.compare_digest(given, wanted):
+            body = {"title": "A bearer token is needed", "status": 401, "code": "unauthenticated"}
+            await _answer(scope, send, "metrics", 401, body)
+            return
+        metrics.POOLS.sample(force=True)
+        await dependencies.run(self._queues.measure, CHECK_TIMEOUT_S)
+        await _send(scope, send, "metrics", 200, metrics.CONTENT_TYPE, metrics.render())
+
+
+async def _examine(dependency: Dependency) -> Mapping[str, object]:
+    """Ask one dependency; what it says when it fails stays in the log."""
+    begin = time.perf_counter()
+    error = await dependencies.run(dependency.check, CHECK_TIMEOUT_S)
+    latency_ms = round((time.perf_counter() - begin) * 1000, 2)
+    state: State = "up" if error is None else "down"
+    result: dict[str, object] = {"state": state, "latency_ms": latency_ms}
+    if error is not None:
+        result["error"] = type(error).__name__
+    return result
+
+
+async def _answer(
+    scope: Scope, send: Send, route: str, status: int, body: Mapping[str, object]
+) -> None:
+    media_type = "application/json" if "code" not in body else "application/problem+json"
+    await _send(scope, send, route, status, media_type, json.dumps(body).encode())
+
+
+async def _send(
+    scope: Scope, send: Send, route: str, status: int, media_type: str, body: bytes
+) -> None:
+    scope.setdefault("state", {})["route"] = route
+    headers = [
+        (b"content-type", media_type.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    body = b"" if scope["method"] == "HEAD" else body
+    await send({"type": "http.response.body", "body": body})
