@@ -26,6 +26,8 @@ _STANDARD_ATTRIBUTES = frozenset(
     {*vars(logging.LogRecord("", 0, "", 0, "", (), None)), "message", "asctime", "taskName"}
 )
 _OWN_FIELDS = frozenset({"time", "level", "logger", "exception"})
+# uvicorn adds the message a second time, for terminals.
+_DROPPED = frozenset({*_STANDARD_ATTRIBUTES, *_OWN_FIELDS, "color_message"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -52,7 +54,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
         if given:
             fields[name] = redact_value(given)
     for name, value in record.__dict__.items():
-        if name in _STANDARD_ATTRIBUTES or name in _OWN_FIELDS or name in context:
+        if name in _DROPPED or name in context:
             continue
         fields[name] = REDACTED if is_secret_name(name) else _bounded_value(redact_value(value))
     return fields

@@ -81,12 +81,17 @@ class Health:
         given = dict(scope["headers"]).get(b"authorization", b"")
         wanted = b"Bearer " + self._metrics_token.encode()
         if self._metrics_token and not hmac.compare_digest(given, wanted):
-            body = {"title": "A bearer token is needed", "status": 401, "code": "unauthenticated"}
-            await _answer(scope, send, "metrics", 401, body)
+            body: dict[str, object] = {
+                "title": "A bearer token is needed",
+                "status": 401,
+                "code": "unauthenticated",
+            }
+            await _answer(scope, send, "metrics", 401, body, (b"www-authenticate", b"Bearer"))
             return
         metrics.POOLS.sample(force=True)
         await dependencies.run(self._queues.measure, CHECK_TIMEOUT_S)
-        await _send(scope, send, "metrics", 200, metrics.CONTENT_TYPE, metrics.render())
+        media_type = (b"content-type", metrics.CONTENT_TYPE.encode())
+        await _send(scope, send, "metrics", 200, metrics.render(), media_type)
 
 
 async def _examine(dependency: Dependency) -> Mapping[str, object]:
@@ -102,21 +107,32 @@ async def _examine(dependency: Dependency) -> Mapping[str, object]:
 
 
 async def _answer(
-    scope: Scope, send: Send, route: str, status: int, body: Mapping[str, object]
+    scope: Scope,
+    send: Send,
+    route: str,
+    status: int,
+    body: Mapping[str, object],
+    *headers: tuple[bytes, bytes],
 ) -> None:
-    media_type = "application/json" if "code" not in body else "application/problem+json"
-    await _send(scope, send, route, status, media_type, json.dumps(body).encode())
+    media_type = "application/problem+json" if "code" in body else "application/json"
+    await _send(
+        scope,
+        send,
+        route,
+        status,
+        json.dumps(body).encode(),
+        (b"content-type", media_type.encode()),
+        *headers,
+    )
 
 
 async def _send(
-    scope: Scope, send: Send, route: str, status: int, media_type: str, body: bytes
+    scope: Scope, send: Send, route: str, status: int, body: bytes, *headers: tuple[bytes, bytes]
 ) -> None:
     scope.setdefault("state", {})["route"] = route
-    headers = [
-        (b"content-type", media_type.encode()),
+    common = [
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
     ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    body = b"" if scope["method"] == "HEAD" else body
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *common]})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
