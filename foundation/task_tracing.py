@@ -24,36 +24,43 @@ if TYPE_CHECKING:
 CARRIED = ("traceparent", "tracestate")
 
 
-class TaskSpans:
-    """Keeps the span of each task that runs in this process, by the task's id."""
+_running: dict[str, tuple[tracing.Tracing, Span, Token[Context]]] = {}
+_errors: dict[str, BaseException] = {}
 
-    def __init__(self, traces: tracing.Tracing) -> None:
-        self._tracing = traces
-        self._running: dict[str, tuple[Span, Token[Context]]] = {}
-        self._errors: dict[str, BaseException] = {}
 
-    def connect(self) -> None:
-        before_task_publish.connect(self._publishing, weak=False)
-        task_prerun.connect(self._beginning, weak=False)
-        task_failure.connect(self._failed, weak=False)
-        task_postrun.connect(self._ended, weak=False)
-        worker_process_shutdown.connect(self._process_ends, weak=False)
+def instrument_celery() -> None:
+    """Carry traces in task messages and make each run of a task a span, while tracing is active."""
+    before_task_publish.connect(_publishing)
+    task_prerun.connect(_beginning)
+    task_failure.connect(_failed)
+    task_postrun.connect(_ended)
+    worker_process_shutdown.connect(_process_ends)
 
-    def _publishing(self, headers: dict[str, str], **_: object) -> None:
-        self._tracing.inject(headers)
 
-    def _beginning(self, task_id: str, task: Task, **_: object) -> None:
+def _publishing(headers: dict[str, str], **_: object) -> None:
+    traces = tracing.active()
+    if traces is not None:
+        traces.inject(headers)
+
+
+def _beginning(task_id: str, task: Task, **_: object) -> None:
+    traces = tracing.active()
+    if traces is not None:
         headers = {name: value for name in CARRIED if (value := task.request.get(name))}
-        self._running[task_id] = self._tracing.begin_task(task.name, task_id, headers)
+        _running[task_id] = (traces, *traces.begin_task(task.name, task_id, headers))
 
-    def _failed(self, task_id: str, exception: BaseException, **_: object) -> None:
-        self._errors[task_id] = exception
 
-    def _ended(self, task_id: str, state: str | None = None, **_: object) -> None:
-        error = self._errors.pop(task_id, None)
-        running = self._running.pop(task_id, None)
-        if running is not None:
-            self._tracing.end_task(*running, state or "UNKNOWN", error)
+def _failed(task_id: str, exception: BaseException, **_: object) -> None:
+    if task_id in _running:
+        _errors[task_id] = exception
 
-    def _process_ends(self, **_: object) -> None:
-        tracing.stop()
+
+def _ended(task_id: str, state: str | None = None, **_: object) -> None:
+    error = _errors.pop(task_id, None)
+    if task_id in _running:
+        traces, span, token = _running.pop(task_id)
+        traces.end_task(span, token, state or "UNKNOWN", error)
+
+
+def _process_ends(**_: object) -> None:
+    tracing.stop()

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contextvars import Token
 
+    from django.db.backends.base.base import BaseDatabaseWrapper
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
+
+Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
 
 MAX_QUERY_CHARS = 2000
 FLUSH_TIMEOUT_MS = 5000
@@ -104,51 +107,30 @@ class Tracing:
         """Add the current trace to the headers of something that is sent."""
         self._propagator.inject(headers)
 
-    def instrument_database(self) -> None:
-        """Make each query of Django's connections, present and future, a span."""
-        from django.db import connections  # noqa: PLC0415 - tracing also serves without Django
-        from django.db.backends.signals import connection_created  # noqa: PLC0415 - see above
-
-        def add_wrapper(connection: object, **_: object) -> None:
-            wrappers: list[object] = getattr(connection, "execute_wrappers")  # noqa: B009 - untyped
-            if self._query not in wrappers:
-                wrappers.append(self._query)
-
-        connection_created.connect(add_wrapper, weak=False, dispatch_uid="rillbase-tracing")
-        for connection in connections.all(initialized_only=True):
-            add_wrapper(connection)
-
-    def _query(
+    def query(
         self,
-        execute: Callable[[object, object, bool, object], object],
-        sql: object,
-        params: object,
+        execute: Execute,
+        sql: str,
+        params: Any,
         many: bool,  # noqa: FBT001 - Django's interface
-        context: Mapping[str, object],
+        context: dict[str, Any],
     ) -> object:
+        """Run a query as a span of what is going on; one outside of everything is not traced."""
         from opentelemetry.trace import SpanKind, get_current_span  # noqa: PLC0415 - lazy
 
-        # A query outside of any request or task would be a trace of its own, of no use to anyone.
         if not get_current_span().is_recording():
             return execute(sql, params, many, context)
         text = str(sql)[:MAX_QUERY_CHARS]
-        connection = context["connection"]
         with self._tracer.start_as_current_span(
             text.partition(" ")[0].upper() or "QUERY",
             kind=SpanKind.CLIENT,
             attributes={
                 "db.system.name": "postgresql",
                 "db.query.text": text,
-                "rillbase.database": str(getattr(connection, "alias", "")),
+                "rillbase.database": str(getattr(context["connection"], "alias", "")),
             },
         ):
             return execute(sql, params, many, context)
-
-    def instrument_celery(self) -> None:
-        """Carry traces in task messages and make each run of a task a span."""
-        from foundation.task_tracing import TaskSpans  # noqa: PLC0415 - needs Celery
-
-        TaskSpans(self).connect()
 
     def begin_task(
         self, name: str, task_id: str, headers: Mapping[str, str]
@@ -180,3 +162,31 @@ class Tracing:
     def shut_down(self) -> None:
         self._provider.force_flush(FLUSH_TIMEOUT_MS)
         self._provider.shutdown()
+
+
+def instrument_database() -> None:
+    """Trace the queries of Django's connections, present and future, while tracing is active."""
+    from django.db import connections  # noqa: PLC0415 - tracing also serves without Django
+    from django.db.backends.signals import connection_created  # noqa: PLC0415 - see above
+
+    connection_created.connect(_add_wrapper)
+    for connection in connections.all(initialized_only=True):
+        _add_wrapper(connection)
+
+
+def _add_wrapper(connection: BaseDatabaseWrapper, **_: object) -> None:
+    if _traced_query not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_traced_query)
+
+
+def _traced_query(
+    execute: Execute,
+    sql: str,
+    params: Any,
+    many: bool,  # noqa: FBT001 - Django's interface
+    context: dict[str, Any],
+) -> object:
+    traces = _active
+    if traces is None:
+        return execute(sql, params, many, context)
+    return traces.query(execute, sql, params, many, context)

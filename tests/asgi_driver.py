@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,9 @@ async def ask(app: App, scope: Scope, pieces: Sequence[bytes] = (b"",)) -> Answe
     answer = Answer()
 
     async def receive() -> Message:
-        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+        if not waiting:
+            await asyncio.Event().wait()  # the client stays, and has nothing more to say
+        return waiting.pop(0)
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -9,6 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
 from foundation import tracing
 from foundation.environment import environment
 from foundation.logs import set_up_logging
+from foundation.task_tracing import instrument_celery
 from rillbase_server.edge import Edge, EdgeSettings
 from rillbase_server.health import Health
 from rillbase_server.routed_handler import routed_application
@@ -19,10 +20,9 @@ def build_application() -> Edge:
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
     django = routed_application()
-    traces = tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web")
-    if traces is not None:
-        traces.instrument_database()
-        traces.instrument_celery()
+    if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
+        tracing.instrument_database()
+        instrument_celery()
     return Edge(Health(django, settings), EdgeSettings.of(settings))
 
 

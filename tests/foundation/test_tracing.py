@@ -2,76 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
 from celery.signals import task_postrun
 from django.db import connection
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from foundation import tracing
+from foundation.task_tracing import instrument_celery
+from tests.otlp_receiver import Receiver, attributes
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-
-class Receiver:
-    """Keeps every span that is posted to it, as a collector would."""
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.services: set[str] = set()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                assert self.path == "/v1/traces"
-                receiver.take(ExportTraceServiceRequest.FromString(body))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Stay silent."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def take(self, request: ExportTraceServiceRequest) -> None:
-        for resource in request.resource_spans:
-            self.services |= {
-                a.value.string_value
-                for a in resource.resource.attributes
-                if a.key == "service.name"
-            }
-            for scope in resource.scope_spans:
-                self.spans.extend(scope.spans)
-
-    def named(self, name: str) -> Span:
-        found = [span for span in self.spans if span.name == name]
-        assert len(found) == 1, [span.name for span in self.spans]
-        return found[0]
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-def attributes(span: Span) -> dict[str, object]:
-    return {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
 
 
 @pytest.fixture
@@ -124,7 +71,7 @@ def test_a_malformed_traceparent_begins_a_new_trace(
 def test_queries_are_spans_of_the_request_and_carry_no_values(
     receiver: Receiver, traces: tracing.Tracing
 ) -> None:
-    traces.instrument_database()
+    tracing.instrument_database()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     with traces.http_request("GET", {}), connection.cursor() as cursor:
@@ -155,7 +102,7 @@ def test_a_task_continues_the_trace_of_the_request_that_sent_it(
     def count(**_: object) -> None:
         ended.release()
 
-    traces.instrument_celery()
+    instrument_celery()
     task_postrun.connect(count)
     with start_worker(app, pool="solo", perform_ping_check=False):
         with traces.http_request("POST", {"traceparent": PARENT}):
