@@ -64,7 +64,7 @@ class Console:
         for runner in runners:
             if self._seen.get(runner.service.name) is not runner.state:
                 self._seen[runner.service.name] = runner.state
-                self.say(progress_line(runner, now))
+                self.say(progress_line(runner))
 
     def end_progress(self) -> None:
         """Leave the last progress on the screen."""

@@ -127,6 +127,7 @@ class EmbeddedPostgres(_EmbeddedServer):
 
     def start(self) -> None:
         """Start the server and return once it accepts connections."""
+        self.stop()  # collects a server that was killed
         private_directory(self.directory, self.account)
         if not self.cluster.initialised:
             self._make_cluster()
@@ -177,6 +178,7 @@ class EmbeddedValkey(_EmbeddedServer):
 
     def start(self) -> None:
         """Start the server and return once it answers."""
+        self.stop()  # collects a server that was killed
         self.store.before_start()
         self._await(self._spawn(self.store.argv()), self.store.answers)
 

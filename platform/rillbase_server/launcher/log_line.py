@@ -31,14 +31,15 @@ LEVELS = {
     "FATAL": Level.ERROR,
     "PANIC": Level.ERROR,
 } | {level.name: level for level in Level}
-VALKEY_LEVELS = {".": Level.DEBUG, "-": Level.DEBUG, "*": Level.INFO, "#": Level.WARNING}
+# Valkey marks a good-bye as it marks a calamity (#), so that mark is no reason for alarm.
+VALKEY_LEVELS = {".": Level.DEBUG, "-": Level.DEBUG, "*": Level.INFO, "#": Level.INFO}
 
 TIME_KEYS = ("time", "timestamp", "ts")
 LEVEL_KEYS = ("level", "severity")
 MESSAGE_KEYS = ("message", "msg", "event")
 TRACE_KEYS = ("exception", "traceback", "exc_info", "stack")
 # Said by the line's other columns already, or of no use to a reader.
-HIDDEN_KEYS = ("service", "pid")
+HIDDEN_KEYS = ("service", "pid", "logger")
 SHORT_NAMES = {"request_id": "request", "tenant_id": "tenant"}
 
 POSTGRES_LINE = re.compile(
@@ -46,7 +47,7 @@ POSTGRES_LINE = re.compile(
 )
 VALKEY_LINE = re.compile(r"^\d+:[A-Z] \d\d? \w{3} \d{4} [\d:.]+ (?P<level>[.*#-]) (?P<message>.*)$")
 UVICORN_LINE = re.compile(r"^(?P<level>[A-Z]+):\s+(?P<message>.*)$")
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 COLOURS = {Level.DEBUG: "2", Level.INFO: "32", Level.WARNING: "33", Level.ERROR: "1;31"}
 SERVICE_COLOURS = ("36", "35", "34", "96", "95", "94")

@@ -17,6 +17,7 @@ SIGNS = {
     State.FAILED: ("✗", "bold red"),
 }
 WAITING = "waiting"
+NAME_WIDTH = 9
 
 
 def progress_table(runners: list[Runner], now: float) -> Table:
@@ -29,10 +30,11 @@ def progress_table(runners: list[Runner], now: float) -> Table:
     return table
 
 
-def progress_line(runner: Runner, now: float) -> str:
+def progress_line(runner: Runner) -> str:
     """What has just changed about one service, for plain output."""
-    parts = (f"{runner.service.name}: {_state(runner)}", _time(runner, now), _detail(runner))
-    return "  ".join(part for part in parts if part)
+    took = "" if runner.took_s is None else f"after {runner.took_s:.1f} s"
+    parts = (f"  {runner.service.name:<{NAME_WIDTH}}", _state(runner), took, _detail(runner))
+    return " ".join(part for part in parts if part)
 
 
 def _state(runner: Runner) -> str:

@@ -1,0 +1,139 @@
+"""The embedded servers keep what they have acknowledged, however they end."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedServerError, EmbeddedValkey
+from rillbase_server.launcher.process import identify
+from tests.launcher_command import reachable_directory
+from tests.waiting import wait_until
+
+PASSWORD = 'p/a:s@s"w\\ord'
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with reachable_directory() as directory:
+        yield directory
+
+
+def test_postgres_keeps_committed_rows_through_repeated_kills(directory: Path) -> None:
+    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+        with psycopg.connect(server.url) as connection:
+            connection.execute("CREATE TABLE kept (number int)")
+        for number in range(3):
+            with psycopg.connect(server.url) as connection:
+                connection.execute("INSERT INTO kept VALUES (%s)", (number,))
+            os.kill(server.pid, signal.SIGKILL)
+            server.start()
+        with psycopg.connect(server.url) as connection:
+            rows = connection.execute("SELECT number FROM kept ORDER BY 1").fetchall()
+    assert rows == [(0,), (1,), (2,)]
+
+
+def test_postgres_is_durable_checked_and_asks_for_its_password(directory: Path) -> None:
+    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+        with psycopg.connect(server.url) as connection:
+            for name, wanted in (
+                ("data_checksums", "on"),
+                ("synchronous_commit", "on"),
+                ("fsync", "on"),
+                ("listen_addresses", "127.0.0.1"),
+            ):
+                found = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+                assert found == (wanted,)
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(server.url.replace("postgres:", "postgres:wrong", 1))
+
+
+def test_postgres_takes_over_from_a_server_that_still_runs(directory: Path) -> None:
+    left = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD)
+    left.start()
+    pid = left.pid
+    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+        assert identify(pid) is None
+        with psycopg.connect(server.url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    left.stop()
+
+
+def test_postgres_starts_although_its_lock_file_names_a_stranger(directory: Path) -> None:
+    server = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD)
+    server.start()
+    lock = server.cluster.data / "postmaster.pid"
+    text = lock.read_text().replace(str(server.pid), str(os.getppid()), 1)
+    server.stop()
+    lock.write_text(text)
+    server.start()
+    server.stop()
+
+
+def test_an_interrupted_initdb_is_begun_anew(directory: Path) -> None:
+    half = directory / "postgres" / "data.new"
+    half.mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+    server = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD, durable=False)
+    with server, psycopg.connect(server.url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_server_that_cannot_start_says_why(directory: Path) -> None:
+    server = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD, durable=False)
+    with server:
+        pass
+    (server.cluster.data / "global" / "pg_control").unlink()
+    with pytest.raises(EmbeddedServerError, match="pg_control"):
+        server.start()
+
+
+def test_valkey_keeps_what_it_was_told_through_a_kill(directory: Path) -> None:
+    with EmbeddedValkey(directory / "valkey", password=PASSWORD) as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.set("kept", "1")
+            assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        os.kill(server.pid, signal.SIGKILL)
+        server.start()
+        with redis.Redis.from_url(server.url) as client:
+            assert client.get("kept") == b"1"
+
+
+def test_valkey_asks_for_its_password(directory: Path) -> None:
+    with (
+        EmbeddedValkey(directory / "valkey", password=PASSWORD) as server,
+        redis.Redis(port=server.store.port) as client,
+        pytest.raises(redis.AuthenticationError),
+    ):
+        client.ping()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's help is Linux's")
+def test_servers_follow_a_killed_parent_into_death(directory: Path) -> None:
+    script = f"""
+import sys, time
+from pathlib import Path
+from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedValkey
+p = EmbeddedPostgres(Path({str(directory)!r}) / "postgres", superuser_password="p", durable=False)
+v = EmbeddedValkey(Path({str(directory)!r}) / "valkey", password="v")
+p.start(); v.start()
+print(p.pid, v.pid, flush=True)
+time.sleep(600)
+"""
+    path = str(Path(__file__).resolve().parents[3] / "platform")
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        env=dict(os.environ) | {"PYTHONPATH": path},
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        parent.kill()
+    wait_until(lambda: all(identify(pid) is None for pid in pids), what="both servers to be gone")

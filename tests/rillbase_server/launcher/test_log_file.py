@@ -1,0 +1,31 @@
+"""Bounded log files."""
+
+from pathlib import Path
+
+from rillbase_server.launcher.log_file import LogFile
+
+
+def test_a_full_log_is_rotated_and_old_ones_are_dropped(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "web.log", max_bytes=100, kept=2)
+    for number in range(100):
+        log.write(b"line %04d" % number)
+    log.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["web.log", "web.log.1", "web.log.2"]
+    assert all(path.stat().st_size <= 100 for path in tmp_path.iterdir())
+    assert (tmp_path / "web.log").read_bytes().endswith(b"line 0099\n")
+
+
+def test_a_restarted_launcher_goes_on_with_the_same_log(tmp_path: Path) -> None:
+    for text in (b"first", b"second"):
+        log = LogFile(tmp_path / "web.log")
+        log.write(text)
+        log.close()
+    assert (tmp_path / "web.log").read_bytes() == b"first\nsecond\n"
+
+
+def test_a_full_disk_loses_the_line_but_not_the_launcher() -> None:
+    log = LogFile(Path("/dev/full"))
+    log.write(b"lost")
+    assert log.disk_full
+    log.close()

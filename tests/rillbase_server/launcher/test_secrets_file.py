@@ -1,0 +1,55 @@
+"""The secrets of an installation."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from rillbase_server.launcher.problems import ExitCode, LauncherProblem
+from rillbase_server.launcher.secrets_file import Demo, load_or_make, save
+
+
+def test_the_first_start_makes_secrets_that_only_the_owner_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    made = load_or_make(path, data_exists=False)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    values = {made.secret_key, made.key_pepper, made.postgres_password, made.valkey_password}
+    assert len(values) == 4
+    assert all(len(value) >= 32 for value in values)
+
+
+def test_later_starts_find_the_same_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    made = load_or_make(path, data_exists=False)
+    assert load_or_make(path, data_exists=True) == made
+
+
+def test_the_demo_login_is_remembered(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    made = load_or_make(path, data_exists=False)
+    demo = Demo("a@example.org", "secret", "demo", "rbk_x")
+    save(path, type(made)(made.secret_key, made.key_pepper, "p", "v", demo))
+    assert load_or_make(path, data_exists=True).demo == demo
+
+
+def test_empty_values_in_an_answer_do_not_erase_what_is_known() -> None:
+    known = Demo("a@example.org", "secret", "demo", "rbk_x")
+    assert known.updated({"email": "b@example.org", "api_key": None, "password": ""}) == Demo(
+        "b@example.org", "secret", "demo", "rbk_x"
+    )
+
+
+def test_data_without_secrets_is_refused_rather_than_given_new_ones(tmp_path: Path) -> None:
+    with pytest.raises(LauncherProblem) as problem:
+        load_or_make(tmp_path / "secrets.json", data_exists=True)
+    assert problem.value.code is ExitCode.SECRETS_UNUSABLE
+    assert not (tmp_path / "secrets.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"secret_key": 1}'])
+def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "secrets.json"
+    path.write_text(text)
+    with pytest.raises(LauncherProblem, match="is damaged"):
+        load_or_make(path, data_exists=True)
+    assert path.read_text() == text

@@ -1,0 +1,181 @@
+"""The supervisor with real, small programs."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rillbase_server.launcher.lifecycle import Policy, State
+from rillbase_server.launcher.process import identify
+from rillbase_server.launcher.runner import Runner
+from rillbase_server.launcher.service import Check, Service
+from rillbase_server.launcher.supervisor import ServiceFailed, Supervisor
+
+QUICK = Policy(start_deadline_s=20, stop_grace_s=0.2, first_delay_s=0.05, max_failures=2)
+SLEEP = "exec sleep 600"
+DEAF = "trap '' TERM; echo up > {mark}; while :; do sleep 600 & wait; done"
+
+
+def exists(mark: Path) -> Check:
+    async def check(_pid: int) -> str | None:
+        return None if await asyncio.to_thread(mark.exists) else "no mark yet"
+
+    return check
+
+
+async def at_once(_pid: int) -> str | None:
+    return None
+
+
+def program(name: str, script: str, **declared: object) -> Service:
+    settings: dict[str, object] = {"check": at_once, "policy": QUICK} | declared
+    argv = ("/bin/sh", "-c", script)
+    return Service(name=name, argv=argv, cwd=Path("/"), env=dict(os.environ), **settings)  # type: ignore[arg-type]
+
+
+class Stage:
+    """A supervisor whose story is written down."""
+
+    def __init__(self, logs: Path, services: list[Service]) -> None:
+        self.changes: list[tuple[str, State]] = []
+        self.lines: list[bytes] = []
+        self.supervisor = Supervisor(
+            services, logs, on_change=self._changed, on_line=lambda _, line: self.lines.append(line)
+        )
+
+    def _changed(self, runner: Runner) -> None:
+        self.changes.append((runner.service.name, runner.state))
+
+    def runner(self, name: str) -> Runner:
+        return next(r for r in self.supervisor.runners if r.service.name == name)
+
+    async def watch_until(self, holds: Callable[[], bool]) -> None:
+        watching = asyncio.create_task(self.supervisor.watch())
+        deadline = time.monotonic() + 20
+        while not holds() and not watching.done():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        if watching.done():
+            await watching
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+
+
+@asynccontextmanager
+async def staged(logs: Path, *services: Service) -> AsyncIterator[Stage]:
+    stage = Stage(logs, list(services))
+    try:
+        yield stage
+    finally:
+        await stage.supervisor.stop_all()
+
+
+async def test_services_start_after_what_they_need_and_stop_by_rank(tmp_path: Path) -> None:
+    mark = tmp_path / "prepared"
+    services = (
+        program("web", f"test -e {mark} && {SLEEP}", after=("prepare",), stop_rank=0),
+        program(
+            "prepare",
+            f"touch {mark}",
+            after=("store",),
+            check=None,
+            policy=Policy(one_shot=True),
+            stop_rank=1,
+        ),
+        program("store", SLEEP, stop_rank=2),
+    )
+    async with staged(tmp_path, *services) as stage:
+        await stage.supervisor.start_all()
+        assert stage.runner("web").state is State.READY
+        assert stage.runner("prepare").state is State.DONE
+    stopped = [name for name, state in stage.changes if state is State.STOPPED]
+    assert stopped == ["web", "store"]
+
+
+async def test_a_service_that_dies_at_start_fails_the_start_and_leaves_its_last_words(
+    tmp_path: Path,
+) -> None:
+    never = exists(tmp_path / "never")
+    async with staged(tmp_path, program("web", "echo no luck; exit 3", check=never)) as stage:
+        with pytest.raises(ServiceFailed, match="web exited with code 3"):
+            await stage.supervisor.start_all()
+        assert list(stage.runner("web").last_lines) == ["no luck"]
+    assert (tmp_path / "web.log").read_text() == "no luck\n"
+
+
+async def test_a_program_that_does_not_exist_fails_the_start(tmp_path: Path) -> None:
+    missing = Service(name="web", argv=("/no/such",), cwd=Path("/"), env={}, check=at_once)
+    async with staged(tmp_path, missing) as stage:
+        with pytest.raises(ServiceFailed):
+            await stage.supervisor.start_all()
+        assert "cannot start" in stage.runner("web").last_lines[0]
+
+
+async def test_a_start_that_fails_for_a_passing_reason_is_tried_again(tmp_path: Path) -> None:
+    mark = tmp_path / "tried"
+    script = f"test -e {mark} && {SLEEP}; touch {mark}; echo lock file exists; exit 1"
+    ready = exists(mark)
+    service = program("postgres", script, check=ready, transient_failures=("lock file",))
+    async with staged(tmp_path, service) as stage:
+        await stage.supervisor.start_all()
+        assert stage.runner("postgres").life.state is State.READY
+
+
+async def test_a_service_that_is_killed_comes_back(tmp_path: Path) -> None:
+    async with staged(tmp_path, program("web", SLEEP)) as stage:
+        await stage.supervisor.start_all()
+        web = stage.runner("web")
+        assert web.identity is not None
+        first = web.identity
+        os.kill(first.pid, signal.SIGKILL)
+        await stage.watch_until(lambda: web.state is State.READY and web.identity != first)
+        assert web.life.restarts == 1
+
+
+async def test_a_service_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
+    async with staged(tmp_path, program("web", "exec sleep 0.1")) as stage:
+        await stage.supervisor.start_all()
+        with pytest.raises(ServiceFailed):
+            await stage.watch_until(lambda: False)
+        assert stage.runner("web").life.restarts == QUICK.max_failures
+
+
+async def test_a_family_that_ignores_the_stop_signal_is_killed_with_its_children(
+    tmp_path: Path,
+) -> None:
+    mark, child = tmp_path / "mark", tmp_path / "child"
+    script = f"sleep 600 & echo $! > {child}; " + DEAF.format(mark=mark)
+    async with staged(tmp_path, program("worker", script, check=exists(mark))) as stage:
+        await stage.supervisor.start_all()
+        pid = int(child.read_text())
+        assert identify(pid) is not None
+    assert identify(pid) is None
+    assert stage.runner("worker").state is State.STOPPED
+
+
+async def test_a_second_request_to_stop_kills_without_waiting(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    patient = Policy(stop_grace_s=3600)
+    deaf = program("web", DEAF.format(mark=mark), check=exists(mark), policy=patient)
+    async with staged(tmp_path, deaf) as stage:
+        await stage.supervisor.start_all()
+        stage.supervisor.ask_to_stop()
+        stage.supervisor.ask_to_stop()
+    assert stage.supervisor.forced
+    assert stage.runner("web").life.exit_code == -signal.SIGKILL
+
+
+async def test_very_long_lines_are_passed_on_in_pieces(tmp_path: Path) -> None:
+    long = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end; " + SLEEP
+    async with staged(tmp_path, program("web", long)) as stage:
+        await stage.supervisor.start_all()
+        await stage.watch_until(lambda: stage.lines[-1:] == [b"end"])
+        assert sum(line.count(b"x") for line in stage.lines) == 1_000_000
+        assert max(map(len, stage.lines)) < 200_000
