@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 REDACTED = "[redacted]"
 
@@ -50,6 +51,7 @@ def _replacement(found: re.Match[str]) -> str:
     return f"://{found['user']}:{REDACTED}@"
 
 
+@lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
     """Tell whether a field of this name holds a credential."""
     return _SECRET_NAME.search(name) is not None

@@ -28,7 +28,7 @@ DENIED_PORTS = frozenset(
 
 # What may stand in a URL as written; all else must arrive percent-encoded or gets encoded here.
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
-_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _HOST = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\Z"
 )
@@ -56,7 +56,7 @@ def parse_target(url: str, *, allow_http: bool) -> Target:
     if len(url) > MAX_URL_CHARS:
         raise TargetRefused(f"The URL is longer than {MAX_URL_CHARS} characters.")
     if _UNSAFE.search(url):
-        raise TargetRefused("The URL contains spaces, control characters or backslashes.")
+        raise TargetRefused("The URL contains characters that no URL has.")
     try:
         parts = urlsplit(url)
         port = parts.port

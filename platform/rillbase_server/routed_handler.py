@@ -11,8 +11,18 @@ from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.http import HttpRequest
 from django.urls import ResolverMatch
 
+from rillbase_server.asgi_types import Receive, Scope, Send
+
 
 class RoutedHandler(ASGIHandler):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # type: ignore[override]
+        """Answer HTTP; refuse a WebSocket, which Django knows only as an error."""
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            await super().__call__(scope, receive, send)
+
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         match = super().resolve_request(request)
         if isinstance(request, ASGIRequest):

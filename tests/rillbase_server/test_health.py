@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from foundation.environment import Environment
+from foundation.environment import environment
 from rillbase_server.asgi_types import Receive, Scope, Send
 from rillbase_server.health import Health
 from tests.asgi_driver import Answer, ask, http_scope
@@ -46,7 +46,7 @@ async def behind(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 async def get(path: str, **headers: str) -> Answer:
-    return await ask(Health(behind, Environment()), http_scope("GET", path, headers))
+    return await ask(Health(behind, environment()), http_scope("GET", path, headers))
 
 
 async def test_a_ready_server_names_each_dependency_with_state_and_latency() -> None:
@@ -114,7 +114,7 @@ async def test_metrics_ask_for_the_token_when_one_is_set(
 
 
 @contextmanager
-def process(**environment: str) -> Iterator[str]:
+def process(**variables: str) -> Iterator[str]:
     """Run the real server in a process of its own; yields its base URL."""
     port = free_port()
     running = subprocess.Popen(
@@ -123,7 +123,7 @@ def process(**environment: str) -> Iterator[str]:
             *("--port", str(port), "--no-proxy-headers"),
         ],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, **variables},
         stderr=subprocess.DEVNULL,
     )
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.waiting import wait_until
 
@@ -80,3 +82,11 @@ def test_probes_are_answered_whatever_host_they_name(
         answer = connection.getresponse()
         assert answer.read()
         assert answer.status == 200, path
+
+
+def test_a_websocket_where_there_is_none_is_refused_without_an_error(
+    server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(server.replace("http", "ws") + "/nothing")
+    assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []

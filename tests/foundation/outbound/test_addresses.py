@@ -113,10 +113,11 @@ def test_only_global_unicast_addresses_are_ever_public(address: object) -> None:
         ("https://[fe80::1%25eth0]/", "not valid"),
         ("https:///path", "not valid"),
         ("https://hooks..example/", "not valid"),
-        ("https://hooks.example\\@evil.example/", "backslashes"),
-        ("https://hooks.example/a\r\nX-Evil: 1", "control characters"),
-        ("https://hooks.example/\x00", "control characters"),
-        (" https://hooks.example/", "spaces"),
+        ("https://hooks.example\\@evil.example/", "characters that no URL has"),
+        ("https://hooks.example/a\r\nX-Evil: 1", "characters that no URL has"),
+        ("https://hooks.example/\x00", "characters that no URL has"),
+        (" https://hooks.example/", "characters that no URL has"),
+        ("https://hooks.example/\ud800", "characters that no URL has"),
         ("https://hooks.example/" + "a" * 3000, "longer than"),
         ("https://" + "a" * 64 + ".example/", "not valid"),
     ],
@@ -143,7 +144,17 @@ def test_ports_of_databases_mail_and_cluster_control_are_denied() -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "[::1]", "[::ffff:10.0.0.1]"],
+    [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.1",
+        "127。0。0。1",
+        "ⓛocalhost",
+        "[::1]",
+        "[::ffff:10.0.0.1]",
+    ],
 )
 def test_no_spelling_of_an_inner_address_gets_through_the_real_resolver(host: str) -> None:
     with pytest.raises(TargetRefused, match="public internet"):
