@@ -1,0 +1,173 @@
+"""The whole of Rillbase, as `manage.py up` starts it: ready, killed, taken over, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from rillbase_server.launcher.process import identify
+from tests.launcher_command import argv, environment, processes_below, reachable_directory, run
+from tests.waiting import wait_until
+
+START_TIMEOUT_S = 60.0
+SERVICES = {"postgres", "valkey", "prepare", "web", "worker", "beat"}
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@dataclass
+class Launched:
+    """One running `manage.py up`."""
+
+    process: subprocess.Popen[bytes]
+    ready_file: Path
+    output: Path
+
+    @property
+    def ready(self) -> dict[str, str]:
+        content: dict[str, str] = json.loads(self.ready_file.read_text())
+        return content
+
+
+class Place:
+    """A data directory, and what is typed about it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.data = directory / "data"
+        self.ready_file = directory / "ready.json"
+        self.output = directory / "output"
+
+    @contextmanager
+    def up(self, *options: object) -> Iterator[Launched]:
+        arguments = argv("up", "--data-dir", self.data, "--port", 0)
+        arguments += [str(o) for o in ("--ready-file", self.ready_file, *options)]
+        # A killed launcher leaves its file, and the next one needs a moment to remove it.
+        self.ready_file.unlink(missing_ok=True)
+        with self.output.open("wb") as output, self._popen(arguments, output) as process:
+            try:
+                wait_until(
+                    lambda: self.ready_file.exists() or process.poll() is not None,
+                    what="the ready file",
+                    timeout_s=START_TIMEOUT_S,
+                )
+                assert process.poll() is None, self.output.read_text()
+                yield Launched(process, self.ready_file, self.output)
+            finally:
+                process.terminate()
+
+    def status(self) -> dict[str, Any]:
+        answer = run("status", "--json", "--data-dir", self.data)
+        content: dict[str, Any] = json.loads(answer.stdout)
+        assert answer.returncode == (0 if content["running"] else 3)
+        return content
+
+    def services(self) -> dict[str, Any]:
+        return {service["name"]: service for service in self.status()["services"]}
+
+    def _popen(self, arguments: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            arguments, env=environment(), stdout=output, stderr=subprocess.STDOUT
+        )
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with reachable_directory() as directory:
+        yield Place(directory)
+
+
+def get(url: str, **headers: str) -> int:
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code
+
+
+def test_one_command_brings_everything_up_and_stop_leaves_nothing_running(place: Place) -> None:
+    with place.up() as launched:
+        ready = launched.ready
+        assert set(ready) == {"url", "email", "password", "tenant", "api_key"}
+        assert all(ready.values())
+        assert stat.S_IMODE(place.ready_file.stat().st_mode) == 0o600
+        assert get(f"{ready['url']}/readyz") == 200
+
+        services = place.services()
+        assert set(services) >= SERVICES
+        assert {services[name]["state"] for name in SERVICES - {"prepare"}} == {"ready"}
+        assert all(services[name]["memory_bytes"] for name in SERVICES - {"prepare"})
+
+        second = run("up", "--data-dir", place.data)
+        assert second.returncode == 12
+        assert str(launched.process.pid) in second.stderr
+
+        stopped = run("stop", "--data-dir", place.data)
+        assert stopped.returncode == 0
+        assert launched.process.wait(timeout=10) == 0
+    text = launched.output.read_text()
+    assert ready["api_key"] in text
+    assert "\x1b" not in text
+    assert "\r" not in text
+    assert not place.ready_file.exists()
+    assert processes_below(place.data) == []
+    assert place.status()["running"] is False
+
+
+def test_a_killed_launcher_is_taken_over_with_its_data_and_login(place: Place) -> None:
+    with place.up("--workers", 2) as launched:
+        before = launched.ready
+        pids = [s["pid"] for s in place.services().values() if s["pid"]]
+        assert len(pids) == len(SERVICES)  # all but the one-shot, and the launcher
+        launched.process.send_signal(signal.SIGKILL)
+        launched.process.wait()
+    with place.up() as launched:
+        after = launched.ready
+        assert all(identify(pid) is None for pid in pids)
+        assert {**after, "url": ""} == {**before, "url": ""}
+        assert get(f"{after['url']}/readyz") == 200
+        launched.process.send_signal(signal.SIGINT)
+        assert launched.process.wait(timeout=60) == 0
+    assert processes_below(place.data) == []
+
+
+def test_a_web_server_that_is_killed_comes_back_and_says_so(place: Place) -> None:
+    with place.up("--no-demo") as launched:
+        url = launched.ready["url"]
+        first = place.services()["web"]["pid"]
+        os.kill(first, signal.SIGKILL)
+
+        def back() -> bool:
+            web = place.services()["web"]
+            return bool(web["state"] == "ready" and web["pid"] != first)
+
+        wait_until(back, what="the web server to be back", timeout_s=30)
+        assert place.services()["web"]["restarts"] == 1
+        assert get(f"{url}/readyz") == 200
+    assert "web killed by signal 9; starting it again" in launched.output.read_text()
+
+
+def test_a_stop_while_starting_is_orderly_too(place: Place) -> None:
+    arguments = argv("up", "--data-dir", place.data, "--port", 0)
+    with subprocess.Popen(arguments, env=environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.split()[:2] == [b"postgres", b"ready"]:
+                break
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(timeout=60) == 0
+    assert processes_below(place.data) == []
