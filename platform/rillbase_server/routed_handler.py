@@ -15,7 +15,7 @@ from rillbase_server.asgi_types import Receive, Scope, Send
 
 
 class RoutedHandler(ASGIHandler):
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # type: ignore[override]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer HTTP; refuse a WebSocket, which Django knows only as an error."""
         if scope["type"] == "websocket":
             await receive()
