@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from django.http import HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -51,7 +51,7 @@ class ApiView(APIView):
     def caller(self) -> idempotency.Caller:
         """Return whose idempotency keys these are."""
 
-    def dispatch(self, request: Request, *args: str, **kwargs: str) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: str, **kwargs: str) -> HttpResponseBase:
         """Run the request's life. The framework's own authentication and throttles stay unused."""
         self.args, self.kwargs = args, kwargs
         self.headers: dict[str, str] = {}

@@ -9,17 +9,19 @@ from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from django.db import models, transaction
+from django.http import HttpRequest, HttpResponseBase
 from rest_framework.request import Request
 
 from foundation import request_context
 from foundation.api.idempotency import Caller
 from foundation.api.preconditions import check_if_match
 from foundation.api.views import ApiView
+from foundation.environment import environment
 from foundation.errors import Forbidden, NotFound, Unauthenticated
 from foundation.limits import Limit, limiter
 from foundation.resource import Resource
 from foundation.scope import scoped
-from tenants import usage
+from tenants import cors, usage
 from tenants.credentials import authenticate
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
@@ -115,6 +117,37 @@ class TenantView(LimitedView):
     def url(self, *parts: str) -> str:
         """Return the address of a resource of this tenant."""
         return "/".join(("/api/v1/tenants", self.tenant.slug, *parts))
+
+
+class DataView(LimitedView):
+    """The data plane: keys, end users, anonymous callers of a publishable key, and members."""
+
+    principal: Principal
+    tenant: TenantFacts
+    max_body_bytes = environment().rillbase_body_max_bytes
+
+    def dispatch(self, request: HttpRequest, *args: str, **kwargs: str) -> HttpResponseBase:
+        if cors.is_preflight(request):
+            return cors.preflight(request)
+        return super().dispatch(request, *args, **kwargs)
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        self.principal, self.tenant = authenticate.authenticate_data_plane(request._request)
+        request_context.principal.set(self.principal.actor)
+        request_context.tenant_id.set(str(self.tenant.id))
+        self.answer_headers.update(cors.answer_headers(request._request, self.tenant))
+        self.count(
+            request_limits(
+                str(self.tenant.id), str(self.principal.credential_id), self.tenant.limits
+            )
+        )
+        usage.count(self.tenant.id, "requests")
+
+    def transaction(self, request: Request) -> AbstractContextManager[object]:
+        return scoped(tenant_id=self.tenant.id, user_id=self.principal.user_id)
+
+    def caller(self) -> Caller:
+        return Caller(self.principal.actor, self.tenant.id, self.principal.user_id, "default")
 
 
 def find(rows: models.QuerySet[R], **by: object) -> R:

@@ -19,7 +19,7 @@ import jwt
 
 from foundation.errors import CredentialsExpired, FieldProblem, InvalidCredentials, Unavailable
 from foundation.json_types import JsonValue
-from foundation.outbound import OutboundError, fetch
+from foundation.outbound import InvalidResponse, OutboundError, outbound_client
 from foundation.sealing import unseal
 from tenants.credentials.cache import ShortCache
 from tenants.credentials.facts import TenantFacts
@@ -145,12 +145,14 @@ def _refresh(url: str, stale: _KeySet | None, min_age_s: float) -> _KeySet:
 
 def _download(url: str) -> Mapping[str, jwt.PyJWK]:
     """Read a JWKS document. Keys of kinds that are not understood are left out."""
-    answer = fetch("GET", url)
+    answer = outbound_client().request("GET", url)
+    if not answer.successful:
+        raise InvalidResponse(f"The key set's server answered {answer.status}.")
     try:
         document = json.loads(answer.body)
         entries = document["keys"]
     except (ValueError, KeyError, TypeError) as malformed:
-        raise OutboundError("the key set is not a JWKS document") from malformed
+        raise InvalidResponse("The key set is not a JWKS document.") from malformed
     found: dict[str, jwt.PyJWK] = {}
     for entry in entries:
         try:

@@ -1,0 +1,144 @@
+"""API keys are made, changed, rotated and revoked."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.errors import Conflict, Forbidden
+from foundation.json_types import JsonObject, JsonValue
+from tenants import audit
+from tenants.credentials import keys
+from tenants.models import ApiKey, Tenant
+from tenants.principals import Principal
+from tenants.quotas import ensure_room
+from tenants.roles import ADMIN_SCOPE, Role
+
+
+def describe(key: ApiKey) -> JsonObject:
+    """Return a key as the API shows it: everything but its secret."""
+    return {
+        "id": str(key.id),
+        "kind": key.kind,
+        "name": key.name,
+        "key_id": key.key_id,
+        "key": key.public_text or None,
+        "scopes": key.scopes,
+        "collections": key.collections,
+        "allowed_networks": key.allowed_networks,
+        "state": state(key, timezone.now()),
+        "expires_at": _moment(key.expires_at),
+        "last_used_at": _moment(key.last_used_at),
+        "revoked_at": _moment(key.revoked_at),
+        "successor_id": str(key.successor_id) if key.successor_id else None,
+        "created_at": timestamp(key.created_at),
+        "updated_at": timestamp(key.updated_at),
+    }
+
+
+def state(key: ApiKey, now: datetime.datetime) -> str:
+    """Tell whether a key works, and why not."""
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= now:
+        return "expired"
+    return "active"
+
+
+def _moment(moment: datetime.datetime | None) -> str | None:
+    return timestamp(moment) if moment else None
+
+
+def _target(key: ApiKey) -> audit.Target:
+    return audit.Target("api_key", str(key.id))
+
+
+def check_scopes(principal: Principal, scopes: list[str]) -> None:
+    """Raise `Forbidden` when a caller would make a key that may do more than itself."""
+    role = principal.control_role
+    if ADMIN_SCOPE in scopes and (role is None or not role.at_least(Role.ADMIN)):
+        raise Forbidden("Only admins may make keys with the scope admin.")
+
+
+def do_create(
+    principal: Principal, tenant: Tenant, values: Mapping[str, JsonValue]
+) -> tuple[ApiKey, str]:
+    """Make a key. Return it with its text, which is not kept and cannot be shown again."""
+    check_scopes(principal, values["scopes"])
+    ensure_room(tenant, "api_keys", ApiKey.objects.filter(revoked_at=None))
+    kind = ApiKey.Kind(str(values["kind"]))
+    minted = _mint(kind)
+    key = ApiKey.objects.create(
+        **values, **_stored(kind, minted), created_by=principal.user_id
+    )
+    audit.record(principal, "api_key.created", _target(key), after=describe(key))
+    return key, minted.text
+
+
+def do_change(principal: Principal, key: ApiKey, changes: Mapping[str, JsonValue]) -> None:
+    """Change what a key may do."""
+    _refuse_revoked(key)
+    before = describe(key)
+    for field, value in changes.items():
+        setattr(key, field, value)
+    key.save_next_version()
+    audit.record(principal, "api_key.updated", _target(key), before=before, after=describe(key))
+
+
+def do_revoke(principal: Principal, key: ApiKey) -> None:
+    """End a key. It is refused everywhere within a second."""
+    _refuse_revoked(key)
+    before = describe(key)
+    key.revoked_at = timezone.now()
+    key.save_next_version()
+    audit.record(principal, "api_key.revoked", _target(key), before=before, after=describe(key))
+
+
+def do_rotate(
+    principal: Principal, key: ApiKey, overlap: datetime.timedelta
+) -> tuple[ApiKey, str]:
+    """Make a successor with the same rights; the old key works on until the overlap is over."""
+    _refuse_revoked(key)
+    if key.successor_id is not None:
+        raise Conflict("The key has been rotated already; rotate its successor.")
+    kind = ApiKey.Kind(key.kind)
+    minted = _mint(kind)
+    now = timezone.now()
+    successor = ApiKey.objects.create(
+        kind=kind,
+        name=key.name,
+        scopes=key.scopes,
+        collections=key.collections,
+        allowed_networks=key.allowed_networks,
+        expires_at=key.expires_at,
+        created_by=principal.user_id,
+        **_stored(kind, minted),
+    )
+    before = describe(key)
+    key.successor = successor
+    key.expires_at = min(now + overlap, key.expires_at or now + overlap)
+    key.save_next_version()
+    audit.record(principal, "api_key.rotated", _target(key), before=before, after=describe(key))
+    audit.record(principal, "api_key.created", _target(successor), after=describe(successor))
+    return successor, minted.text
+
+
+def _refuse_revoked(key: ApiKey) -> None:
+    if key.revoked_at is not None:
+        raise Conflict("The key has been revoked.")
+
+
+def _mint(kind: ApiKey.Kind) -> keys.ParsedKey:
+    secret = kind is ApiKey.Kind.SECRET
+    return keys.mint(keys.Prefix.SECRET if secret else keys.Prefix.PUBLISHABLE)
+
+
+def _stored(kind: ApiKey.Kind, minted: keys.ParsedKey) -> dict[str, object]:
+    return {
+        "key_id": minted.key_id,
+        "secret_hash": keys.stored_hash(minted.text),
+        "public_text": minted.text if kind is ApiKey.Kind.PUBLISHABLE else "",
+    }

@@ -1,0 +1,90 @@
+"""Issuers of end users' tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import IntegrityError, transaction
+
+from foundation.api.rendering import timestamp
+from foundation.errors import FieldProblem, InvalidBody, NameTaken
+from foundation.json_types import JsonObject, JsonValue
+from foundation.outbound import OutboundError, outbound_client
+from foundation.sealing import seal
+from tenants import audit
+from tenants.credentials.jwt import ASYMMETRIC, SEAL_PURPOSE, SYMMETRIC
+from tenants.models import Issuer, Tenant
+from tenants.principals import Principal
+from tenants.quotas import ensure_room
+
+MIN_SECRET_BYTES = 32
+
+
+def describe(issuer: Issuer) -> JsonObject:
+    """Return an issuer as the API shows it: everything but a shared secret."""
+    return {
+        "id": str(issuer.id),
+        "name": issuer.name,
+        "issuer": issuer.issuer,
+        "audience": issuer.audience,
+        "algorithms": issuer.algorithms,
+        "jwks_url": issuer.jwks_url or None,
+        "has_secret": bool(issuer.sealed_secret),
+        "leeway_s": issuer.leeway_s,
+        "created_at": timestamp(issuer.created_at),
+        "updated_at": timestamp(issuer.updated_at),
+    }
+
+
+def _target(issuer: Issuer) -> audit.Target:
+    return audit.Target("issuer", str(issuer.id))
+
+
+def check_keys(algorithms: list[str], jwks_url: str, secret: str) -> None:
+    """Refuse a registration whose algorithms and kind of key do not belong together.
+
+    A public key must never be usable as a shared secret, so one registration is either
+    asymmetric with a key set, or symmetric with a secret; never both.
+    """
+    if bool(jwks_url) == bool(secret):
+        raise _invalid("/jwks_url", "one_key_source", "Give either jwks_url or secret.")
+    fitting = ASYMMETRIC if jwks_url else SYMMETRIC
+    if not all(name in fitting for name in algorithms):
+        raise _invalid(
+            "/algorithms", "wrong_algorithm", "Allowed with this kind of key: " + ", ".join(fitting)
+        )
+    if secret and len(secret.encode()) < MIN_SECRET_BYTES:
+        raise _invalid("/secret", "too_short", f"At least {MIN_SECRET_BYTES} bytes are needed.")
+    if jwks_url:
+        try:
+            outbound_client().check(jwks_url)
+        except OutboundError as refused:
+            raise _invalid("/jwks_url", "target_not_allowed", str(refused)) from None
+
+
+def _invalid(pointer: str, code: str, detail: str) -> InvalidBody:
+    return InvalidBody(errors=[FieldProblem(pointer, code, detail)])
+
+
+def do_create(principal: Principal, tenant: Tenant, values: Mapping[str, JsonValue]) -> Issuer:
+    """Register an issuer."""
+    ensure_room(tenant, "issuers", Issuer.objects.all())
+    columns = dict(values)
+    secret = str(columns.pop("secret", ""))
+    issuer = Issuer(tenant_id=tenant.id, **columns)
+    if secret:
+        issuer.sealed_secret = seal(secret.encode(), purpose=SEAL_PURPOSE, owner=str(issuer.id))
+    try:
+        with transaction.atomic():
+            issuer.save(force_insert=True)
+    except IntegrityError:
+        raise NameTaken("The name, or this issuer with this audience, is registered.") from None
+    audit.record(principal, "issuer.created", _target(issuer), after=describe(issuer))
+    return issuer
+
+
+def do_delete(principal: Principal, issuer: Issuer) -> None:
+    """Stop trusting an issuer. Its tokens are refused everywhere within a second."""
+    before, target = describe(issuer), _target(issuer)
+    issuer.delete()
+    audit.record(principal, "issuer.deleted", target, before=before)

@@ -1,0 +1,89 @@
+"""Tenants come and go."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.environment import environment
+from foundation.errors import Conflict, NameTaken
+from foundation.json_types import JsonObject, JsonValue
+from foundation.scope import scoped
+from tenants import audit
+from tenants.models import Membership, Tenant
+from tenants.principals import Principal
+from tenants.roles import Role
+
+
+def describe(tenant: Tenant) -> JsonObject:
+    """Return a tenant as the API shows it."""
+    return {
+        "id": str(tenant.id),
+        "slug": tenant.slug,
+        "name": tenant.name,
+        "plan": tenant.plan_id,
+        "state": tenant.state,
+        "cors_origins": tenant.cors_origins,
+        "created_at": timestamp(tenant.created_at),
+        "updated_at": timestamp(tenant.updated_at),
+        "purge_at": timestamp(tenant.purge_at) if tenant.purge_at else None,
+    }
+
+
+def _target(tenant: Tenant) -> audit.Target:
+    return audit.Target("tenant", str(tenant.id))
+
+
+def do_create(principal: Principal, slug: str, name: str) -> Tenant:
+    """Make a tenant whose first owner is the caller."""
+    tenant = Tenant(slug=slug, name=name or slug, plan_id=environment().rillbase_default_plan)
+    with scoped(tenant_id=tenant.id, user_id=principal.user_id):
+        try:
+            with transaction.atomic():
+                tenant.save(force_insert=True)
+        except IntegrityError:
+            raise NameTaken(f"There is already a tenant {slug!r}.") from None
+        Membership.objects.create(user_id=principal.user_id, role=Role.OWNER)
+        audit.record(principal, "tenant.created", _target(tenant), after=describe(tenant))
+    return tenant
+
+
+def do_change(principal: Principal, tenant: Tenant, changes: Mapping[str, JsonValue]) -> None:
+    """Change a tenant's name or allowed origins."""
+    before = describe(tenant)
+    for field, value in changes.items():
+        setattr(tenant, field, value)
+    tenant.save_next_version()
+    audit.record(
+        principal, "tenant.updated", _target(tenant), before=before, after=describe(tenant)
+    )
+
+
+def do_delete(principal: Principal, tenant: Tenant) -> None:
+    """Take a tenant out of use now and remove its data when the days of grace are over."""
+    if tenant.state == Tenant.State.DELETING:
+        raise Conflict("The tenant is already being deleted.")
+    before = describe(tenant)
+    tenant.state = Tenant.State.DELETING
+    tenant.deleted_at = timezone.now()
+    tenant.purge_at = tenant.deleted_at + datetime.timedelta(
+        days=environment().rillbase_tenant_grace_days
+    )
+    tenant.save_next_version()
+    audit.record(
+        principal, "tenant.deleted", _target(tenant), before=before, after=describe(tenant)
+    )
+
+
+def do_restore(principal: Principal, tenant: Tenant) -> None:
+    """Bring a tenant back during its days of grace."""
+    if tenant.state != Tenant.State.DELETING:
+        raise Conflict("The tenant is not being deleted.")
+    tenant.state = Tenant.State.ACTIVE
+    tenant.deleted_at = tenant.purge_at = None
+    tenant.save_next_version()
+    audit.record(principal, "tenant.restored", _target(tenant), after=describe(tenant))

@@ -1,0 +1,240 @@
+"""`/api/v1/tenants/{tenant}/api-keys`."""
+
+from __future__ import annotations
+
+import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from django.urls import path
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.cursors import page
+from foundation.errors import FieldProblem, InvalidBody
+from tenants.actions import api_keys as actions
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.forms import LabelField, NameField, NetworkField
+from tenants.api.schemas import page_of
+from tenants.models import ApiKey, Tenant
+from tenants.roles import ALL_SCOPES, Role
+
+TAG = "API keys"
+MAX_OVERLAP_S = 30 * 24 * 3600
+DEFAULT_OVERLAP_S = 24 * 3600
+#: What a publishable key may carry: it is in everybody's hands.
+PUBLISHABLE_SCOPES = ("documents:read", "documents:write", "realtime")
+
+
+class ApiKeyAnswer(serializers.Serializer[object]):
+    """An API key."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(ApiKey.Kind.choices)
+    name = serializers.CharField()
+    key_id = serializers.CharField(help_text="The public part of the key, as seen in logs.")
+    key = serializers.CharField(allow_null=True, help_text="A publishable key; null for secrets.")
+    scopes = serializers.ListField(child=serializers.ChoiceField(ALL_SCOPES))
+    collections = serializers.ListField(child=serializers.CharField())
+    allowed_networks = serializers.ListField(child=serializers.CharField())
+    state = serializers.ChoiceField(["active", "expired", "revoked"])
+    expires_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+    successor_id = serializers.UUIDField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class NewApiKeyAnswer(ApiKeyAnswer):
+    """An API key at the moment it is made: the only time that its secret is shown."""
+
+    secret = serializers.CharField(
+        allow_null=True, help_text="The whole key. Null when an idempotent call is repeated."
+    )
+
+
+class _KeyFields(Body):
+    name = LabelField(help_text="A name for people.")
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(ALL_SCOPES), min_length=1, max_length=len(ALL_SCOPES)
+    )
+    collections = serializers.ListField(
+        child=NameField(), max_length=100, default=list, help_text="Empty: all collections."
+    )
+    allowed_networks = serializers.ListField(
+        child=NetworkField(max_length=50),
+        max_length=100,
+        default=list,
+        help_text="Networks (CIDR) that the key may be used from. Empty: all.",
+    )
+    expires_at = serializers.DateTimeField(allow_null=True, default=None)
+
+    def validate_expires_at(self, moment: datetime.datetime | None) -> datetime.datetime | None:
+        if moment is not None and moment <= timezone.now():
+            raise serializers.ValidationError("This moment has passed.", "in_the_past")
+        return moment
+
+
+class ApiKeyCreation(_KeyFields):
+    """What a new key needs."""
+
+    kind = serializers.ChoiceField(ApiKey.Kind.choices, default=ApiKey.Kind.SECRET)
+
+
+class ApiKeyChange(_KeyFields):
+    """What may be changed of a key."""
+
+
+class ApiKeyRotation(Body):
+    """How a key is rotated."""
+
+    overlap_s = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_OVERLAP_S,
+        default=DEFAULT_OVERLAP_S,
+        help_text="How long the old key works beside its successor.",
+    )
+
+
+_NEW_KEY = OpenApiExample(
+    "A key for a server",
+    {"name": "Back end", "scopes": ["documents:read", "documents:write"]},
+    request_only=True,
+)
+
+
+class ApiKeysView(TenantView):
+    """The API keys of a tenant."""
+
+    roles: ClassVar = {"GET": Role.DEVELOPER, "POST": Role.DEVELOPER}
+    secret_fields = ("secret",)
+
+    @extend_schema(
+        operation_id="api_keys_list",
+        tags=[TAG],
+        summary="List API keys",
+        responses=page_of(ApiKeyAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        rows = ApiKey.objects.all()
+        return Response(
+            page(request._request, rows, actions.describe, name=f"api_keys:{self.tenant.id}")
+        )
+
+    @extend_schema(
+        operation_id="api_keys_create",
+        tags=[TAG],
+        summary="Create an API key",
+        description="`secret` holds the whole key and is shown this once.",
+        request=ApiKeyCreation,
+        responses={201: NewApiKeyAnswer},
+        examples=[_NEW_KEY],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = self.body(ApiKeyCreation)
+        _check_publishable(str(values["kind"]), values["scopes"])
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        key, secret = actions.do_create(self.principal, owner, values)
+        return self.one(
+            {**actions.describe(key), "secret": secret},
+            key.version,
+            status=201,
+            location=self.url("api-keys", str(key.id)),
+        )
+
+
+class ApiKeyView(TenantView):
+    """One API key."""
+
+    roles: ClassVar = {
+        "GET": Role.DEVELOPER,
+        "PATCH": Role.DEVELOPER,
+        "DELETE": Role.DEVELOPER,
+    }
+
+    @extend_schema(
+        operation_id="api_keys_read", tags=[TAG], summary="Read an API key", responses=ApiKeyAnswer
+    )
+    def get(self, request: Request, tenant: str, key: UUID) -> Response:
+        row = find(ApiKey.objects.all(), pk=key)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="api_keys_change",
+        tags=[TAG],
+        summary="Change an API key",
+        request=ApiKeyChange,
+        responses=ApiKeyAnswer,
+    )
+    def patch(self, request: Request, tenant: str, key: UUID) -> Response:
+        changes = self.body(ApiKeyChange, partial=True)
+        row = find_for_change(request, ApiKey.objects.all(), pk=key)
+        if "scopes" in changes:
+            _check_publishable(row.kind, changes["scopes"])
+        actions.check_scopes(self.principal, [*row.scopes, *changes.get("scopes", [])])
+        actions.do_change(self.principal, row, changes)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="api_keys_revoke",
+        tags=[TAG],
+        summary="Revoke an API key",
+        description="The key is refused everywhere within a second.",
+        responses=ApiKeyAnswer,
+    )
+    def delete(self, request: Request, tenant: str, key: UUID) -> Response:
+        row = find_for_change(request, ApiKey.objects.all(), pk=key)
+        actions.check_scopes(self.principal, row.scopes)
+        actions.do_revoke(self.principal, row)
+        return self.one(actions.describe(row), row.version)
+
+
+class ApiKeyRotateView(TenantView):
+    """A key gets a successor."""
+
+    roles: ClassVar = {"POST": Role.DEVELOPER}
+    secret_fields = ("secret",)
+
+    @extend_schema(
+        operation_id="api_keys_rotate",
+        tags=[TAG],
+        summary="Rotate an API key",
+        description="Makes a successor with the same rights; both work until the overlap ends.",
+        request=ApiKeyRotation,
+        responses={201: NewApiKeyAnswer},
+    )
+    def post(self, request: Request, tenant: str, key: UUID) -> Response:
+        overlap = datetime.timedelta(seconds=int(self.body(ApiKeyRotation)["overlap_s"]))
+        row = find_for_change(request, ApiKey.objects.all(), pk=key)
+        actions.check_scopes(self.principal, row.scopes)
+        successor, secret = actions.do_rotate(self.principal, row, overlap)
+        return self.one(
+            {**actions.describe(successor), "secret": secret},
+            successor.version,
+            status=201,
+            location=self.url("api-keys", str(successor.id)),
+        )
+
+
+def _check_publishable(kind: str, scopes: list[str]) -> None:
+    """Refuse scopes that a key in everybody's hands must not carry."""
+    if kind != ApiKey.Kind.PUBLISHABLE:
+        return
+    if not set(scopes) <= set(PUBLISHABLE_SCOPES):
+        allowed = ", ".join(PUBLISHABLE_SCOPES)
+        problem = FieldProblem(
+            "/scopes", "not_publishable", f"A publishable key may carry {allowed} only."
+        )
+        raise InvalidBody(errors=[problem])
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/api-keys", ApiKeysView.as_view()),
+    path("tenants/<str:tenant>/api-keys/<uuid:key>", ApiKeyView.as_view()),
+    path("tenants/<str:tenant>/api-keys/<uuid:key>/rotate", ApiKeyRotateView.as_view()),
+]

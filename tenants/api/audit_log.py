@@ -1,0 +1,78 @@
+"""`/api/v1/tenants/{tenant}/audit-log`: who changed what. Read-only by nature."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.cursors import page
+from foundation.api.rendering import timestamp
+from foundation.json_types import JsonObject
+from tenants.api.base import TenantView
+from tenants.api.schemas import page_of
+from tenants.models import AuditEntry
+from tenants.roles import Role
+
+TAG = "Audit log"
+FILTERS = ("action", "actor", "target_type", "target_id")
+
+
+class AuditEntryAnswer(serializers.Serializer[object]):
+    """One change of the control plane."""
+
+    id = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    action = serializers.CharField()
+    actor = serializers.CharField()
+    actor_label = serializers.CharField()
+    address = serializers.CharField(allow_null=True)
+    request_id = serializers.CharField()
+    target_type = serializers.CharField()
+    target_id = serializers.CharField()
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+
+
+def describe(entry: AuditEntry) -> JsonObject:
+    """Return an entry as the API shows it."""
+    return {
+        "id": str(entry.id),
+        "at": timestamp(entry.at),
+        "action": entry.action,
+        "actor": entry.actor,
+        "actor_label": entry.actor_label,
+        "address": entry.address,
+        "request_id": entry.request_id,
+        "target_type": entry.target_type,
+        "target_id": entry.target_id,
+        "before": entry.before,
+        "after": entry.after,
+    }
+
+
+class AuditLogView(TenantView):
+    """The audit log of a tenant, newest first."""
+
+    roles: ClassVar = {"GET": Role.ADMIN}
+    serves_inactive = True
+
+    @extend_schema(
+        operation_id="audit_log_list",
+        tags=[TAG],
+        summary="Read the audit log",
+        parameters=[OpenApiParameter(name, str) for name in FILTERS],
+        responses=page_of(AuditEntryAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        rows = AuditEntry.objects.all()
+        wanted = {name: request.GET[name] for name in FILTERS if name in request.GET}
+        rows = rows.filter(**wanted)
+        return Response(page(request._request, rows, describe, name=f"audit:{self.tenant.id}"))
+
+
+urlpatterns = [path("tenants/<str:tenant>/audit-log", AuditLogView.as_view())]

@@ -1,0 +1,145 @@
+"""`/api/v1/tenants/{tenant}/quota` and `/usage`: what a tenant may use, and what it used."""
+
+from __future__ import annotations
+
+import datetime
+from typing import ClassVar
+
+from django.db import models
+from django.db.models.functions import TruncDay, TruncHour
+from django.http import HttpRequest
+from django.urls import path
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.rendering import timestamp
+from foundation.errors import FieldProblem, InvalidParameter
+from foundation.json_types import JsonObject
+from tenants.api.base import TenantView
+from tenants.models import ApiKey, Issuer, Membership, Tenant, UsageHour, Webhook
+from tenants.quotas import effective_limits
+from tenants.roles import Role
+
+TAG = "Quota and usage"
+MAX_SPAN = datetime.timedelta(days=92)
+DEFAULT_SPAN = datetime.timedelta(days=7)
+
+
+class QuotaAnswer(serializers.Serializer[object]):
+    """What a tenant may use, and how much of what is counted it has."""
+
+    plan = serializers.CharField()
+    limits = serializers.DictField(child=serializers.IntegerField())
+    used = serializers.DictField(child=serializers.IntegerField())
+
+
+class UsagePoint(serializers.Serializer[object]):
+    """The sum of one metric over one period."""
+
+    at = serializers.DateTimeField()
+    metric = serializers.CharField()
+    amount = serializers.IntegerField()
+
+
+class UsageAnswer(serializers.Serializer[object]):
+    """What a tenant used, by period."""
+
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    granularity = serializers.ChoiceField(["hour", "day"])
+    items = UsagePoint(many=True)
+
+
+class QuotaView(TenantView):
+    """The limits of a tenant. Staff change them."""
+
+    @extend_schema(
+        operation_id="quota_read", tags=[TAG], summary="Read the quota", responses=QuotaAnswer
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        row = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        used = {
+            "members": Membership.objects.count(),
+            "api_keys": ApiKey.objects.filter(revoked_at=None).count(),
+            "webhooks": Webhook.objects.count(),
+            "issuers": Issuer.objects.count(),
+        }
+        return Response({"plan": row.plan_id, "limits": effective_limits(row), "used": used})
+
+
+class UsageView(TenantView):
+    """What a tenant used."""
+
+    roles: ClassVar = {"GET": Role.VIEWER}
+
+    @extend_schema(
+        operation_id="usage_read",
+        tags=[TAG],
+        summary="Read the usage",
+        description="Sums by hour or by day (UTC). The last minutes may still be on their way.",
+        parameters=[
+            OpenApiParameter("since", datetime.datetime, description="Default: 7 days ago."),
+            OpenApiParameter("until", datetime.datetime, description="Default: now."),
+            OpenApiParameter("granularity", str, enum=["hour", "day"], default="hour"),
+        ],
+        responses=UsageAnswer,
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        since, until = _span(request._request)
+        granularity = request.GET.get("granularity", "hour")
+        if granularity not in ("hour", "day"):
+            raise _invalid("granularity", "One of hour, day.")
+        period = TruncHour("hour") if granularity == "hour" else TruncDay("hour")
+        rows = (
+            UsageHour.objects.filter(hour__gte=since, hour__lt=until)
+            .annotate(at=period)
+            .values("at", "metric")
+            .annotate(total=models.Sum("amount"))
+            .order_by("at", "metric")
+        )
+        items: list[JsonObject] = [
+            {"at": timestamp(r["at"]), "metric": r["metric"], "amount": r["total"]} for r in rows
+        ]
+        return Response(
+            {
+                "since": timestamp(since),
+                "until": timestamp(until),
+                "granularity": granularity,
+                "items": items,
+            }
+        )
+
+
+def _span(request: HttpRequest) -> tuple[datetime.datetime, datetime.datetime]:
+    until = _moment(request, "until") or timezone.now()
+    since = _moment(request, "since") or until - DEFAULT_SPAN
+    if not since < until <= since + MAX_SPAN:
+        raise _invalid("since", f"`since` must lie before `until`, at most {MAX_SPAN.days} days.")
+    return since, until
+
+
+def _moment(request: HttpRequest, name: str) -> datetime.datetime | None:
+    text = request.GET.get(name)
+    if text is None:
+        return None
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None or timezone.is_naive(moment):
+        raise _invalid(name, "A moment has the form 2026-11-21T10:00:00Z.")
+    return moment
+
+
+def _invalid(name: str, detail: str) -> InvalidParameter:
+    return InvalidParameter(errors=[FieldProblem(name, "invalid", detail)])
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/quota", QuotaView.as_view()),
+    path("tenants/<str:tenant>/usage", UsageView.as_view()),
+]

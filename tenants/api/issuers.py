@@ -1,0 +1,150 @@
+"""`/api/v1/tenants/{tenant}/issuers`: whose tokens (JWT) identify the tenant's end users."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.cursors import page
+from tenants.actions import issuers as actions
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.forms import NameField
+from tenants.api.schemas import page_of
+from tenants.credentials.jwt import ASYMMETRIC, SYMMETRIC
+from tenants.models import Issuer, Tenant
+from tenants.roles import Role
+
+TAG = "Token issuers"
+ALGORITHMS = (*ASYMMETRIC, *SYMMETRIC)
+MAX_LEEWAY_S = 300
+
+
+class IssuerAnswer(serializers.Serializer[object]):
+    """A registered issuer."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    issuer = serializers.CharField()
+    audience = serializers.CharField()
+    algorithms = serializers.ListField(child=serializers.ChoiceField(ALGORITHMS))
+    jwks_url = serializers.CharField(allow_null=True)
+    has_secret = serializers.BooleanField()
+    leeway_s = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class IssuerCreation(Body):
+    """What registering an issuer needs: either `jwks_url` or `secret`."""
+
+    name = NameField()
+    issuer = serializers.CharField(max_length=300, help_text="The `iss` that tokens must carry.")
+    audience = serializers.CharField(max_length=300, help_text="The `aud` that tokens must carry.")
+    algorithms = serializers.ListField(
+        child=serializers.ChoiceField(ALGORITHMS), min_length=1, max_length=len(ALGORITHMS)
+    )
+    jwks_url = serializers.CharField(
+        max_length=500, default="", allow_blank=True, help_text="Where the issuer's keys are read."
+    )
+    secret = serializers.CharField(
+        max_length=1000,
+        default="",
+        allow_blank=True,
+        trim_whitespace=False,
+        write_only=True,
+        help_text="A secret shared with the issuer, for HS256 and the like.",
+    )
+    leeway_s = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_LEEWAY_S,
+        default=30,
+        help_text="How far the issuer's clock may differ from ours.",
+    )
+
+
+_EXAMPLE = OpenApiExample(
+    "An identity provider",
+    {
+        "name": "login",
+        "issuer": "https://login.example.com/",
+        "audience": "todo-app",
+        "algorithms": ["RS256"],
+        "jwks_url": "https://login.example.com/.well-known/jwks.json",
+    },
+    request_only=True,
+)
+
+
+class IssuersView(TenantView):
+    """The issuers that a tenant trusts."""
+
+    roles: ClassVar = {"GET": Role.VIEWER, "POST": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="issuers_list",
+        tags=[TAG],
+        summary="List token issuers",
+        responses=page_of(IssuerAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        rows = Issuer.objects.all()
+        return Response(
+            page(request._request, rows, actions.describe, name=f"issuers:{self.tenant.id}")
+        )
+
+    @extend_schema(
+        operation_id="issuers_create",
+        tags=[TAG],
+        summary="Register a token issuer",
+        request=IssuerCreation,
+        responses={201: IssuerAnswer},
+        examples=[_EXAMPLE],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = self.body(IssuerCreation)
+        actions.check_keys(values["algorithms"], str(values["jwks_url"]), str(values["secret"]))
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        row = actions.do_create(self.principal, owner, values)
+        location = self.url("issuers", str(row.id))
+        return self.one(actions.describe(row), row.version, status=201, location=location)
+
+
+class IssuerView(TenantView):
+    """One issuer. Registrations are replaced, not changed: a new trust is a new decision."""
+
+    roles: ClassVar = {"GET": Role.VIEWER, "DELETE": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="issuers_read",
+        tags=[TAG],
+        summary="Read a token issuer",
+        responses=IssuerAnswer,
+    )
+    def get(self, request: Request, tenant: str, issuer: UUID) -> Response:
+        row = find(Issuer.objects.all(), pk=issuer)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="issuers_delete",
+        tags=[TAG],
+        summary="Stop trusting a token issuer",
+        description="Its tokens are refused everywhere within a second.",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, issuer: UUID) -> Response:
+        row = find_for_change(request, Issuer.objects.all(), pk=issuer)
+        actions.do_delete(self.principal, row)
+        return Response(None, status=204)
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/issuers", IssuersView.as_view()),
+    path("tenants/<str:tenant>/issuers/<uuid:issuer>", IssuerView.as_view()),
+]

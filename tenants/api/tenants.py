@@ -1,0 +1,173 @@
+"""`/api/v1/tenants`: the caller's tenants, and each of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.cursors import page
+from foundation.errors import QuotaExceeded
+from tenants.actions import tenants as actions
+from tenants.api.base import TenantView, UserView, find, find_for_change
+from tenants.api.forms import LabelField, OriginField, SlugField
+from tenants.api.schemas import page_of
+from tenants.credentials.facts import forget_access
+from tenants.models import Membership, Tenant
+from tenants.roles import Role
+
+TAG = "Tenants"
+MAX_OWNED = 25
+
+
+class TenantAnswer(serializers.Serializer[object]):
+    """A tenant."""
+
+    id = serializers.UUIDField()
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    plan = serializers.CharField()
+    state = serializers.ChoiceField(Tenant.State.choices)
+    cors_origins = serializers.ListField(child=serializers.CharField())
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    purge_at = serializers.DateTimeField(allow_null=True)
+
+
+class TenantCreation(Body):
+    """What a new tenant needs."""
+
+    slug = SlugField(help_text="The name in URLs; it can never be changed.")
+    name = LabelField(required=False, allow_blank=True, default="", help_text="A name for people.")
+
+
+class TenantChange(Body):
+    """What may be changed of a tenant."""
+
+    name = LabelField()
+    cors_origins = serializers.ListField(
+        child=OriginField(max_length=200),
+        max_length=50,
+        help_text="Origins whose pages may call the data plane with a publishable key.",
+    )
+
+
+class TenantsView(UserView):
+    """The tenants that the caller is a member of."""
+
+    @extend_schema(
+        operation_id="tenants_list",
+        tags=[TAG],
+        summary="List your tenants",
+        responses=page_of(TenantAnswer),
+    )
+    def get(self, request: Request) -> Response:
+        rows = Tenant.objects.filter(memberships__user_id=self.user_id)
+        bound = self.principal.bound_tenant_id
+        if bound is not None:
+            rows = rows.filter(pk=bound)
+        return Response(
+            page(request._request, rows, actions.describe, name=f"tenants:{self.user_id}")
+        )
+
+    @extend_schema(
+        operation_id="tenants_create",
+        tags=[TAG],
+        summary="Create a tenant",
+        description="The caller becomes its owner.",
+        request=TenantCreation,
+        responses={201: TenantAnswer},
+    )
+    def post(self, request: Request) -> Response:
+        values = self.body(TenantCreation)
+        self._check_room()
+        tenant = actions.do_create(self.principal, str(values["slug"]), str(values["name"]))
+        location = f"/api/v1/tenants/{tenant.slug}"
+        return self.one(actions.describe(tenant), tenant.version, status=201, location=location)
+
+    def _check_room(self) -> None:
+        if self.principal.bound_tenant_id is not None:
+            raise QuotaExceeded("A token that is bound to one tenant cannot make others.")
+        owned = Membership.unscoped.using("auth").filter(user_id=self.user_id, role=Role.OWNER)
+        if owned.count() >= MAX_OWNED:
+            raise QuotaExceeded(f"A user may own {MAX_OWNED} tenants.")
+
+
+class TenantDetailView(TenantView):
+    """One tenant."""
+
+    roles: ClassVar = {"GET": Role.VIEWER, "PATCH": Role.ADMIN, "DELETE": Role.OWNER}
+    serves_inactive = True
+
+    def _rows(self) -> models.QuerySet[Tenant]:
+        return Tenant.objects.filter(pk=self.tenant.id)
+
+    @extend_schema(
+        operation_id="tenants_read", tags=[TAG], summary="Read a tenant", responses=TenantAnswer
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        row = find(self._rows())
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="tenants_change",
+        tags=[TAG],
+        summary="Change a tenant",
+        request=TenantChange,
+        responses=TenantAnswer,
+    )
+    def patch(self, request: Request, tenant: str) -> Response:
+        row = find_for_change(request, self._rows())
+        actions.do_change(self.principal, row, self.body(TenantChange, partial=True))
+        self._forget()
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="tenants_delete",
+        tags=[TAG],
+        summary="Delete a tenant",
+        description="Its keys stop working at once; its data is removed after the days of grace.",
+        responses=TenantAnswer,
+    )
+    def delete(self, request: Request, tenant: str) -> Response:
+        row = find_for_change(request, self._rows())
+        actions.do_delete(self.principal, row)
+        self._forget()
+        return self.one(actions.describe(row), row.version)
+
+    def _forget(self) -> None:
+        if self.principal.user_id is not None:
+            forget_access(self.principal.user_id, self.tenant.slug)
+
+
+class TenantRestoreView(TenantDetailView):
+    """A tenant comes back during its days of grace."""
+
+    roles: ClassVar = {"POST": Role.OWNER}
+    http_method_names: ClassVar = ["post"]
+
+    @extend_schema(
+        operation_id="tenants_restore",
+        tags=[TAG],
+        summary="Restore a deleted tenant",
+        request=None,
+        responses=TenantAnswer,
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        row = find_for_change(request, self._rows())
+        actions.do_restore(self.principal, row)
+        self._forget()
+        return self.one(actions.describe(row), row.version)
+
+
+urlpatterns = [
+    path("tenants", TenantsView.as_view()),
+    path("tenants/<str:tenant>:restore", TenantRestoreView.as_view()),
+    path("tenants/<str:tenant>", TenantDetailView.as_view()),
+]

@@ -1,0 +1,57 @@
+"""Cross-origin calls to the data plane, from the origins that the tenant lists.
+
+Answers carry no permission for credentials: cookies of the console never count on the data
+plane from another origin. A preflight arrives without any key, so it cannot be tied to a tenant;
+it is answered for every origin, and grants nothing: the real answer is readable only for a
+listed one.
+"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from foundation.errors import Forbidden
+from tenants.credentials.facts import TenantFacts
+
+ALLOWED_HEADERS = (
+    "authorization, content-type, if-match, if-none-match, idempotency-key, last-event-id, "
+    "rillbase-key, rillbase-tenant, rillbase-ejson, traceparent, x-request-id"
+)
+EXPOSED_HEADERS = (
+    "etag, location, ratelimit, ratelimit-policy, retry-after, x-request-id, idempotency-replayed"
+)
+ALLOWED_METHODS = "GET, POST, PUT, PATCH, DELETE"
+PREFLIGHT_AGE_S = "600"
+
+
+def answer_headers(request: HttpRequest, tenant: TenantFacts) -> dict[str, str]:
+    """Return the headers that let a listed origin's page read the answer; refuse other origins."""
+    origin = request.headers.get("Origin")
+    if origin is None or origin == f"{request.scheme}://{request.get_host()}":
+        return {}
+    if origin.lower() not in tenant.cors_origins:
+        raise Forbidden(f"The origin {origin[:200]!r} is not among the tenant's CORS origins.")
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Expose-Headers": EXPOSED_HEADERS,
+        "Vary": "Origin",
+    }
+
+
+def is_preflight(request: HttpRequest) -> bool:
+    """Tell whether a browser asks beforehand if it may call."""
+    return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+
+
+def preflight(request: HttpRequest) -> HttpResponse:
+    """Answer a preflight."""
+    return HttpResponse(
+        status=204,
+        headers={
+            "Access-Control-Allow-Origin": request.headers.get("Origin", "*"),
+            "Access-Control-Allow-Methods": ALLOWED_METHODS,
+            "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+            "Access-Control-Max-Age": PREFLIGHT_AGE_S,
+            "Vary": "Origin",
+        },
+    )
