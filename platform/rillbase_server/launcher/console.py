@@ -36,6 +36,7 @@ class Console:
         self._colour = self.is_terminal and not self._rich.no_color
         self._least = Level.DEBUG if verbose else Level.INFO
         self._live: Live | None = None
+        self._runners: list[Runner] = []
         self._seen: dict[str, State] = {}
         self._gone = False
 
@@ -49,19 +50,20 @@ class Console:
 
     def begin_progress(self, runners: list[Runner]) -> None:
         """From now on show how services come up (or go down)."""
+        self._runners = runners
         self._seen = {runner.service.name: runner.state for runner in runners}
         if self.is_terminal:
             self._live = Live(console=self._rich, auto_refresh=False)
             self._show(self._live.start)
 
-    def tick(self, runners: list[Runner]) -> None:
+    def tick(self) -> None:
         """Bring the progress up to date."""
         now = time.monotonic()
         live = self._live
         if live is not None:
-            self._show(lambda: live.update(progress_table(runners, now), refresh=True))
+            self._show(lambda: live.update(progress_table(self._runners, now), refresh=True))
             return
-        for runner in runners:
+        for runner in self._runners:
             if self._seen.get(runner.service.name) is not runner.state:
                 self._seen[runner.service.name] = runner.state
                 self.say(progress_line(runner))

@@ -40,6 +40,8 @@ MESSAGE_KEYS = ("message", "msg", "event")
 TRACE_KEYS = ("exception", "traceback", "exc_info", "stack")
 # Said by the line's other columns already, or of no use to a reader.
 HIDDEN_KEYS = ("service", "pid", "logger")
+# What the edge's line for each request is made of; its other fields follow it.
+REQUEST_KEYS = frozenset({"method", "route", "status", "duration_ms"})
 SHORT_NAMES = {"request_id": "request", "tenant_id": "tenant"}
 
 POSTGRES_LINE = re.compile(
@@ -102,10 +104,14 @@ def render(line: LogLine, service: str, now: str, *, colour: bool) -> str:
 
 def _from_json(content: dict[str, object]) -> LogLine:
     taken = {*TIME_KEYS, *LEVEL_KEYS, *MESSAGE_KEYS, *TRACE_KEYS, *HIDDEN_KEYS}
+    message = _first(content, MESSAGE_KEYS)
+    if message == "request" and content.keys() >= REQUEST_KEYS:
+        taken |= REQUEST_KEYS
+        message = "{method} {route} {status} in {duration_ms} ms".format_map(content)
     fields = [(key, _value(value)) for key, value in content.items() if key not in taken]
     return LogLine(
         level=LEVELS.get(_first(content, LEVEL_KEYS).upper(), Level.INFO),
-        message=_first(content, MESSAGE_KEYS),
+        message=message,
         time=_time_of_day(_first(content, TIME_KEYS)),
         fields=tuple((key, value) for key, value in fields if value),
         trace=_first(content, TRACE_KEYS),

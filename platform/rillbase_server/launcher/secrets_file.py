@@ -6,7 +6,7 @@ protect, so a directory that has data but no secrets is refused rather than give
 
 import json
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Self
 
@@ -45,6 +45,9 @@ class Secrets:
     demo: Demo = field(default_factory=Demo)
 
 
+SECRET_NAMES = frozenset(part.name for part in fields(Secrets)) - {"demo"}
+
+
 def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
     """The installation's secrets, made now unless it already has data."""
     try:
@@ -76,10 +79,10 @@ def _parse(path: Path, text: str) -> Secrets:
         content = json.loads(text)
     except ValueError:
         raise damaged from None
-    names = ("secret_key", "key_pepper", "postgres_password", "valkey_password")
     if not isinstance(content, dict):
         raise damaged
-    values = {name: content.get(name) for name in names}
-    if not all(isinstance(value, str) and value for value in values.values()):
+    demo = Demo().updated(content.pop("demo", None))
+    values = {name: value for name, value in content.items() if isinstance(value, str) and value}
+    if values.keys() != SECRET_NAMES:
         raise damaged
-    return Secrets(**values, demo=Demo().updated(content.get("demo")))
+    return Secrets(**values, demo=demo)

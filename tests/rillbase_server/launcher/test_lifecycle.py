@@ -47,6 +47,9 @@ class Story:
         self.life, effects = advance(self.policy, self.life, event, self.now)
         return effects
 
+    def is_at(self, state: State) -> bool:
+        return self.life.state is state
+
     def until_timer(self) -> tuple[Effect, ...]:
         assert self.life.wake_at is not None
         return self.on(TimerFired(), after_s=self.life.wake_at - self.now)
@@ -66,11 +69,11 @@ def ready() -> Story:
 
 def test_a_service_becomes_ready_and_stops_when_asked() -> None:
     story = ready()
-    assert story.life.state is State.READY
+    assert story.is_at(State.READY)
     assert story.on(StopRequested()) == (Effect.SIGNAL_STOP,)
-    assert story.life.state is State.STOPPING
+    assert story.is_at(State.STOPPING)
     story.on(Exited(0), after_s=1)
-    assert story.life.state is State.STOPPED
+    assert story.is_at(State.STOPPED)
 
 
 def test_a_service_that_ignores_its_stop_signal_is_killed_after_its_grace_period() -> None:
@@ -79,7 +82,7 @@ def test_a_service_that_ignores_its_stop_signal_is_killed_after_its_grace_period
     assert story.until_timer() == (Effect.KILL,)
     assert story.now == 1 + POLICY.stop_grace_s
     story.on(Exited(-9))
-    assert story.life.state is State.STOPPED
+    assert story.is_at(State.STOPPED)
 
 
 def test_a_forced_stop_kills_at_once_even_while_an_orderly_one_is_under_way() -> None:
@@ -91,24 +94,24 @@ def test_a_forced_stop_kills_at_once_even_while_an_orderly_one_is_under_way() ->
 def test_a_service_that_dies_before_it_was_ever_ready_has_failed() -> None:
     story = started()
     assert story.on(Exited(3)) == ()
-    assert story.life.state is State.FAILED
+    assert story.is_at(State.FAILED)
     assert story.life.reason == "exited with code 3"
 
 
 def test_a_start_that_met_the_remains_of_a_killed_server_is_tried_again() -> None:
     story = started()
     story.on(Exited(1, transient=True))
-    assert story.life.state is State.BACKING_OFF
+    assert story.is_at(State.BACKING_OFF)
     assert story.until_timer() == (Effect.SPAWN,)
     story.on(BecameReady())
-    assert story.life.state is State.READY
+    assert story.is_at(State.READY)
 
 
 def test_a_service_that_is_not_ready_in_time_is_killed_and_has_failed() -> None:
     story = started()
     assert story.until_timer() == (Effect.KILL,)
     story.on(Exited(-9))
-    assert story.life.state is State.FAILED
+    assert story.is_at(State.FAILED)
     assert story.life.reason == "not ready within 30 s"
 
 
@@ -123,7 +126,7 @@ def test_restarts_back_off_exponentially_up_to_a_cap_and_end_for_good() -> None:
         story.on(BecameReady())
     assert pauses == [1, 2, 4, 8, 8]
     story.on(Exited(1))
-    assert story.life.state is State.FAILED
+    assert story.is_at(State.FAILED)
     assert story.life.restarts == POLICY.max_failures
 
 
@@ -139,17 +142,17 @@ def test_failures_are_forgotten_once_a_service_has_been_stable() -> None:
 def test_a_one_shot_is_done_with_code_0_and_has_failed_with_any_other() -> None:
     story = started(ONE_SHOT)
     story.on(Exited(0))
-    assert story.life.state is State.DONE
+    assert story.is_at(State.DONE)
     story = started(ONE_SHOT)
     story.on(Exited(1))
-    assert story.life.state is State.FAILED
+    assert story.is_at(State.FAILED)
 
 
 def test_a_service_that_waits_for_its_next_try_stops_without_a_signal() -> None:
     story = ready()
     story.on(Exited(1))
     assert story.on(StopRequested()) == ()
-    assert story.life.state is State.STOPPED
+    assert story.is_at(State.STOPPED)
 
 
 @pytest.mark.parametrize("event", [BecameReady(), Exited(0), TimerFired()])

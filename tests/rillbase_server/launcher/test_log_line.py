@@ -59,3 +59,9 @@ def test_no_line_can_drive_the_terminal_or_forge_another_line(raw: bytes) -> Non
     for text in (raw, json.dumps({"message": raw.decode("latin-1"), "path": repr(raw)}).encode()):
         out = shown(text)
         assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in out if c != "\t")
+
+
+def test_a_request_is_one_short_sentence() -> None:
+    content = {"message": "request", "method": "GET", "route": "/api/v1/tenants", "status": 200}
+    raw = json.dumps(content | {"level": "INFO", "duration_ms": 1.5, "bytes": 9}).encode()
+    assert shown(raw).endswith("web      GET /api/v1/tenants 200 in 1.5 ms  bytes=9")
