@@ -7,6 +7,18 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from foundation.database_roles import ALIASES, Role
 from foundation.environment import environment
+from rillbase_server.version import VERSION
+
+API_DESCRIPTION = """\
+Rillbase is a multi-tenant, real-time database as a service.
+
+The **control plane** (`/api/v1`) manages tenants, members, keys and webhooks; call it with a
+console session, a personal token (`rbt_…`) or an API key with the scope `admin`. The
+**data plane** (`/v1`) is for applications; call it with an API key.
+
+Errors are problem documents (RFC 9457) with a stable `code`. Lists are paged by opaque cursors.
+Changing calls take an `Idempotency-Key`, and `If-Match` with the ETag of what you have seen.
+"""
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 ENV = environment()
@@ -33,7 +45,10 @@ INSTALLED_APPS = [
 ]
 
 #: API requests pass none of Django's session machinery; the staff admin has its own chain.
-MIDDLEWARE = ["rillbase_server.staff.middleware.StaffMiddleware"]
+MIDDLEWARE = [
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "rillbase_server.staff.middleware.StaffMiddleware",
+]
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
 
 ROOT_URLCONF = "rillbase_server.urls"
@@ -125,7 +140,10 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / ".rillbase-static"
+#: Pages' files are served from where their packages keep them; nothing has to be collected.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+WHITENOISE_MAX_AGE = 3600
 
 #: The edge bounds bodies while they stream; Django's own limits are for forms of the staff admin.
 DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.rillbase_body_max_bytes
@@ -140,6 +158,32 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["foundation.api.rendering.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["foundation.api.bodies.StrictJsonParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "EXCEPTION_HANDLER": "foundation.api.problems.handle_exception",
     "URL_FORMAT_OVERRIDE": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Rillbase",
+    "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
+    "DESCRIPTION": API_DESCRIPTION,
+    "LICENSE": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "foundation.api.openapi.add_common_parts",
+    ],
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {"RoleEnum": "tenants.api.members.ROLES"},
+    "DISABLE_ERRORS_AND_WARNINGS": False,
+}
+
+UNFOLD = {
+    "SITE_TITLE": "Rillbase staff",
+    "SITE_HEADER": "Rillbase",
+    "SITE_SUBHEADER": "Staff admin",
+    "SITE_URL": "/",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
 }

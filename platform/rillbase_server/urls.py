@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from rillbase_server import pages
+from rillbase_server.staff.site import site
+from tenants.api.urls import control_plane, data_plane
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", pages.home),
+    path("api/openapi.json", pages.openapi),
+    path("api/docs", pages.docs),
+    path("api/v1/", include(control_plane)),
+    path("v1/", include(data_plane)),
+    path("staff/", site.urls),
+]
+
+handler400 = "foundation.api.problems.bad_request"
+handler404 = "foundation.api.problems.not_found"
+handler500 = "foundation.api.problems.server_error"

@@ -1,0 +1,37 @@
+"""The pages for people who have just arrived: a start page and the browsable API."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+
+from foundation.api.rendering import to_json
+from rillbase_server.version import VERSION
+
+
+@lru_cache(maxsize=1)
+def openapi_document() -> bytes:
+    """Generate the OpenAPI document once per process; it depends on the code alone."""
+    return to_json(SchemaGenerator().get_schema(request=None, public=True))
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """Say what runs here, and where to go."""
+    return render(request, "home.html", {"version": VERSION})
+
+
+@require_safe
+def openapi(request: HttpRequest) -> HttpResponse:
+    """Serve the OpenAPI document."""
+    return HttpResponse(openapi_document(), content_type="application/json")
+
+
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    """Serve the browsable API. Everything it loads comes from this server."""
+    return render(request, "docs.html")

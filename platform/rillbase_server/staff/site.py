@@ -1,0 +1,225 @@
+"""The staff admin's site and what it shows.
+
+Everything is read and written over the role `rb_staff`: the database, not this file, bounds what
+staff may do. Secrets, audit entries and tenants' ids cannot be edited here at all.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.forms import ModelForm
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.sites import UnfoldAdminSite
+
+from foundation.models import DeadLetter, OutboxTask
+from foundation.tasks import requeue
+from tenants.models import (
+    AuditEntry,
+    Membership,
+    Plan,
+    Quota,
+    Tenant,
+    UsageHour,
+    User,
+    UserSession,
+    Webhook,
+    WebhookDelivery,
+)
+
+ALIAS = "staff"
+
+
+class StaffSite(UnfoldAdminSite):
+    """The site at /staff/."""
+
+    site_title = "Rillbase staff"
+    site_header = "Rillbase"
+    index_title = "Installation"
+
+
+site = StaffSite(name="admin")
+
+
+class StaffModelAdmin(ModelAdmin):
+    """Reads and writes over the staff role."""
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[models.Model]:
+        manager = getattr(self.model, "unscoped", self.model._default_manager)
+        rows: models.QuerySet[models.Model] = manager.using(ALIAS)
+        ordering = self.get_ordering(request)
+        return rows.order_by(*ordering) if ordering else rows
+
+    def save_model(
+        self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool
+    ) -> None:
+        obj.save(using=ALIAS)
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        obj.delete(using=ALIAS)
+
+    def formfield_for_foreignkey(
+        self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: object
+    ) -> object:
+        kwargs["using"] = ALIAS
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+
+class ReadOnlyAdmin(StaffModelAdmin):
+    """Shows and never changes."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+class TenantAdmin(StaffModelAdmin):
+    """Tenants: staff may change the plan and suspend."""
+
+    list_display: ClassVar = ("slug", "name", "plan", "state", "created_at", "purge_at")
+    list_filter: ClassVar = ("state", "plan")
+    search_fields: ClassVar = ("slug", "name")
+    fields: ClassVar = ("slug", "name", "plan", "state", "cors_origins", "created_at", "purge_at")
+    readonly_fields: ClassVar = ("slug", "name", "cors_origins", "created_at", "purge_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+class UserAdmin(StaffModelAdmin):
+    """People: staff may lock an account out or make it staff."""
+
+    list_display: ClassVar = ("email", "name", "is_active", "is_staff", "created_at", "last_login")
+    list_filter: ClassVar = ("is_active", "is_staff")
+    search_fields: ClassVar = ("email", "name")
+    fields: ClassVar = ("email", "name", "is_active", "is_staff", "created_at", "last_login")
+    readonly_fields: ClassVar = ("email", "name", "created_at", "last_login")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+class PlanAdmin(StaffModelAdmin):
+    """Plans and their limits."""
+
+    list_display: ClassVar = ("name", "description")
+
+
+class QuotaAdmin(StaffModelAdmin):
+    """What single tenants were granted beyond their plan."""
+
+    list_display: ClassVar = ("tenant", "limits", "updated_at")
+
+
+class MembershipAdmin(ReadOnlyAdmin):
+    """Who is a member where."""
+
+    list_display: ClassVar = ("tenant", "user", "role", "created_at")
+    search_fields: ClassVar = ("tenant__slug", "user__email")
+    list_select_related: ClassVar = ("tenant", "user")
+
+
+class SessionAdmin(StaffModelAdmin):
+    """Signed-in browsers; deleting a row signs one out."""
+
+    list_display: ClassVar = ("user", "address", "user_agent", "last_seen_at", "expires_at")
+    search_fields: ClassVar = ("user__email",)
+    fields: ClassVar = ("user", "address", "user_agent", "created_at", "last_seen_at", "expires_at")
+    readonly_fields: ClassVar = fields
+    list_select_related: ClassVar = ("user",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+class AuditAdmin(ReadOnlyAdmin):
+    """What was changed, by whom."""
+
+    list_display: ClassVar = ("at", "tenant", "action", "actor_label", "target_type", "target_id")
+    list_filter: ClassVar = ("action",)
+    search_fields: ClassVar = ("tenant__slug", "actor_label", "target_id", "request_id")
+    list_select_related: ClassVar = ("tenant",)
+    ordering: ClassVar = ("-id",)
+
+
+class UsageAdmin(ReadOnlyAdmin):
+    """What tenants used, by the hour."""
+
+    list_display: ClassVar = ("hour", "tenant", "metric", "amount")
+    list_filter: ClassVar = ("metric",)
+    search_fields: ClassVar = ("tenant__slug",)
+    list_select_related: ClassVar = ("tenant",)
+    ordering: ClassVar = ("-hour",)
+
+
+class WebhookAdmin(ReadOnlyAdmin):
+    """Webhooks and how they fare."""
+
+    list_display: ClassVar = ("tenant", "name", "url", "state", "failing_since")
+    list_filter: ClassVar = ("state",)
+    exclude: ClassVar = ("sealed_secret", "sealed_previous_secret")
+    list_select_related: ClassVar = ("tenant",)
+
+
+class DeliveryAdmin(ReadOnlyAdmin):
+    """Deliveries to webhooks."""
+
+    list_display: ClassVar = ("created_at", "tenant", "event_type", "state", "attempts")
+    list_filter: ClassVar = ("state",)
+    exclude: ClassVar = ("payload",)
+    list_select_related: ClassVar = ("tenant",)
+    ordering: ClassVar = ("-id",)
+
+
+class OutboxAdmin(ReadOnlyAdmin):
+    """Tasks that wait for the broker."""
+
+    list_display: ClassVar = ("created_at", "name", "queue", "due_at", "tenant_id")
+
+
+class DeadLetterAdmin(ReadOnlyAdmin):
+    """Tasks that failed for good; staff may run them again."""
+
+    list_display: ClassVar = ("failed_at", "name", "attempts", "tenant_id", "requeued_at")
+    list_filter: ClassVar = ("name",)
+    ordering: ClassVar = ("-failed_at",)
+    actions: ClassVar = ("run_again",)
+
+    def run_again(self, request: HttpRequest, letters: models.QuerySet[DeadLetter]) -> None:
+        """Queue the chosen tasks once more."""
+        for letter in letters:
+            requeue(letter)
+        self.message_user(request, f"{len(letters)} tasks are queued again.")
+
+
+for _model, _admin in (
+    (Tenant, TenantAdmin),
+    (User, UserAdmin),
+    (Plan, PlanAdmin),
+    (Quota, QuotaAdmin),
+    (Membership, MembershipAdmin),
+    (UserSession, SessionAdmin),
+    (AuditEntry, AuditAdmin),
+    (UsageHour, UsageAdmin),
+    (Webhook, WebhookAdmin),
+    (WebhookDelivery, DeliveryAdmin),
+    (OutboxTask, OutboxAdmin),
+    (DeadLetter, DeadLetterAdmin),
+):
+    site.register(_model, _admin)
