@@ -58,8 +58,10 @@ def without_login(database_url: str) -> str:
 def _hosts(options: UpOptions) -> list[str]:
     hosts = ["localhost", "127.0.0.1", "[::1]"]
     if options.host not in {"127.0.0.1", "localhost", "::1"}:
-        hosts += [socket.gethostname(), socket.getfqdn()]
-        hosts += [f"[{options.host}]" if ":" in options.host else options.host]
+        hosts += [
+            socket.gethostname(),
+            f"[{options.host}]" if ":" in options.host else options.host,
+        ]
     return list(dict.fromkeys(hosts))
 
 

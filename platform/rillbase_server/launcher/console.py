@@ -5,11 +5,13 @@ plain line for each change, without control characters. Nothing here runs in a t
 launcher calls ``tick`` from its loop.
 """
 
+import asyncio
 import io
 import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from rich.console import Console as RichConsole
@@ -22,6 +24,8 @@ from .lifecycle import State
 from .log_line import Level, LogLine, parse, render
 from .progress import progress_line, progress_table
 from .runner import Runner
+
+REDRAW_S = 0.1
 
 
 class Console:
@@ -103,6 +107,32 @@ class Console:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())
             os.close(nowhere)
+
+
+class Progress:
+    """Keeps the progress on the screen up to date while services start or stop."""
+
+    def __init__(self, console: Console, runners: list[Runner]) -> None:
+        self._console = console
+        self._runners = runners
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        self._console.begin_progress(self._runners)
+        self._task = asyncio.create_task(self._redraw())
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self._console.tick()
+        self._console.end_progress()
+
+    async def _redraw(self) -> None:
+        while True:
+            self._console.tick()
+            await asyncio.sleep(REDRAW_S)
 
 
 def _write(text: str) -> None:

@@ -48,6 +48,10 @@ class DataDirectory:
         return self.run / "state.json"
 
     @property
+    def demo(self) -> Path:
+        return self.run / "demo.json"
+
+    @property
     def has_data(self) -> bool:
         """Whether a server has stored anything here."""
         return (self.postgres / "data").exists() or (self.valkey / "appendonlydir").exists()

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from .account import server_account
 from .child import server_environment
@@ -55,8 +54,10 @@ class Plan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    cluster = PostgresCluster(directory.postgres, secrets.postgres_password, free_port(), account)
-    store = ValkeyStore(directory.valkey, secrets.valkey_password, free_port(), account)
+    port = free_port(avoid={options.port})
+    cluster = PostgresCluster(directory.postgres, secrets.postgres_password, port, account)
+    port = free_port(avoid={options.port, port})
+    store = ValkeyStore(directory.valkey, secrets.valkey_password, port, account)
     given_database, given_redis = os.environ.get("DATABASE_URL"), os.environ.get("REDIS_URL")
     postgres = [] if given_database else _postgres(cluster, directory)
     valkey = [] if given_redis else [_valkey(store, directory)]
@@ -67,11 +68,6 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *valkey]))
     return [*postgres, *valkey, preparation, _web(plan), _worker(plan), _beat(plan)]
-
-
-def demo_file(directory: DataDirectory) -> Path:
-    """Where the demo tenant's login travels between the launcher and the preparation."""
-    return directory.run / "demo.json"
 
 
 def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Service]:
@@ -121,7 +117,7 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
 def _preparation(plan: Plan) -> Service:
     argv = [sys.executable, str(REPOSITORY / "manage.py"), "prepare_database"]
     if plan.options.demo:
-        argv += ["--demo-json", str(demo_file(plan.directory))]
+        argv += ["--demo-json", str(plan.directory.demo)]
     return Service(
         name="prepare",
         argv=tuple(argv),

@@ -3,6 +3,7 @@
 import errno
 import random
 import socket
+from collections.abc import Collection
 from contextlib import suppress
 
 import psutil
@@ -31,11 +32,11 @@ def bind_problem(host: str, port: int) -> OSError | None:
     return None
 
 
-def free_port(host: str = LOOPBACK) -> int:
+def free_port(host: str = LOOPBACK, avoid: Collection[int] = ()) -> int:
     """A port that nobody listens on, chosen at random so that two callers seldom meet."""
     for _ in range(ATTEMPTS):
         port = random.randint(FIRST_PORT, LAST_PORT)  # noqa: S311 - not a secret
-        if bind_problem(host, port) is None:
+        if port not in avoid and bind_problem(host, port) is None:
             return port
     raise OSError(errno.EADDRINUSE, f"no free port between {FIRST_PORT} and {LAST_PORT}")
 

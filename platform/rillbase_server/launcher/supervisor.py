@@ -62,7 +62,9 @@ class Supervisor:
         """Stop on Ctrl-C and its kin, at once on the second; notice children that end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.ask_to_stop)
+            # `nohup` has its way: who ignores the end of the terminal goes on without it.
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self.ask_to_stop)
         loop.add_signal_handler(signal.SIGCHLD, self._wake.set)
 
     def ask_to_stop(self) -> None:

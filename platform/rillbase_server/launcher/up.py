@@ -7,16 +7,14 @@ port is tried, because it may be what holds it.
 
 import asyncio
 import errno
-import json
 import time
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from .account import server_account
-from .atomic_file import write_atomically
-from .console import Console
+from .console import Console, Progress
 from .data_directory import DataDirectory, disk_full, find_problem
-from .declarations import declare, demo_file
+from .declarations import declare
+from .demo_login import hand_over, take_in
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
 from .lifecycle import AT_REST, State
@@ -35,11 +33,10 @@ from .problems import ExitCode, LauncherProblem
 from .process import boot_id
 from .ready_file import write_ready_file
 from .runner import Runner
-from .secrets_file import Demo, Secrets, load_or_make, save
+from .secrets_file import Demo, Secrets, load_or_make
 from .state_file import InstanceRecord, ServiceRecord, write_state
 from .supervisor import Interrupted, ServiceFailed, Supervisor
 
-REDRAW_S = 0.1
 FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 NO_SPACE, ADDRESS_IN_USE = "No space left on device", "address already in use"
 
@@ -61,9 +58,7 @@ def up(options: UpOptions) -> ExitCode:
         finally:
             lock.release()
     except OSError as problem:
-        if problem.errno in FULL_DISK_ERRORS:
-            raise disk_full(directory.root, problem.strerror or str(problem)) from problem
-        raise
+        raise _file_problem(directory, problem) or problem from None
 
 
 class Instance:
@@ -90,7 +85,7 @@ class Instance:
         _raise(port_problem(self._options))
         _raise(external_server_problem())
         secrets = load_or_make(self._directory.secrets, data_exists=self._directory.has_data)
-        secrets = self._with_demo_file(secrets)
+        secrets = hand_over(self._directory, secrets)
         return asyncio.run(self._supervise(secrets))
 
     async def _supervise(self, secrets: Secrets) -> ExitCode:
@@ -104,7 +99,8 @@ class Instance:
         supervisor.listen_to_signals()
         try:
             await self._start(supervisor)
-            self._announce(self._remember_demo(secrets))
+            secrets = take_in(self._directory, secrets)
+            self._announce(secrets.demo if self._options.demo else Demo())
             self._running = True
             await supervisor.watch()
         except Interrupted:
@@ -132,11 +128,25 @@ class Instance:
     def _changed(self, runner: Runner) -> None:
         if self._supervisor is None:
             return
-        write_state(self._directory.state, self._record(self._supervisor.runners))
+        self._write_state(self._supervisor.runners)
         if self._running:
             self._report(runner)
         else:
             self._console.tick()
+
+    def _write_state(self, runners: list[Runner]) -> None:
+        try:
+            write_state(self._directory.state, self._record(runners))
+        except OSError as problem:
+            # What runs must still be stopped in order: a stale record is the smaller harm.
+            if problem.errno not in FULL_DISK_ERRORS:
+                raise
+            self._warn_of_full_disk()
+
+    def _warn_of_full_disk(self) -> None:
+        if not self._warned_of_full_disk:
+            self._warned_of_full_disk = True
+            self._console.event(Level.ERROR, "the disk is full: logs and status are incomplete")
 
     def _report(self, runner: Runner) -> None:
         """Tell of a change that nobody asked for."""
@@ -151,9 +161,8 @@ class Instance:
     def _heard(self, runner: Runner, line: bytes) -> None:
         quiet = None if self._running or self._options.verbose else Level.WARNING
         self._console.log(runner.service.name, line, least=quiet)
-        if runner.log.disk_full and not self._warned_of_full_disk:
-            self._warned_of_full_disk = True
-            self._console.event(Level.ERROR, "the disk is full: log files are incomplete")
+        if runner.log.disk_full:
+            self._warn_of_full_disk()
 
     def _record(self, runners: list[Runner]) -> InstanceRecord:
         # Lifecycles count on the monotonic clock; the file is read by other processes.
@@ -189,29 +198,6 @@ class Instance:
         if self._options.ready_file is not None:
             self._options.ready_file.unlink(missing_ok=True)
 
-    def _with_demo_file(self, secrets: Secrets) -> Secrets:
-        """Hand the remembered login to the preparation, which keeps it where it still works."""
-        # A file left by a killed launcher is newer than the secrets.
-        secrets = self._take_in_demo_file(secrets)
-        if all(asdict(secrets.demo).values()):
-            write_atomically(demo_file(self._directory), json.dumps(asdict(secrets.demo)))
-        return secrets
-
-    def _remember_demo(self, secrets: Secrets) -> Demo:
-        return self._take_in_demo_file(secrets).demo if self._options.demo else Demo()
-
-    def _take_in_demo_file(self, secrets: Secrets) -> Secrets:
-        path = demo_file(self._directory)
-        try:
-            answer = json.loads(path.read_text())
-        except (FileNotFoundError, ValueError):
-            answer = None
-        demo = secrets.demo.updated(answer)
-        if demo != secrets.demo:
-            secrets = save(self._directory.secrets, replace(secrets, demo=demo))
-        path.unlink(missing_ok=True)
-        return secrets
-
     def _explained(self, runner: Runner) -> LauncherProblem:
         """The failure of a service as a user understands it."""
         said = "\n".join(runner.last_lines)
@@ -230,30 +216,16 @@ class Instance:
         )
 
 
-class Progress:
-    """Keeps the progress on the screen up to date while services start or stop."""
-
-    def __init__(self, console: Console, runners: list[Runner]) -> None:
-        self._console = console
-        self._runners = runners
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> None:
-        self._console.begin_progress(self._runners)
-        self._task = asyncio.create_task(self._redraw())
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        self._console.tick()
-        self._console.end_progress()
-
-    async def _redraw(self) -> None:
-        while True:
-            self._console.tick()
-            await asyncio.sleep(REDRAW_S)
+def _file_problem(directory: DataDirectory, problem: OSError) -> LauncherProblem | None:
+    if problem.errno in FULL_DISK_ERRORS:
+        return disk_full(directory.root, problem.strerror or str(problem))
+    if isinstance(problem, PermissionError) and problem.filename:
+        return LauncherProblem(
+            ExitCode.NOT_WRITABLE,
+            f"No permission to use {problem.filename}.",
+            "Correct its owner and permissions, or choose another place with --data-dir.",
+        )
+    return None
 
 
 def _take_lock(directory: DataDirectory) -> InstanceLock:

@@ -12,7 +12,7 @@ import pytest
 from rillbase_server.launcher.data_directory import _space_problem
 from rillbase_server.launcher.instance_lock import InstanceLock
 from rillbase_server.launcher.problems import ExitCode
-from tests.launcher_command import environment, processes_below, reachable_directory, run
+from tests.launcher_command import ROOT, environment, processes_below, reachable_directory, run
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes accounts")
 STRANGER = 12_345
@@ -138,3 +138,9 @@ def test_doctor_reports_a_taken_port_with_its_fix(data: Path) -> None:
     assert answer.returncode == ExitCode.PORT_TAKEN
     assert "choose another port" in answer.stdout
     assert not data.exists()
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = (ROOT / "docs" / "operations" / "launcher.md").read_text()
+    documented = {int(row.split("|")[1]) for row in text.splitlines() if row[2:4].strip().isdigit()}
+    assert documented == set(ExitCode)
