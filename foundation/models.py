@@ -40,6 +40,9 @@ class OutboxTask(models.Model):
     name = models.CharField(max_length=200)
     arguments = models.JSONField(default=dict)
     queue = models.CharField(max_length=40, default="default")
+    #: The request that the task came from, for log lines.
+    request_id = models.CharField(max_length=64, default="", db_default="")
+    attempt = models.PositiveSmallIntegerField(default=1, db_default=1)
     #: Not sent before this moment.
     due_at = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)

@@ -33,6 +33,8 @@ class ApiKey(TenantOwned, Resource):
     #: Networks (CIDR) from which the key may be used; empty: all.
     allowed_networks = models.JSONField(default=list)
     expires_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    #: When the audit log was told that the key has expired; older than `expires_at`: not yet.
+    expiry_noted_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True)

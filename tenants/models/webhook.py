@@ -35,6 +35,8 @@ class Webhook(TenantOwned, Resource):
     state_reason = models.CharField(max_length=200, blank=True)
     #: Since when every attempt has failed; None after a success.
     failing_since = models.DateTimeField(null=True, blank=True)
+    #: While it fails: no attempt before this moment, so that a dead receiver costs little.
+    held_until = models.DateTimeField(null=True, blank=True)
 
 
 class WebhookDelivery(TenantOwned):

@@ -1,0 +1,22 @@
+"""Tasks remember the request that they came from, and which attempt is next."""
+
+from __future__ import annotations
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("foundation", "0002_protect")]
+
+    operations = [
+        migrations.AddField(
+            model_name="outboxtask",
+            name="attempt",
+            field=models.PositiveSmallIntegerField(db_default=1, default=1),
+        ),
+        migrations.AddField(
+            model_name="outboxtask",
+            name="request_id",
+            field=models.CharField(db_default="", default="", max_length=64),
+        ),
+    ]

@@ -1,0 +1,96 @@
+"""Gives tasks to the broker, and fails fast when it is away.
+
+Celery's own way to publish waits for the broker for as long as it takes. Whoever dispatches from
+the outbox has a better place to wait: the row stays where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import redis
+from kombu.exceptions import KombuError
+
+from foundation.json_types import JsonObject
+from foundation.tasks.app import app
+
+if TYPE_CHECKING:
+    from kombu.connection import Connection
+    from kombu.messaging import Producer
+
+    from foundation.models import OutboxTask
+
+#: Name of the message header in which a task's context travels.
+CONTEXT_HEADER = "rillbase"
+
+_FAILING_FAST = {
+    "max_retries": 0,
+    "connect_retries_timeout": 1.0,
+    "socket_connect_timeout": 1.0,
+    "socket_timeout": 2.0,
+}
+
+
+class BrokerAway(RuntimeError):
+    """The broker did not take a message."""
+
+
+class Broker:
+    """One connection to the broker, made when needed. For use by one thread."""
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._producer: Producer | None = None
+
+    def send(self, row: OutboxTask) -> None:
+        """Hand one task over, or raise `BrokerAway`. Its id becomes the message's."""
+        self.send_task(
+            row.name,
+            row.arguments,
+            queue=row.queue,
+            task_id=str(row.id),
+            context={
+                "tenant_id": str(row.tenant_id) if row.tenant_id else None,
+                "request_id": row.request_id,
+                "attempt": row.attempt,
+            },
+        )
+
+    def send_task(
+        self,
+        name: str,
+        arguments: JsonObject,
+        *,
+        queue: str,
+        context: JsonObject,
+        task_id: str | None = None,
+    ) -> None:
+        """Publish one message, or raise `BrokerAway`."""
+        try:
+            app.send_task(
+                name,
+                kwargs=arguments,
+                task_id=task_id,
+                queue=queue,
+                headers={CONTEXT_HEADER: context},
+                producer=self._ready_producer(),
+                retry=False,
+                ignore_result=True,
+            )
+        except (KombuError, redis.RedisError, OSError) as error:
+            self.close()
+            raise BrokerAway(f"{type(error).__name__}: {error}") from error
+
+    def close(self) -> None:
+        """Drop the connection; the next message opens a new one."""
+        connection, self._connection, self._producer = self._connection, None, None
+        if connection is not None:
+            with contextlib.suppress(KombuError, redis.RedisError, OSError):
+                connection.release()  # type: ignore[no-untyped-call]
+
+    def _ready_producer(self) -> Producer:
+        if self._producer is None:
+            self._connection = app.connection_for_write(transport_options=_FAILING_FAST)
+            self._producer = app.amqp.Producer(self._connection)
+        return self._producer

@@ -1,0 +1,46 @@
+"""What a task knows of the request that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from foundation import request_context
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Travels in the message's header; `attempt` counts from 1."""
+
+    tenant_id: UUID | None = None
+    request_id: str = ""
+    attempt: int = 1
+
+    @classmethod
+    def of(cls, header: object) -> TaskContext:
+        """Read the header; messages of beat have none."""
+        if not isinstance(header, Mapping):
+            return cls()
+        tenant = header.get("tenant_id")
+        return cls(
+            UUID(str(tenant)) if tenant else None,
+            str(header.get("request_id") or ""),
+            int(header.get("attempt") or 1),
+        )
+
+    @contextmanager
+    def entered(self, task_name: str) -> Iterator[None]:
+        """Let log lines and outbox rows of the block name tenant, request and task."""
+        values = {
+            request_context.tenant_id: str(self.tenant_id or ""),
+            request_context.request_id: self.request_id,
+            request_context.principal: f"task:{task_name}",
+        }
+        tokens = {variable: variable.set(value) for variable, value in values.items()}
+        try:
+            yield
+        finally:
+            for variable, token in tokens.items():
+                variable.reset(token)

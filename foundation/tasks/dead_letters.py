@@ -1,0 +1,28 @@
+"""A dead letter gets another life."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from foundation.models import DeadLetter, OutboxTask
+from foundation.tasks.outbox import run_after_commit
+
+
+class AlreadyRequeued(RuntimeError):
+    """The dead letter was requeued before; if the task failed again there is a newer letter."""
+
+
+def requeue(letter: DeadLetter, *, using: str = "staff") -> OutboxTask:
+    """Run a dead letter's task again, with all its attempts, under a new id."""
+    with transaction.atomic(using=using):
+        claimed = (
+            DeadLetter.objects.using(using)
+            .filter(pk=letter.pk, requeued_at=None)
+            .update(requeued_at=timezone.now())
+        )
+        if not claimed:
+            raise AlreadyRequeued(f"dead letter {letter.pk} has been requeued before")
+        return run_after_commit(
+            letter.name, letter.arguments, tenant_id=letter.tenant_id, using=using
+        )

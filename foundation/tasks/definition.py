@@ -1,0 +1,100 @@
+"""Turns a function into a task.
+
+The function takes JSON values by keyword and must be idempotent: a message may come twice, and an
+attempt may have been cut off anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from celery import Task
+from celery.exceptions import Reject
+from django.db import DatabaseError
+
+from foundation.json_types import JsonObject, JsonValue
+from foundation.tasks.app import HARD_LIMIT_S, SOFT_LIMIT_S, app
+from foundation.tasks.backoff import Policy
+from foundation.tasks.broker import CONTEXT_HEADER
+from foundation.tasks.context import TaskContext
+from foundation.tasks.failures import Failure, describe_error, note_periodic, settle
+
+F = TypeVar("F", bound=Callable[..., None])
+
+#: For a task that runs by the clock: failing is noted, and its next run is its retry.
+PERIODIC: None = None
+USUAL = Policy()
+
+_policies: dict[str, Policy | None] = {}
+
+
+def task(
+    *,
+    name: str,
+    policy: Policy | None = USUAL,
+    soft_limit_s: float = SOFT_LIMIT_S,
+    hard_limit_s: float = HARD_LIMIT_S,
+) -> Callable[[F], F]:
+    """Register the function as the task `name`. It stays callable as it is.
+
+    At the soft limit it is interrupted by an exception, at the hard limit its process is killed;
+    both count as a failed attempt. Limits may be below the usual ones, never above: the broker's
+    visibility timeout is chosen by those.
+    """
+    if not 0 < soft_limit_s < hard_limit_s <= HARD_LIMIT_S:
+        raise ValueError(f"limits of {name}: soft < hard <= {HARD_LIMIT_S} s")
+
+    def register(function: F) -> F:
+        def run(self: Task, **arguments: JsonValue) -> None:
+            _attempt(self, name, function, arguments)
+
+        _policies[name] = policy
+        app.task(
+            run,
+            name=name,
+            bind=True,
+            Request="foundation.tasks.lost:LossReportingRequest",
+            soft_time_limit=soft_limit_s,
+            time_limit=hard_limit_s,
+        )
+        return function
+
+    return register
+
+
+def policy_of(name: str) -> Policy | None:
+    """Return how often a task is tried; the usual policy for one that this release lacks."""
+    return _policies.get(name, USUAL)
+
+
+def settle_by_policy(failure: Failure) -> None:
+    """Do what the task's policy says after a failed attempt."""
+    policy = policy_of(failure.name)
+    if policy is PERIODIC:
+        note_periodic(failure)
+    else:
+        settle(failure, policy)
+
+
+def _attempt(
+    message: Task, name: str, function: Callable[..., None], arguments: JsonObject
+) -> None:
+    context = TaskContext.of(getattr(message.request, CONTEXT_HEADER, None))
+    with context.entered(name):
+        try:
+            function(**arguments)
+        except Exception as error:  # noqa: BLE001 -- whatever a task raises is settled
+            failed = Failure(message.request.id, name, arguments, context, describe_error(error))
+            _settle_or_return(failed)
+
+
+def _settle_or_return(failure: Failure) -> None:
+    """Settle a failure; with the database away, give the message back to the broker instead.
+
+    That makes no busy loop: each round waits for the connection pool's timeout.
+    """
+    try:
+        settle_by_policy(failure)
+    except DatabaseError as away:
+        raise Reject(str(away), requeue=True) from away

@@ -1,0 +1,83 @@
+"""The thread that hands fresh tasks to the broker right after their commit.
+
+It keeps the broker out of requests: a request only leaves an id here. While the broker or the
+database does not answer, ids are dropped; their rows wait in the outbox for the relay.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from queue import Empty, Full, Queue
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.dispatch import BATCH, hand_over
+
+MAX_WAITING = 10_000
+#: How long new tasks are left to the relay once one could not be sent.
+PAUSE_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+Send = Callable[[Sequence[UUID]], object]
+
+
+class Dispatcher:
+    """Takes ids from any thread; a thread of its own, started by the first id, sends them."""
+
+    def __init__(self, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
+        self._send = send
+        self._clock = clock
+        self._waiting: Queue[UUID] = Queue(MAX_WAITING)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._paused_until = 0.0
+
+    def submit(self, task_id: UUID) -> None:
+        """Have a committed task sent soon. Never waits and never fails."""
+        if self._clock() < self._paused_until:
+            return
+        try:
+            self._waiting.put_nowait(task_id)
+        except Full:
+            return  # the relay is as good, only slower
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            ids = [self._waiting.get(), *self._more(BATCH - 1)]
+            try:
+                self._send(ids)
+            except (BrokerAway, DatabaseError) as error:
+                self._paused_until = self._clock() + PAUSE_S
+                logger.warning("tasks wait in the outbox: %s", error)
+
+    def _more(self, limit: int) -> list[UUID]:
+        ids: list[UUID] = []
+        while len(ids) < limit:
+            try:
+                ids.append(self._waiting.get_nowait())
+            except Empty:
+                break
+        return ids
+
+
+@lru_cache(maxsize=1)
+def dispatcher() -> Dispatcher:
+    """Return this process's dispatcher."""
+    broker = Broker()
+    return Dispatcher(lambda ids: hand_over(broker, ids))
+
+
+# A forked process inherits neither the thread nor the right to use the parent's connections.
+os.register_at_fork(after_in_child=dispatcher.cache_clear)

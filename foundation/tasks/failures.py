@@ -1,0 +1,100 @@
+"""What becomes of a task that failed: another attempt through the outbox, or a dead letter."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import traceback
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from foundation.json_types import JsonObject
+from foundation.models import DeadLetter, OutboxTask
+from foundation.tasks.backoff import Policy
+from foundation.tasks.context import TaskContext
+from foundation.tasks.queues import queue_of
+
+ALIAS = "relay"
+MAX_ERROR_CHARS = 4000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed attempt."""
+
+    task_id: str
+    name: str
+    arguments: JsonObject
+    context: TaskContext
+    error: str
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the end of the traceback: where it happened and what was said."""
+    return "".join(traceback.format_exception(error))[-MAX_ERROR_CHARS:]
+
+
+def settle(failure: Failure, policy: Policy) -> None:
+    """Schedule the next attempt, or write the dead letter. Doing it twice changes nothing."""
+    delay_s = policy.retry_in_s(failure.context.attempt)
+    if delay_s is None:
+        bury(failure)
+    else:
+        _again(failure, delay_s)
+
+
+def _again(failure: Failure, delay_s: float) -> None:
+    row = OutboxTask(
+        id=UUID(failure.task_id),
+        tenant_id=failure.context.tenant_id,
+        request_id=failure.context.request_id,
+        attempt=failure.context.attempt + 1,
+        name=failure.name,
+        arguments=failure.arguments,
+        queue=queue_of(failure.name),
+        due_at=timezone.now() + datetime.timedelta(seconds=delay_s),
+    )
+    OutboxTask.objects.using(ALIAS).bulk_create([row], ignore_conflicts=True)
+    logger.warning("%s failed, again in %.0f s", failure.name, delay_s, extra=_extra(failure))
+
+
+def bury(failure: Failure) -> None:
+    """Keep a task that will not be tried again, for staff to see."""
+    letter = DeadLetter(
+        tenant_id=failure.context.tenant_id,
+        task_id=failure.task_id,
+        name=failure.name,
+        arguments=failure.arguments,
+        error=failure.error,
+        attempts=failure.context.attempt,
+    )
+    DeadLetter.objects.using(ALIAS).bulk_create([letter], ignore_conflicts=True)
+    logger.error("%s failed for good", failure.name, extra=_extra(failure))
+
+
+def note_periodic(failure: Failure) -> None:
+    """Keep one dead letter a periodic task, however often it fails: its next run is its retry."""
+    values = {"error": failure.error, "failed_at": timezone.now(), "requeued_at": None}
+    with transaction.atomic(using=ALIAS):
+        letter, made = DeadLetter.objects.using(ALIAS).get_or_create(
+            task_id=f"periodic:{failure.name}",
+            defaults={"name": failure.name, "arguments": failure.arguments, **values},
+        )
+        if not made:
+            DeadLetter.objects.using(ALIAS).filter(pk=letter.pk).update(
+                **values, attempts=models.F("attempts") + 1
+            )
+    logger.error("%s failed", failure.name, extra=_extra(failure))
+
+
+def _extra(failure: Failure) -> dict[str, object]:
+    return {
+        "task_id": failure.task_id,
+        "attempt": failure.context.attempt,
+        "error": failure.error.rstrip().rpartition("\n")[2],
+    }

@@ -1,0 +1,42 @@
+"""Tasks that begin when, and only when, a transaction commits."""
+
+from __future__ import annotations
+
+import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from foundation import request_context
+from foundation.json_types import JsonObject
+from foundation.models import OutboxTask
+from foundation.tasks.dispatcher import dispatcher
+from foundation.tasks.queues import queue_of
+
+
+def run_after_commit(
+    task_name: str,
+    arguments: JsonObject,
+    *,
+    tenant_id: UUID | None = None,
+    due_in_s: float = 0,
+    using: str = "default",
+) -> OutboxTask:
+    """Have a task run once the current transaction of `using` has committed, and not before.
+
+    The task runs at least once, not before `due_in_s` seconds have passed, and knows the request
+    that it came from. If the transaction rolls back there is no task.
+    """
+    row = OutboxTask(
+        tenant_id=tenant_id,
+        request_id=request_context.request_id.get(),
+        name=task_name,
+        arguments=arguments,
+        queue=queue_of(task_name),
+        due_at=timezone.now() + datetime.timedelta(seconds=due_in_s),
+    )
+    row.save(using=using, force_insert=True)
+    if due_in_s <= 0:
+        transaction.on_commit(lambda: dispatcher().submit(row.id), using=using)
+    return row

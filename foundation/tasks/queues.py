@@ -1,0 +1,15 @@
+"""The queues, and which task goes to which.
+
+Webhooks wait for other people's servers and mails for a mail server; queues of their own let an
+installation give each its own workers, so that neither delays the rest.
+"""
+
+from __future__ import annotations
+
+DEFAULT = "default"
+QUEUES = (DEFAULT, "webhooks", "mail")
+
+
+def queue_of(task_name: str) -> str:
+    """Return the queue of a task: that of a part of its name, else the default one."""
+    return next((part for part in task_name.split(".") if part in QUEUES), DEFAULT)

@@ -1,0 +1,69 @@
+"""The loop that hands over what is due and what dispatchers could not hand over.
+
+It runs in a thread of beat's process. Beat already is the installation's clock, it never forks
+(a worker does, and threads and database connections do not survive that), and it is always there:
+the launcher restarts it. Should an installation run several, they share the work, because rows are
+claimed by `SKIP LOCKED`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from django.db import DatabaseError
+
+from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.dispatch import BATCH, hand_over_due
+
+#: How often the outbox is looked at: the precision of `due_in_s`.
+POLL_S = 0.5
+LONGEST_PAUSE_S = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+def pause_s(failures: int) -> float:
+    """Return the pause after a number of failures in a row: short, since tasks are waiting."""
+    return min(LONGEST_PAUSE_S, POLL_S * 2.0 ** min(failures, 10))
+
+
+class Relay:
+    """Polls the outbox until it is stopped."""
+
+    def __init__(self, hand_over: Callable[[], int] | None = None) -> None:
+        broker = Broker()
+        self._hand_over = hand_over or (lambda: hand_over_due(broker, BATCH))
+        self._stopping = threading.Event()
+        self._failures = 0
+
+    def start(self) -> threading.Thread:
+        """Run in a thread that ends with the process."""
+        thread = threading.Thread(target=self.run, name="relay", daemon=True)
+        thread.start()
+        return thread
+
+    def run(self) -> None:
+        """Hand over until stopped."""
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            pause = self.step()
+
+    def stop(self) -> None:
+        """End `run` after the batch at hand."""
+        self._stopping.set()
+
+    def step(self) -> float:
+        """Hand one batch over. Return how long to wait before the next."""
+        try:
+            handed_over = self._hand_over()
+        except (BrokerAway, DatabaseError) as error:
+            self._failures += 1
+            if self._failures == 1:
+                logger.warning("tasks wait in the outbox: %s", error)
+            return pause_s(self._failures)
+        if self._failures:
+            logger.info("tasks leave the outbox again")
+            self._failures = 0
+        return 0.0 if handed_over == BATCH else POLL_S

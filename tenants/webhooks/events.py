@@ -1,0 +1,88 @@
+"""From an event to the deliveries that it causes, in the transaction of the event.
+
+Event types are the actions of the audit log. A tenant without a matching webhook costs one indexed
+query and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.ids import uuid7
+from foundation.json_types import JsonObject
+from foundation.scope import current_tenant_id
+from foundation.tasks import run_after_commit
+from tenants.models.webhook import Webhook, WebhookDelivery
+
+#: The task that works a webhook's due deliveries off.
+WORK_TASK = "tenants.webhooks.work"
+TEST_EVENT = "webhook.test"
+
+
+def matches(patterns: Iterable[str], event_type: str) -> bool:
+    """Tell whether one of the patterns (exact, `family.*` or `*`) stands for the event type."""
+    return any(
+        pattern in ("*", event_type)
+        or (pattern.endswith(".*") and event_type.startswith(pattern[:-1]))
+        for pattern in patterns
+    )
+
+
+def announce(event_type: str, data: JsonObject) -> None:
+    """Have the webhooks of the tenant in scope that want the event told, once this commits."""
+    active = Webhook.objects.filter(state=Webhook.State.ACTIVE).only("id", "events")
+    wanting = [webhook for webhook in active if matches(webhook.events, event_type)]
+    if wanting:
+        deliver(wanting, event_type, data)
+
+
+def deliver(
+    webhooks: Iterable[Webhook], event_type: str, data: JsonObject
+) -> list[WebhookDelivery]:
+    """Make a delivery of one event to each of the webhooks."""
+    now = timezone.now()
+    event_id = uuid7()
+    payload: JsonObject = {
+        "type": event_type,
+        "timestamp": timestamp(now),
+        "tenant_id": str(current_tenant_id()),
+        "data": data,
+    }
+    deliveries = WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(
+            tenant_id=current_tenant_id(),
+            webhook_id=webhook.pk,
+            event_id=event_id,
+            event_type=event_type,
+            payload=payload,
+            next_attempt_at=now,
+        )
+        for webhook in webhooks
+    )
+    for delivery in deliveries:
+        wake(delivery.webhook_id)
+    return deliveries
+
+
+def redeliver(delivery: WebhookDelivery) -> WebhookDelivery:
+    """Send an event once more, with all attempts. Receivers know it by its id."""
+    again = WebhookDelivery.objects.create(
+        webhook_id=delivery.webhook_id,
+        event_id=delivery.event_id,
+        event_type=delivery.event_type,
+        payload=delivery.payload,
+        next_attempt_at=timezone.now(),
+        redelivery_of=delivery,
+    )
+    wake(again.webhook_id)
+    return again
+
+
+def wake(webhook_id: object, due_in_s: float = 0) -> None:
+    """Have a webhook's due deliveries worked off, now or later."""
+    tenant_id = current_tenant_id()
+    arguments: JsonObject = {"tenant": str(tenant_id), "webhook": str(webhook_id)}
+    run_after_commit(WORK_TASK, arguments, tenant_id=tenant_id, due_in_s=due_in_s)
