@@ -1,0 +1,21 @@
+//! BSON: the bytes are the truth.
+//!
+//! [`Document`] and [`Array`] are views of bytes that were validated once
+//! ([`validate`]); reading them copies nothing and cannot panic: a view of
+//! bytes that were never valid merely ends early. [`Value`] owns, and keeps
+//! documents and arrays as bytes too, so that comparing, printing and
+//! matching exist once, for [`ValueRef`].
+
+mod document;
+mod kind;
+mod owned;
+mod validate;
+mod value;
+mod writer;
+
+pub use document::{Array, Document, Element, Elements, Values};
+pub use kind::Kind;
+pub use owned::{ArrayBuf, DocumentBuf, Value};
+pub use validate::validate;
+pub use value::{Binary, ObjectId, Regex, ValueRef};
+pub use writer::{ArrayWriter, DocumentWriter};

@@ -1,0 +1,14 @@
+//! Extended JSON v2: the text form of BSON, both ways.
+//!
+//! Reading takes canonical and relaxed form mixed. Writing gives either; the
+//! canonical form keeps every type and reading it gives the same bytes back.
+//! Relaxed form is for people, and still writes integers beyond 2^53 as
+//! `$numberLong`, because other readers of JSON would round them.
+
+pub mod date;
+mod read;
+mod wrapper;
+mod write;
+
+pub use read::{parse_document, parse_value};
+pub use write::{Form, document_to_string, value_to_string, write_value};

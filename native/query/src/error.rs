@@ -1,0 +1,238 @@
+//! What is refused, by stable code, and where.
+//!
+//! Everything a caller can get wrong is found while parsing, so that an
+//! [`Error`] carries a JSON pointer (RFC 6901) into the text that the caller
+//! sent. Evaluation can fail too ([`Failure`]), but only for want of fuel or
+//! because an aggregation expression met a value that it cannot take.
+
+use std::fmt;
+
+/// The stable name of a refusal; [`Code::as_str`] is part of the public API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The bytes are not BSON, or break a limit of the format.
+    InvalidBson,
+    /// The text is not strict JSON or not Extended JSON.
+    InvalidJson,
+    /// The document is larger than 16 MiB.
+    DocumentTooLarge,
+    /// Nesting is deeper than allowed.
+    NestingTooDeep,
+    /// The filter is malformed.
+    InvalidFilter,
+    /// The filter has too many nodes, is too deep or too long.
+    FilterTooLarge,
+    /// The operator is unknown or not supported; the detail names it.
+    UnsupportedOperator,
+    /// The regular expression is malformed, too large, or not linear-time.
+    InvalidRegex,
+    /// The sort is malformed.
+    InvalidSort,
+    /// The projection is malformed.
+    InvalidProjection,
+    /// The update is malformed or cannot be applied to this document.
+    InvalidUpdate,
+    /// The aggregation expression is malformed.
+    InvalidExpression,
+    /// The JSON Schema is malformed.
+    InvalidSchema,
+    /// The geometry is malformed.
+    InvalidGeometry,
+    /// What depends on the moment cannot be subscribed to.
+    NotLive,
+    /// One evaluation needed more steps or memory than allowed.
+    QueryTooExpensive,
+    /// An expression met a value that it cannot take.
+    EvaluationFailed,
+}
+
+impl Code {
+    /// The code as callers see it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidBson => "invalid_bson",
+            Self::InvalidJson => "invalid_json",
+            Self::DocumentTooLarge => "document_too_large",
+            Self::NestingTooDeep => "nesting_too_deep",
+            Self::InvalidFilter => "invalid_filter",
+            Self::FilterTooLarge => "filter_too_large",
+            Self::UnsupportedOperator => "unsupported_operator",
+            Self::InvalidRegex => "invalid_regex",
+            Self::InvalidSort => "invalid_sort",
+            Self::InvalidProjection => "invalid_projection",
+            Self::InvalidUpdate => "invalid_update",
+            Self::InvalidExpression => "invalid_expression",
+            Self::InvalidSchema => "invalid_schema",
+            Self::InvalidGeometry => "invalid_geometry",
+            Self::NotLive => "not_live",
+            Self::QueryTooExpensive => "query_too_expensive",
+            Self::EvaluationFailed => "evaluation_failed",
+        }
+    }
+}
+
+/// A refusal: its code, where (a JSON pointer, `""` being the whole), and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The stable name.
+    pub code: Code,
+    /// The offending place as an RFC 6901 pointer.
+    pub pointer: String,
+    /// One sentence for people.
+    pub detail: String,
+}
+
+impl Error {
+    /// A refusal at `place`.
+    pub fn new(code: Code, place: &Place<'_>, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            pointer: place.pointer(),
+            detail: detail.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at '{}': {}",
+            self.code.as_str(),
+            self.pointer,
+            self.detail
+        )
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Where a parser is: a list on the stack, rendered only when something is
+/// wrong, so that correct input pays nothing for precise errors.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p> {
+    parent: Option<&'p Place<'p>>,
+    segment: Segment<'p>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Segment<'p> {
+    Root,
+    Key(&'p str),
+    Index(usize),
+}
+
+impl<'p> Place<'p> {
+    /// The whole input.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self {
+            parent: None,
+            segment: Segment::Root,
+        }
+    }
+
+    /// The member `key` of what is here.
+    #[must_use]
+    pub const fn key(&'p self, key: &'p str) -> Self {
+        Self {
+            parent: Some(self),
+            segment: Segment::Key(key),
+        }
+    }
+
+    /// The element at `index` of what is here.
+    #[must_use]
+    pub const fn index(&'p self, index: usize) -> Self {
+        Self {
+            parent: Some(self),
+            segment: Segment::Index(index),
+        }
+    }
+
+    /// The place as an RFC 6901 pointer.
+    #[must_use]
+    pub fn pointer(&self) -> String {
+        let mut segments = Vec::new();
+        let mut place = Some(self);
+        while let Some(here) = place {
+            match here.segment {
+                Segment::Root => {}
+                Segment::Key(key) => segments.push(key.replace('~', "~0").replace('/', "~1")),
+                Segment::Index(index) => segments.push(index.to_string()),
+            }
+            place = here.parent;
+        }
+        let mut pointer = String::new();
+        for segment in segments.iter().rev() {
+            pointer.push('/');
+            pointer.push_str(segment);
+        }
+        pointer
+    }
+}
+
+/// Why an evaluation did not come to an answer.
+///
+/// It is two words wide so that the `Result<bool, Failure>` of the matcher
+/// stays cheap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// More than the allowed number of steps.
+    OutOfSteps,
+    /// More than the allowed memory.
+    OutOfMemory,
+    /// An expression met a value that it cannot take.
+    Refused(Box<str>),
+}
+
+impl Failure {
+    /// A refusal by an expression.
+    pub fn refused(detail: impl Into<String>) -> Self {
+        Self::Refused(detail.into().into_boxed_str())
+    }
+
+    /// The failure as a refusal with a stable code.
+    #[must_use]
+    pub fn into_error(self) -> Error {
+        let (code, detail) = match self {
+            Self::OutOfSteps => (
+                Code::QueryTooExpensive,
+                "one evaluation took more than a million steps".into(),
+            ),
+            Self::OutOfMemory => (
+                Code::QueryTooExpensive,
+                "one evaluation needed more than 16 MiB".into(),
+            ),
+            Self::Refused(detail) => (Code::EvaluationFailed, String::from(detail)),
+        };
+        Error {
+            code,
+            pointer: String::new(),
+            detail,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.clone().into_error().detail)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_escape_tilde_and_slash() {
+        let root = Place::root();
+        let and = root.key("$and");
+        let first = and.index(0);
+        assert_eq!(first.key("a/b~c").pointer(), "/$and/0/a~1b~0c");
+        assert_eq!(root.pointer(), "");
+    }
+}

@@ -1,0 +1,45 @@
+//! The one query engine that answers pulls and pushes.
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "every fallible function refuses with an Error that names its code; saying so each time adds nothing"
+)]
+#![allow(
+    clippy::must_use_candidate,
+    reason = "the attribute is given where dropping the result is a mistake"
+)]
+#![allow(
+    clippy::doc_markdown,
+    reason = "MongoDB, ObjectId, GeoJSON and so on are names, not code"
+)]
+#![allow(
+    clippy::enum_glob_use,
+    reason = "long matches over the kinds of values read better"
+)]
+#![allow(
+    clippy::format_push_string,
+    reason = "text is built where parsing happens once, never where matching does"
+)]
+#![allow(
+    clippy::semicolon_if_nothing_returned,
+    reason = "arms that do one thing read alike"
+)]
+#![allow(clippy::float_cmp, reason = "BSON equality is exact equality")]
+#![allow(
+    clippy::match_same_arms,
+    reason = "tables of cases are in the order of the cases"
+)]
+#![allow(
+    clippy::iter_without_into_iter,
+    reason = "views are passed by value and read by `iter`"
+)]
+pub mod bson;
+pub mod decimal;
+pub mod ejson;
+pub mod error;
+pub mod fuel;
+pub mod key;
+pub mod limits;
+pub mod number;
+pub mod order;
+pub mod path;
+pub mod pattern;

@@ -1,0 +1,131 @@
+//! Comparing numbers of different types exactly.
+//!
+//! Converting an `i64` to a double would make 2^53 and 2^53 + 1 equal, and a
+//! tenth as a decimal equal to the double nearest to it. Here numbers are
+//! equal only when they are the same number.
+
+use std::cmp::Ordering;
+
+use crate::bson::ValueRef;
+use crate::decimal::Decimal;
+
+/// The integer that a double is exactly, if it is one that fits.
+#[must_use]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the range is checked just before"
+)]
+pub fn exact_i64(double: f64) -> Option<i64> {
+    if double.trunc() == double && in_i64_range(double) {
+        Some(double as i64)
+    } else {
+        None
+    }
+}
+
+/// The integer that remains when the fraction is cut, if it fits.
+#[must_use]
+pub fn truncate_i64(double: f64) -> Option<i64> {
+    exact_i64(double.trunc())
+}
+
+/// Whether the double lies in [−2^63, 2^63).
+fn in_i64_range(double: f64) -> bool {
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&double)
+}
+
+/// Compares doubles: NaN is least and equal to itself, −0 equals 0.
+#[must_use]
+pub fn cmp_f64(a: f64, b: f64) -> Ordering {
+    match a.partial_cmp(&b) {
+        Some(order) => order,
+        None => b.is_nan().cmp(&a.is_nan()),
+    }
+}
+
+/// Compares an integer with a double exactly.
+#[must_use]
+pub fn cmp_i64_f64(int: i64, double: f64) -> Ordering {
+    if double.is_nan() {
+        return Ordering::Greater;
+    }
+    if !in_i64_range(double) {
+        return if double > 0.0 {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        };
+    }
+    let whole = truncate_i64(double).unwrap_or(0);
+    // Equal whole parts: the fraction decides, with the double's sign.
+    int.cmp(&whole).then_with(|| cmp_f64(0.0, double.fract()))
+}
+
+/// Compares two numbers; values that are none count as NaN.
+#[must_use]
+pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+    match (Number::of(a), Number::of(b)) {
+        (Number::Int(a), Number::Int(b)) => a.cmp(&b),
+        (Number::Int(a), Number::Double(b)) => cmp_i64_f64(a, b),
+        (Number::Double(a), Number::Int(b)) => cmp_i64_f64(b, a).reverse(),
+        (Number::Double(a), Number::Double(b)) => cmp_f64(a, b),
+        (Number::Decimal(a), Number::Double(b)) => a.cmp_f64(b),
+        (Number::Double(a), Number::Decimal(b)) => b.cmp_f64(a).reverse(),
+        (Number::Decimal(a), Number::Int(b)) => a.total_cmp(Decimal::from(b)),
+        (Number::Int(a), Number::Decimal(b)) => Decimal::from(a).total_cmp(b),
+        (Number::Decimal(a), Number::Decimal(b)) => a.total_cmp(b),
+    }
+}
+
+/// A number by how it is computed with.
+#[derive(Debug, Clone, Copy)]
+pub enum Number {
+    /// A whole number of either width.
+    Int(i64),
+    /// A double.
+    Double(f64),
+    /// A decimal128.
+    Decimal(Decimal),
+}
+
+impl Number {
+    fn of(value: ValueRef<'_>) -> Self {
+        Self::from_value(value).unwrap_or(Self::Double(f64::NAN))
+    }
+
+    /// The number, if the value is one.
+    #[must_use]
+    pub fn from_value(value: ValueRef<'_>) -> Option<Self> {
+        Some(match value {
+            ValueRef::Int32(int) => Self::Int(i64::from(int)),
+            ValueRef::Int64(int) => Self::Int(int),
+            ValueRef::Double(double) => Self::Double(double),
+            ValueRef::Decimal(decimal) => Self::Decimal(decimal),
+            _ => return None,
+        })
+    }
+
+    /// The nearest double.
+    #[must_use]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "the nearest double is what is asked for"
+    )]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Int(int) => int as f64,
+            Self::Double(double) => double,
+            Self::Decimal(decimal) => decimal.to_f64(),
+        }
+    }
+
+    /// The integer that remains when the fraction is cut, if it fits.
+    #[must_use]
+    pub fn truncate(self) -> Option<i64> {
+        match self {
+            Self::Int(int) => Some(int),
+            Self::Double(double) => truncate_i64(double),
+            Self::Decimal(decimal) => decimal.truncate_to_i64(),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Dotted paths, and how they find values through arrays.
+//!
+//! A path meets an array and goes on into each of its elements that is a
+//! document; a numeric segment may also name a position, and then both
+//! readings count. At its end a path gives the elements of an array and then
+//! the array as a whole. What a scalar stands in the way of is missing, but
+//! an array without documents gives nothing at all: `{"a.b": null}` matches
+//! `{a: 1}` and not `{a: []}`.
+
+use crate::bson::{Array, Document, ValueRef};
+use crate::error::Failure;
+
+/// One part of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Segment {
+    /// The key.
+    pub name: Box<str>,
+    /// The position that it names too, if it is written as one.
+    pub index: Option<u32>,
+}
+
+impl Segment {
+    /// The segment of this text.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            index: position(name),
+        }
+    }
+}
+
+/// The position that a key names: decimal digits without leading zeros.
+#[must_use]
+pub fn position(name: &str) -> Option<u32> {
+    let digits = name.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || (name.len() > 1 && name.starts_with('0')) {
+        return None;
+    }
+    name.parse().ok()
+}
+
+/// A dotted path. The path without segments means the value itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Path {
+    segments: Box<[Segment]>,
+}
+
+/// What a path gives where it ends at an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaf {
+    /// Each element, then the array.
+    Elements,
+    /// Only the array.
+    Whole,
+}
+
+/// A value that a path found (none: missing), and the position in the
+/// outermost array on the way.
+pub(crate) type Found<'f, 'a> =
+    &'f mut dyn FnMut(Option<ValueRef<'a>>, Option<u32>) -> Result<bool, Failure>;
+
+impl Path {
+    /// The path of this text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self {
+            segments: text.split('.').map(Segment::new).collect(),
+        }
+    }
+
+    /// The path that means the value itself.
+    #[must_use]
+    pub fn itself() -> Self {
+        Self {
+            segments: Box::default(),
+        }
+    }
+
+    /// The parts.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.segments
+            .iter()
+            .map(|segment| &*segment.name)
+            .collect::<Vec<_>>()
+            .join(".")
+    }
+
+    /// Tells `found` the values in order until it answers true.
+    pub(crate) fn any<'a>(
+        &self,
+        document: Document<'a>,
+        leaf: Leaf,
+        found: Found<'_, 'a>,
+    ) -> Result<bool, Failure> {
+        in_document(&self.segments, document, leaf, None, found)
+    }
+}
+
+/// Follows a path from a document.
+pub(crate) fn in_document<'a>(
+    segments: &[Segment],
+    document: Document<'a>,
+    leaf: Leaf,
+    offset: Option<u32>,
+    found: Found<'_, 'a>,
+) -> Result<bool, Failure> {
+    let mut document = document;
+    let mut rest = segments;
+    while let Some((first, tail)) = rest.split_first() {
+        match document.get(&first.name) {
+            Some(ValueRef::Array(array)) => return in_array(tail, array, leaf, offset, found),
+            Some(value) if tail.is_empty() => return found(Some(value), offset),
+            Some(ValueRef::Document(inner)) => document = inner,
+            _ => return found(None, offset),
+        }
+        rest = tail;
+    }
+    Ok(false)
+}
+
+fn in_array<'a>(
+    tail: &[Segment],
+    array: Array<'a>,
+    leaf: Leaf,
+    offset: Option<u32>,
+    found: Found<'_, 'a>,
+) -> Result<bool, Failure> {
+    let whole = ValueRef::Array(array);
+    let Some((first, after)) = tail.split_first() else {
+        if leaf == Leaf::Elements {
+            for (index, value) in (0..).zip(array.iter()) {
+                if found(Some(value), offset.or(Some(index)))? {
+                    return Ok(true);
+                }
+            }
+        }
+        return found(Some(whole), offset);
+    };
+    for (index, value) in (0..).zip(array.iter()) {
+        let here = offset.or(Some(index));
+        if let ValueRef::Document(inner) = value
+            && in_document(tail, inner, leaf, here, found)?
+        {
+            return Ok(true);
+        }
+        if first.index != Some(index) {
+            continue;
+        }
+        let matched = match value {
+            _ if after.is_empty() => found(Some(value), here)?,
+            ValueRef::Document(inner) => in_document(after, inner, leaf, offset, found)?,
+            ValueRef::Array(inner) => in_array(after, inner, leaf, offset, found)?,
+            _ => false,
+        };
+        if matched {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ejson::{Form, parse_document, value_to_string};
+
+    fn values(path: &str, text: &str, leaf: Leaf) -> Vec<String> {
+        let document = parse_document(text.as_bytes()).expect(text);
+        let mut seen = Vec::new();
+        let answer = Path::new(path).any(document.as_ref(), leaf, &mut |value, _| {
+            seen.push(value.map_or("missing".into(), |value| {
+                value_to_string(value, Form::Relaxed)
+            }));
+            Ok(false)
+        });
+        assert_eq!(answer, Ok(false));
+        seen
+    }
+
+    #[test]
+    fn paths_find_elements_then_the_array() {
+        for (path, text, expected) in [
+            ("a.b", r#"{"a":{"b":5}}"#, vec!["5"]),
+            ("a.b", r#"{"a":4}"#, vec!["missing"]),
+            ("a.b", r#"{"a":[4]}"#, vec![]),
+            ("a.b", r#"{"a":[]}"#, vec![]),
+            ("a.b", r#"{"a":[{},{"b":1}]}"#, vec!["missing", "1"]),
+            ("a", r#"{"a":[1,[2]]}"#, vec!["1", "[2]", "[1,[2]]"]),
+            ("a.b", r#"{"a":[{"b":[1,2]}]}"#, vec!["1", "2", "[1,2]"]),
+            ("a.1", r#"{"a":[5,7,3]}"#, vec!["7"]),
+            ("a.1", r#"{"a":[5,[2,4],3]}"#, vec!["[2,4]"]),
+            ("a.1", r#"{"a":[5,{"1":4},3]}"#, vec!["4", r#"{"1":4}"#]),
+            ("a.1.b", r#"{"a":[5,{"b":4},3]}"#, vec!["missing", "4"]),
+            ("a.1.b", r#"{"a":[5,[{"b":4}],3]}"#, vec!["4"]),
+            ("a.01", r#"{"a":[5,7]}"#, vec![]),
+            ("a.0.0", r#"{"a":[[7]]}"#, vec!["7"]),
+        ] {
+            assert_eq!(
+                values(path, text, Leaf::Elements),
+                expected,
+                "{path} in {text}"
+            );
+        }
+        assert_eq!(
+            values("a.b", r#"{"a":[{"b":[1]},{"b":2}]}"#, Leaf::Whole),
+            ["[1]", "2"]
+        );
+    }
+}
