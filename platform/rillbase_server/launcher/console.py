@@ -28,6 +28,13 @@ from .runner import Runner
 REDRAW_S = 0.1
 
 
+class _RichConsole(RichConsole):
+    """Leaves a reader that has gone away to ``Console``, where rich would end the program."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Console:
     """The launcher's one way to the terminal."""
 
@@ -35,7 +42,7 @@ class Console:
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A sign that the terminal's encoding lacks is shown as "?" rather than ending us.
             sys.stdout.reconfigure(errors="replace")
-        self._rich = RichConsole(file=sys.stdout, highlight=False)
+        self._rich = _RichConsole(file=sys.stdout, highlight=False)
         self.is_terminal = self._rich.is_terminal
         self._colour = self.is_terminal and not self._rich.no_color
         self._least = Level.DEBUG if verbose else Level.INFO

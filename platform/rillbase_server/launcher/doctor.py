@@ -1,5 +1,6 @@
 """``manage.py doctor``: what is installed, what is in the way, and how to put it right."""
 
+import os
 import platform
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from .data_directory import MIB, DataDirectory, find_problem
 from .instance_lock import lock_holder
 from .options import UpOptions
 from .preflight import (
+    EXTERNAL_SERVERS,
     embedded_servers_problem,
     external_server_problem,
     missing_packages,
@@ -69,7 +71,8 @@ def examine(options: UpOptions) -> Iterator[Finding]:
     yield from _tools()
     servers = ", ".join(name for name, _ in needed_servers()) or "none needed"
     yield Finding("embedded servers", servers, embedded_servers_problem(account))
-    yield Finding("external servers", "DATABASE_URL, REDIS_URL", external_server_problem())
+    named = ", ".join(name for name in EXTERNAL_SERVERS if os.environ.get(name))
+    yield Finding("external servers", named or "none named", external_server_problem())
     yield Finding("data directory", str(directory.root), find_problem(directory, account))
     yield Finding("free disk space", _free_space(directory))
     holder = lock_holder(directory.lock)

@@ -18,6 +18,7 @@ from .ports import bind_problem, holder
 from .problems import ExitCode, LauncherProblem
 
 CONNECT_TIMEOUT_S = 3.0
+EXTERNAL_SERVERS = ("DATABASE_URL", "REDIS_URL")
 DEFAULT_PORTS = {"postgresql": 5432, "postgres": 5432, "redis": 6379, "rediss": 6379}
 PACKAGES = ("celery", "django", "psycopg", "redis", "uvicorn", "rillbase_native")
 INSTALL = "Run `make run` (it installs what is missing), or install requirements/runtime.txt."
@@ -94,7 +95,7 @@ def port_taken(options: UpOptions) -> LauncherProblem:
 
 def external_server_problem() -> LauncherProblem | None:
     """A server given by URL that does not take connections."""
-    for variable in ("DATABASE_URL", "REDIS_URL"):
+    for variable in EXTERNAL_SERVERS:
         url = os.environ.get(variable)
         problem = _unreachable(variable, url) if url else None
         if problem:

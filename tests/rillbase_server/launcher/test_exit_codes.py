@@ -12,7 +12,15 @@ import pytest
 from rillbase_server.launcher.data_directory import _space_problem
 from rillbase_server.launcher.instance_lock import InstanceLock
 from rillbase_server.launcher.problems import ExitCode
-from tests.launcher_command import ROOT, environment, processes_below, reachable_directory, run
+from tests.launcher_command import (
+    ROOT,
+    TIMEOUT_S,
+    argv,
+    environment,
+    processes_below,
+    reachable_directory,
+    run,
+)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes accounts")
 STRANGER = 12_345
@@ -53,21 +61,45 @@ def test_a_data_directory_in_use_is_refused_with_the_holders_pid(data: Path) -> 
     assert_refused(answer, ExitCode.DATA_DIRECTORY_IN_USE, data, os.getpid())
 
 
-def test_a_service_that_dies_at_start_shows_its_last_words_and_its_log(data: Path) -> None:
-    broken = data / "postgres" / "data"
-    broken.mkdir(parents=True)
-    (broken / "PG_VERSION").write_text("9.6\n")
+@pytest.fixture
+def broken_data(data: Path) -> Path:
+    """A data directory whose PostgreSQL cannot start."""
+    cluster = data / "postgres" / "data"
+    cluster.mkdir(parents=True)
+    (cluster / "PG_VERSION").write_text("9.6\n")
     names = ("secret_key", "key_pepper", "postgres_password", "valkey_password")
     (data / "secrets.json").write_text(json.dumps(dict.fromkeys(names, "x" * 40)))
     if os.geteuid() == 0:
-        for path in (broken.parent, broken, broken / "PG_VERSION"):
+        for path in (cluster.parent, cluster, cluster / "PG_VERSION"):
             os.chown(path, 65_534, 65_534)
-        broken.chmod(0o700)
-    answer = run("up", "--data-dir", data, "--port", 0)
-    assert_refused(
-        answer, ExitCode.SERVICE_FAILED, "postgres exited", data / "logs" / "postgres.log"
-    )
-    assert processes_below(data) == []
+    cluster.chmod(0o700)
+    return data
+
+
+def test_a_service_that_dies_at_start_shows_its_last_words_and_its_log(broken_data: Path) -> None:
+    answer = run("up", "--data-dir", broken_data, "--port", 0)
+    log = broken_data / "logs" / "postgres.log"
+    assert_refused(answer, ExitCode.SERVICE_FAILED, "postgres exited", log)
+    assert processes_below(broken_data) == []
+
+
+def test_a_reader_that_goes_away_changes_nothing_else(broken_data: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        answer = subprocess.run(
+            argv("up", "--data-dir", broken_data, "--port", 0),
+            env=environment(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert_refused(answer, ExitCode.SERVICE_FAILED, "postgres exited")
+    assert processes_below(broken_data) == []
 
 
 def test_a_place_that_is_no_directory_is_refused(data: Path) -> None:

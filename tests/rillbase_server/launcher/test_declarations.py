@@ -1,0 +1,104 @@
+"""What is declared for one start, and what each process gets to know."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rillbase_server.launcher.data_directory import DataDirectory
+from rillbase_server.launcher.declarations import declare
+from rillbase_server.launcher.options import UpOptions
+from rillbase_server.launcher.secrets_file import Secrets
+from rillbase_server.launcher.service import Service
+from tests.launcher_command import environment
+
+SECRETS = Secrets()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in set(os.environ) - set(environment()):
+        monkeypatch.delenv(name)
+
+
+def declared(tmp_path: Path, **options: object) -> dict[str, Service]:
+    given = UpOptions(tmp_path, **options)  # type: ignore[arg-type]
+    return {service.name: service for service in declare(given, DataDirectory(tmp_path), SECRETS)}
+
+
+def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) -> None:
+    services = declared(tmp_path)
+    assert list(services) == ["initdb", "postgres", "valkey", "prepare", "web", "worker", "beat"]
+    for service in services.values():
+        assert set(service.after) <= set(services)
+
+
+def test_what_needs_a_service_stops_no_later_than_it(tmp_path: Path) -> None:
+    services = declared(tmp_path)
+    for service in services.values():
+        for needed in service.after:
+            assert service.stop_rank <= services[needed].stop_rank
+
+
+def test_a_cluster_that_exists_is_not_made_again(tmp_path: Path) -> None:
+    cluster = tmp_path / "postgres" / "data"
+    cluster.mkdir(parents=True)
+    (cluster / "PG_VERSION").write_text("18\n")
+    services = declared(tmp_path)
+    assert "initdb" not in services
+    assert services["postgres"].after == ()
+
+
+def test_servers_given_by_url_are_used_instead_of_embedded_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://admin:secret@db.example/rillbase")
+    monkeypatch.setenv("REDIS_URL", "redis://cache.example/0")
+    services = declared(tmp_path)
+    assert list(services) == ["prepare", "web", "worker", "beat"]
+    assert services["prepare"].env["DATABASE_URL"].startswith("postgresql://admin:secret@")
+    assert services["web"].env["DATABASE_URL"] == "postgresql://db.example/rillbase"
+    assert services["web"].env["REDIS_URL"] == "redis://cache.example/0"
+
+
+def test_only_the_preparation_gets_the_superusers_password(tmp_path: Path) -> None:
+    services = declared(tmp_path)
+    assert SECRETS.postgres_password in services["prepare"].env["DATABASE_URL"]
+    for name in set(services) - {"prepare"}:
+        assert SECRETS.postgres_password not in str(services[name].env)
+        assert SECRETS.postgres_password not in str(services[name].argv)
+
+
+def test_foreign_servers_get_no_secrets_at_all(tmp_path: Path) -> None:
+    services = declared(tmp_path)
+    for name in ("initdb", "postgres", "valkey"):
+        told = str(services[name].env) + str(services[name].argv)
+        for secret in (SECRETS.secret_key, SECRETS.key_pepper, SECRETS.valkey_password):
+            assert secret not in told
+
+
+def test_the_users_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RILLBASE_SECRET_KEY", "mine")
+    monkeypatch.setenv("RILLBASE_HOSTS", "rillbase.example")
+    web = declared(tmp_path, port=9000)["web"]
+    assert web.env["RILLBASE_SECRET_KEY"] == "mine"
+    assert web.env["RILLBASE_HOSTS"] == "rillbase.example"
+    assert web.env["RILLBASE_KEY_PEPPER"] == SECRETS.key_pepper
+
+
+def test_development_conveniences_are_left_out_of_production(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert declared(tmp_path)["web"].env["RILLBASE_ALLOW_LOOPBACK_TARGETS"] == "true"
+    monkeypatch.setenv("RILLBASE_ENV", "production")
+    assert "RILLBASE_ALLOW_LOOPBACK_TARGETS" not in declared(tmp_path)["web"].env
+
+
+def test_a_server_for_the_whole_network_answers_to_this_machines_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "box")
+    options = UpOptions(tmp_path, host="0.0.0.0", port=9000)
+    assert options.url == "http://127.0.0.1:9000"
+    web = declared(tmp_path, host="0.0.0.0")["web"]
+    assert "box" in web.env["RILLBASE_HOSTS"].split(",")
