@@ -4,13 +4,14 @@ Celery itself says that it is ready only in a log line, which the log level may 
 signals write the process id to the file ``MARK``, which the launcher waits for.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from celery.bin.celery import main as celery_main
-from celery.signals import beat_init, worker_ready
+from celery.signals import beat_init, worker_before_create_process, worker_ready
 
 from .atomic_file import write_atomically
 
@@ -26,10 +27,17 @@ def main(arguments: Sequence[str]) -> None:
         if os.getpid() == pid:
             write_atomically(mark, str(pid))
 
+    worker_before_create_process.connect(freeze, weak=False)
     worker_ready.connect(announce, weak=False)
     beat_init.connect(announce, weak=False)
     sys.argv = ["celery", "--app", APPLICATION, "--quiet", *arguments[1:]]
     celery_main()
+
+
+def freeze(**_: object) -> None:
+    """Keep the garbage collector of pool processes off the memory that they share with us."""
+    gc.collect()
+    gc.freeze()
 
 
 if __name__ == "__main__":
