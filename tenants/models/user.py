@@ -8,6 +8,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 
 from foundation.ids import uuid7
+from tenants.purposes import PROOFS
 
 
 def normal_email(address: str) -> str:
@@ -50,15 +51,13 @@ class User(AbstractBaseUser):
 
 
 class EmailProof(models.Model):
-    """A single-use link mailed to a user: to verify the address or to reset the password."""
-
-    class Purpose(models.TextChoices):
-        VERIFY = "verify"
-        RESET = "reset"
+    """A single-use link mailed to a user: to verify or change the address, to reset the password."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
-    purpose = models.CharField(max_length=10, choices=Purpose.choices)
+    purpose = models.CharField(max_length=10, choices=[(p.value, p.value) for p in PROOFS])
+    #: The new address, where the purpose is to change it.
+    email = models.EmailField(max_length=254, blank=True, db_default="")
     token_hash = models.BinaryField(unique=True, max_length=32)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(db_index=True)
