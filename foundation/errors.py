@@ -123,6 +123,12 @@ class CredentialsExpired(ApiError):
     title = "The credentials have expired"
 
 
+class EmailNotVerified(ApiError):
+    status = 403
+    code = "email_not_verified"
+    title = "The account's e-mail address has not been verified"
+
+
 class Forbidden(ApiError):
     status = 403
     code = "forbidden"

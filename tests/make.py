@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from django.contrib.auth.hashers import make_password
+from django.utils import timezone
 
 from foundation.scope import scoped
 from tenants.credentials import keys, sessions
@@ -34,7 +35,13 @@ def unique(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(5)}"
 
 
-def make_user(*, email: str = "", is_staff: bool = False, is_active: bool = True) -> User:
+def make_user(
+    *,
+    email: str = "",
+    is_staff: bool = False,
+    is_active: bool = True,
+    is_verified: bool = True,
+) -> User:
     """Make a user whose password is `PASSWORD`."""
     user = User(
         email=email or unique("user") + "@example.test",
@@ -42,6 +49,7 @@ def make_user(*, email: str = "", is_staff: bool = False, is_active: bool = True
         password=_HASH,
         is_staff=is_staff,
         is_active=is_active,
+        email_verified_at=timezone.now() if is_verified else None,
     )
     user.save(using="staff")
     return user

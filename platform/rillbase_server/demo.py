@@ -14,6 +14,7 @@ from pathlib import Path
 
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
+from django.utils import timezone
 
 from foundation.scope import scoped
 from tenants.credentials import keys
@@ -69,7 +70,9 @@ def _key_works(demo: Demo) -> bool:
 
 def _ensure_user(user: User | None, password: str) -> User:
     if user is None:
-        user = User(email=EMAIL, name="Demo", is_staff=True)
+        user = User(
+            email=EMAIL, name="Demo", is_staff=True, email_verified_at=timezone.now()
+        )
     user.password = make_password(password)
     user.save(using="staff")
     return user

@@ -1,0 +1,72 @@
+"""What a mail address is answered when somebody signs up, or asks for a link, in its name.
+
+The caller of the API must not learn whether an address has an account, neither from the answer
+nor from the time that it took. So a request only notes what was asked for, the same for each
+address, and a task looks the account up and decides. Only the owner of the mailbox sees the
+outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db import transaction
+
+from foundation.tasks import run_after_commit
+from tenants import links
+from tenants.mail import Letter, LinkTo, post
+from tenants.models import User
+from tenants.purposes import Purpose
+
+ANSWER = "tenants.mail.answer_address"
+
+
+class Wish(StrEnum):
+    """What was asked for in the name of an address."""
+
+    SIGN_UP = "sign_up"
+    VERIFY = "verify"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The letter that goes to the address, and the link that it needs."""
+
+    letter: Letter
+    purpose: Purpose | None = None
+
+
+_VERIFY = Reply(Letter.VERIFY_EMAIL, Purpose.VERIFY)
+_RESET = Reply(Letter.RESET_PASSWORD, Purpose.RESET)
+
+
+def decide(wish: Wish, user: User | None) -> Reply | None:
+    """Return what the address is sent, if anything."""
+    if user is None or not user.is_active:
+        return None
+    if wish is Wish.RESET:
+        return _RESET
+    if user.email_verified_at is None:
+        return _VERIFY
+    return Reply(Letter.ALREADY_REGISTERED) if wish is Wish.SIGN_UP else None
+
+
+def note(wish: Wish, email: str) -> None:
+    """Have the address answered after the current transaction of the sign-in role."""
+    run_after_commit(ANSWER, {"wish": wish.value, "email": email}, using="auth")
+
+
+def answer(wish: Wish, email: str) -> None:
+    """Look the account up and post what is due."""
+    with transaction.atomic(using="auth"):
+        user = User.objects.using("auth").filter(email=email).first()
+        reply = decide(wish, user)
+        if user is None or reply is None:
+            return
+        link = None
+        if reply.purpose is not None:
+            proof = links.issue(user.id, reply.purpose)
+            link = LinkTo(reply.purpose, proof.id)
+        post(reply.letter, email, link=link, using="auth")

@@ -1,0 +1,213 @@
+"""Invitations to a tenant: made, sent again, taken back, accepted."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import models
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.errors import Conflict, Forbidden, Gone, TenantDeleted, TenantSuspended
+from foundation.json_types import JsonObject
+from foundation.scope import scoped
+from tenants import audit, links
+from tenants.actions.accounts import insert
+from tenants.actions.members import check_may_give
+from tenants.credentials import keys
+from tenants.mail import Letter, LinkTo, post
+from tenants.models import Invitation, Membership, Tenant, User
+from tenants.principals import Kind, Principal
+from tenants.purposes import Purpose
+from tenants.quotas import ensure_room
+from tenants.roles import Role
+
+
+def describe(invitation: Invitation) -> JsonObject:
+    """Return an invitation as the tenant's admins see it. Its link goes to the invited alone."""
+    inviter = invitation.invited_by
+    expired = invitation.expires_at <= timezone.now()
+    return {
+        "id": str(invitation.id),
+        "email": invitation.email,
+        "role": invitation.role,
+        "state": "expired" if expired else "open",
+        "invited_by": inviter.email if inviter else None,
+        "expires_at": timestamp(invitation.expires_at),
+        "created_at": timestamp(invitation.created_at),
+        "updated_at": timestamp(invitation.updated_at),
+    }
+
+
+def describe_for_invited(invitation: Invitation, *, has_account: bool) -> JsonObject:
+    """Return an invitation as the person sees it who holds its link."""
+    inviter = invitation.invited_by
+    return {
+        "tenant": {"slug": invitation.tenant.slug, "name": invitation.tenant.name},
+        "email": invitation.email,
+        "role": invitation.role,
+        "invited_by": (inviter.name or inviter.email) if inviter else None,
+        "expires_at": timestamp(invitation.expires_at),
+        "has_account": has_account,
+    }
+
+
+def open_invitations() -> models.QuerySet[Invitation]:
+    """Return the invitations of the tenant in scope that nobody has accepted, expired ones too."""
+    return Invitation.objects.filter(accepted_at=None)
+
+
+def _target(invitation: Invitation) -> audit.Target:
+    return audit.Target("invitation", str(invitation.id))
+
+
+def _places() -> models.QuerySet[models.Model]:
+    """Return what counts against the quota of members: members, and invitations still good."""
+    promised = open_invitations().filter(expires_at__gt=timezone.now())
+    return Membership.objects.only("pk").union(promised.only("pk"), all=True)
+
+
+def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> Invitation:
+    """Invite an address and mail it the link."""
+    check_may_give(principal, role)
+    ensure_room(tenant, "members", _places())
+    if Membership.objects.filter(user__email=email).exists():
+        raise Conflict("The address belongs to a member already.")
+    found = open_invitations().filter(email=email).first()
+    if found is not None and found.expires_at > timezone.now():
+        raise Conflict("The address has been invited already; send that invitation again.")
+    if found is not None:
+        found.delete()
+    invitation = Invitation(
+        tenant_id=tenant.id,
+        email=email,
+        role=role,
+        invited_by_id=principal.user_id,
+        expires_at=timezone.now() + links.LIFETIMES[Purpose.INVITATION],
+    )
+    invitation.token_hash = links.token_hash(Purpose.INVITATION, invitation.id)
+    invitation.save(force_insert=True)
+    _mail(principal, tenant, invitation)
+    audit.record(principal, "invitation.created", _target(invitation), after=describe(invitation))
+    return invitation
+
+
+def do_send_again(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
+    """Mail the link again; it is good for another full period. The caller holds the row's lock."""
+    check_may_give(principal, Role(invitation.role))
+    if invitation.expires_at <= timezone.now():
+        ensure_room(tenant, "members", _places())
+    before = describe(invitation)
+    invitation.expires_at = timezone.now() + links.LIFETIMES[Purpose.INVITATION]
+    invitation.save_next_version()
+    _mail(principal, tenant, invitation)
+    audit.record(
+        principal,
+        "invitation.sent_again",
+        _target(invitation),
+        before=before,
+        after=describe(invitation),
+    )
+
+
+def _mail(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
+    post(
+        Letter.INVITATION,
+        invitation.email,
+        link=LinkTo(Purpose.INVITATION, invitation.id),
+        tenant_id=tenant.id,
+        tenant=tenant.name,
+        inviter=principal.label if principal.user_id else f"An administrator of {tenant.name}",
+        role=invitation.role,
+    )
+
+
+def do_take_back(principal: Principal, invitation: Invitation) -> None:
+    """Make an invitation void."""
+    before, target = describe(invitation), _target(invitation)
+    invitation.delete()
+    audit.record(principal, "invitation.deleted", target, before=before)
+
+
+def find_by_token(token: str) -> Invitation:
+    """Return the invitation that a link stands for, or raise the error that says why not."""
+    invitation = (
+        Invitation.unscoped.using("auth")
+        .select_related("tenant", "invited_by")
+        .filter(token_hash=keys.stored_hash(token))
+        .first()
+    )
+    if invitation is None:
+        raise links.unknown_token()
+    check_usable(invitation)
+    return invitation
+
+
+def check_usable(invitation: Invitation) -> None:
+    """Raise unless the invitation can still be accepted."""
+    if invitation.accepted_at is not None or invitation.expires_at <= timezone.now():
+        raise Gone(links.UNUSABLE)
+    if invitation.tenant.state == Tenant.State.DELETING:
+        raise TenantDeleted
+    if invitation.tenant.state == Tenant.State.SUSPENDED:
+        raise TenantSuspended
+
+
+def has_account(email: str) -> bool:
+    """Tell whether an address has an account: for the owner of its mailbox only."""
+    return User.objects.using("auth").filter(email=email).exists()
+
+
+def check_is_for(invitation: Invitation, email: str) -> None:
+    """Raise unless the invitation was sent to this address."""
+    if invitation.email != email:
+        raise Forbidden(f"The invitation is for {invitation.email}; use that address.")
+
+
+def do_accept(invitation: Invitation, user: User) -> None:
+    """Make a user a member. Runs in the scope of the invitation's tenant and of the user.
+
+    Who has become a member some other way keeps the role that they have.
+    """
+    check_is_for(invitation, user.email)
+    _use_up(invitation.id)
+    invited = Principal(kind=Kind.SESSION, credential_id=user.id, user_id=user.id, label=user.email)
+    audit.record(invited, "invitation.accepted", _target(invitation))
+    if not Membership.objects.filter(user_id=user.id).exists():
+        Membership.objects.create(user_id=user.id, role=invitation.role)
+        audit.record(
+            invited,
+            "member.added",
+            audit.Target("member", str(user.id)),
+            after={"user_id": str(user.id), "email": user.email, "role": invitation.role},
+        )
+
+
+def do_sign_up(invitation: Invitation, user: User) -> None:
+    """Make an account and the membership that it was invited to, both or neither.
+
+    Whoever holds the link reads the mailbox, so the address counts as verified, and it is safe to
+    say that there is an account already.
+    """
+    check_is_for(invitation, user.email)
+    user.email_verified_at = timezone.now()
+    with scoped(tenant_id=invitation.tenant_id, user_id=user.id):
+        if not insert(user, using="default"):
+            raise Conflict("There is an account for this address: sign in to accept.")
+        do_accept(invitation, user)
+
+
+def _use_up(invitation_id: UUID) -> None:
+    """Mark the invitation accepted; of two who accept at once, one finds it used."""
+    row = (
+        open_invitations()
+        .select_for_update(of=("self",))
+        .select_related("tenant")
+        .filter(pk=invitation_id)
+        .first()
+    )
+    if row is None:
+        raise Gone(links.UNUSABLE)
+    check_usable(row)
+    row.accepted_at = timezone.now()
+    row.save_next_version()

@@ -1,0 +1,69 @@
+"""Console sessions begin and end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.errors import EmailNotVerified, InvalidCredentials
+from foundation.json_types import JsonObject
+from tenants.credentials import facts, keys, passwords, sessions
+from tenants.models import User, UserSession
+
+#: A user's oldest sessions end when there would be more.
+MAX_SESSIONS = 50
+
+
+def describe(session: UserSession, current: object) -> JsonObject:
+    """Return a session as its user sees it; `current` is the id of the one that asks."""
+    return {
+        "id": str(session.id),
+        "current": session.id == current,
+        "address": session.address,
+        "user_agent": session.user_agent,
+        "created_at": timestamp(session.created_at),
+        "last_seen_at": timestamp(session.last_seen_at),
+        "expires_at": timestamp(session.expires_at),
+    }
+
+
+def check_login(email: str, password: str) -> User:
+    """Return the user whose address and password these are.
+
+    Unknown addresses, wrong passwords and inactive accounts get the same answer after the same
+    time. Only who knows the password learns that the address has not been verified.
+    """
+    user = User.objects.using("auth").filter(email=email).first()
+    if not passwords.is_right(user, password) or user is None or not user.is_active:
+        raise InvalidCredentials("The e-mail address or the password is wrong.")
+    if user.email_verified_at is None:
+        raise EmailNotVerified("Open the link in the mail that you were sent, or ask for another.")
+    return user
+
+
+def do_log_in(user: User, user_agent: str, replaced: str | None) -> tuple[UserSession, str]:
+    """Open a session under a new cookie value, and end the one that the browser brought."""
+    own = UserSession.objects.using("auth")
+    if replaced:
+        do_end(own.filter(token_hash=keys.stored_hash(replaced)))
+    User.objects.using("auth").filter(pk=user.pk).update(last_login=timezone.now())
+    session, token = sessions.start(user, user_agent)
+    kept = own.filter(user=user).order_by("-id").values("id")[:MAX_SESSIONS]
+    do_end(own.filter(user=user).exclude(pk__in=kept))
+    return session, token
+
+
+def do_end(ended: models.QuerySet[UserSession]) -> int:
+    """End sessions. This process refuses their cookies at once, others within a second."""
+    hashes = [bytes(found) for found in ended.values_list("token_hash", flat=True)]
+    count, _ = ended.delete()
+    transaction.on_commit(partial(_forget, hashes), using=ended.db)
+    return count
+
+
+def _forget(hashes: list[bytes]) -> None:
+    for token_hash in hashes:
+        facts.forget_session(token_hash)

@@ -1,0 +1,118 @@
+"""Personal tokens are made and revoked."""
+
+from __future__ import annotations
+
+import datetime
+from uuid import UUID
+
+from django.db import models
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.errors import Conflict, QuotaExceeded
+from foundation.json_types import JsonObject
+from foundation.scope import scoped
+from tenants import audit
+from tenants.credentials import keys
+from tenants.models import PersonalToken
+from tenants.principals import Principal
+
+#: Tokens of one user that work at the same time.
+MAX_TOKENS = 50
+
+
+def describe(token: PersonalToken) -> JsonObject:
+    """Return a token as the API shows it: everything but its secret."""
+    return {
+        "id": str(token.id),
+        "name": token.name,
+        "key_id": token.key_id,
+        "tenant_id": str(token.tenant_id) if token.tenant_id else None,
+        "tenant": token.tenant.slug if token.tenant else None,
+        "state": state(token, timezone.now()),
+        "expires_at": _moment(token.expires_at),
+        "last_used_at": _moment(token.last_used_at),
+        "revoked_at": _moment(token.revoked_at),
+        "created_at": timestamp(token.created_at),
+        "updated_at": timestamp(token.updated_at),
+    }
+
+
+def describe_with_user(token: PersonalToken) -> JsonObject:
+    """Return a token as the admins of its tenant see it. The caller has loaded the user."""
+    return {**describe(token), "user_id": str(token.user_id), "user_email": token.user.email}
+
+
+def state(token: PersonalToken, now: datetime.datetime) -> str:
+    """Tell whether a token works, and why not."""
+    if token.revoked_at is not None:
+        return "revoked"
+    if token.expires_at is not None and token.expires_at <= now:
+        return "expired"
+    return "active"
+
+
+def _moment(moment: datetime.datetime | None) -> str | None:
+    return timestamp(moment) if moment else None
+
+
+def _target(token: PersonalToken) -> audit.Target:
+    return audit.Target("token", str(token.id))
+
+
+def of_user(user_id: UUID) -> models.QuerySet[PersonalToken]:
+    """Return the tokens of a user, whatever they are bound to. Runs in the user's scope."""
+    return PersonalToken.objects.filter(user_id=user_id).select_related("tenant")
+
+
+def working(tokens: models.QuerySet[PersonalToken]) -> models.QuerySet[PersonalToken]:
+    """Return those of the tokens that are accepted at the moment."""
+    unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+    return tokens.filter(unexpired, revoked_at=None)
+
+
+def do_create(
+    principal: Principal,
+    user_id: UUID,
+    name: str,
+    expires_at: datetime.datetime | None,
+    *,
+    tenant_id: UUID | None = None,
+) -> tuple[PersonalToken, str]:
+    """Make a token. Return it with its text, which is not kept and cannot be shown again."""
+    if working(of_user(user_id)).count() >= MAX_TOKENS:
+        raise QuotaExceeded(f"A user may have {MAX_TOKENS} tokens at a time; revoke one first.")
+    minted = keys.mint(keys.Prefix.PERSONAL)
+    token = PersonalToken.objects.create(
+        user_id=user_id,
+        tenant_id=tenant_id,
+        name=name,
+        key_id=minted.key_id,
+        secret_hash=keys.stored_hash(minted.text),
+        expires_at=expires_at,
+    )
+    if tenant_id is not None:
+        audit.record(principal, "token.created", _target(token), after=describe(token))
+    return token, minted.text
+
+
+def do_revoke(principal: Principal, token: PersonalToken) -> None:
+    """End a token. It is refused everywhere within a second. The caller holds the row's lock."""
+    if token.revoked_at is not None:
+        raise Conflict("The token has been revoked already.")
+    before = describe(token)
+    token.revoked_at = timezone.now()
+    token.save_next_version()
+    if token.tenant_id is not None:
+        with scoped(tenant_id=token.tenant_id, user_id=principal.user_id):
+            audit.record(
+                principal, "token.revoked", _target(token), before=before, after=describe(token)
+            )
+
+
+def do_revoke_all(principal: Principal, tokens: models.QuerySet[PersonalToken]) -> int:
+    """End those of the tokens that still work; tell how many."""
+    found = list(working(tokens).select_for_update(of=("self",)))
+    for token in found:
+        do_revoke(principal, token)
+    return len(found)

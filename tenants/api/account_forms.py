@@ -1,0 +1,97 @@
+"""Fields and limits that the calls about people's accounts share."""
+
+from __future__ import annotations
+
+import hashlib
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from django.core.validators import RegexValidator
+from rest_framework import serializers
+
+from foundation.limits import Limit
+from foundation.request_context import client_address
+from tenants.credentials.passwords import MAX_PASSWORD_CHARS
+from tenants.links import TOKEN_PATTERN
+from tenants.models.user import normal_email
+
+IPV6_NETWORK_BITS = 64
+
+
+class AddressField(serializers.EmailField):
+    """An e-mail address, in the form in which addresses are compared."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=254, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        return normal_email(super().to_internal_value(data))
+
+
+class PasswordField(serializers.CharField):
+    """A password: any characters, none of them trimmed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_PASSWORD_CHARS, trim_whitespace=False, **options)
+
+
+class LinkTokenField(serializers.CharField):
+    """The part of a mailed link behind `#token=`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=100, **options)
+        self.validators.append(
+            RegexValidator(
+                rf"\A{TOKEN_PATTERN}\Z", "The link is not valid; copy all of it.", "invalid_token"
+            )
+        )
+
+
+def caller_network() -> str:
+    """Return whom limits by address count: an IPv4 address, or the network of an IPv6 customer."""
+    text = client_address.get()
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return text
+    if address.version == 4:  # noqa: PLR2004 -- the protocol's number
+        return text
+    return str(ip_network((address, IPV6_NETWORK_BITS), strict=False))
+
+
+def sign_in_limits(email: str) -> list[Limit]:
+    """Return what guessing passwords counts against: the caller's address, and the victim's."""
+    return [
+        Limit("sign-in-address", caller_network(), 1 / 3, 20),
+        Limit("sign-in-email", _digest(email), 1 / 30, 15),
+    ]
+
+
+def mail_limits(email: str) -> list[Limit]:
+    """Return what causing mail counts against: nobody's mailbox is filled from here.
+
+    The same holds for addresses with and without an account.
+    """
+    return [
+        Limit("mail-address", caller_network(), 1 / 30, 20),
+        Limit("mail-recipient", _digest(email), 1 / 300, 5),
+    ]
+
+
+def link_limits() -> list[Limit]:
+    """Return what trying links counts against."""
+    return [Limit("link-address", caller_network(), 1, 20)]
+
+
+def password_check_limits(user_id: str) -> list[Limit]:
+    """Return what asking a signed-in user for the password counts against."""
+    return [Limit("password-check", user_id, 1 / 30, 10)]
+
+
+def invitation_limits(tenant_id: str) -> list[Limit]:
+    """Return what inviting counts against: its mails go to people who did not ask for them."""
+    return [Limit("invitations", tenant_id, 1 / 60, 30)]
+
+
+def _digest(email: str) -> str:
+    return hashlib.sha256(email.encode()).hexdigest()[:32]

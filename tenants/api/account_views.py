@@ -1,0 +1,46 @@
+"""Bases of the calls about people's accounts."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from rest_framework.request import Request
+
+from foundation.errors import Forbidden
+from tenants.api.base import AnonymousView, UserView
+from tenants.credentials import sessions
+from tenants.principals import Kind, Principal
+
+
+class SignInView(AnonymousView):
+    """A call without credentials whose answer a page of another origin must not cause.
+
+    What costs much, such as hashing a password, is done by `prepare`: before a database connection
+    is held.
+    """
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        super().enter(request, **kwargs)
+        if request.method == "POST":
+            sessions.check_origin(request._request)
+            # Read here, so that the idempotency record can read it again.
+            _ = request._request.body
+            self.prepare(request)
+
+    def prepare(self, request: Request) -> None:
+        """Check what can be checked outside the transaction."""
+
+
+class ConsoleView(UserView):
+    """For people at the console: a personal token cannot take over its owner's account."""
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        super().enter(request, **kwargs)
+        require_session(self.principal)
+
+
+def require_session(principal: Principal) -> UUID:
+    """Return the user, or raise `Forbidden` unless the caller has signed in with a password."""
+    if principal.kind is not Kind.SESSION or principal.user_id is None:
+        raise Forbidden("This needs a console session: sign in. Keys and tokens cannot do it.")
+    return principal.user_id

@@ -1,0 +1,218 @@
+"""`/api/v1/tenants/{tenant}/invitations`, and the calls by which the invited join."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.cursors import page
+from foundation.scope import scoped
+from tenants.actions import invitations as actions
+from tenants.actions import tenants as tenant_actions
+from tenants.api.account_forms import AddressField, invitation_limits, link_limits
+from tenants.api.account_views import ConsoleView, SignInView
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.members import ROLES
+from tenants.api.schemas import page_of
+from tenants.api.sign_up import TokenOnly
+from tenants.api.tenants import TenantAnswer
+from tenants.models import Tenant, User
+from tenants.roles import Role
+
+TAG = "Invitations"
+
+
+class InvitationAnswer(serializers.Serializer[object]):
+    """An invitation that has not been accepted."""
+
+    id = serializers.UUIDField()
+    email = serializers.EmailField()
+    role = serializers.ChoiceField(ROLES)
+    state = serializers.ChoiceField(["open", "expired"])
+    invited_by = serializers.EmailField(allow_null=True)
+    expires_at = serializers.DateTimeField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class InvitingTenantAnswer(serializers.Serializer[object]):
+    """The tenant that somebody is invited to."""
+
+    slug = serializers.CharField()
+    name = serializers.CharField()
+
+
+class InvitationForInvitedAnswer(serializers.Serializer[object]):
+    """An invitation, as seen by who holds its link."""
+
+    tenant = InvitingTenantAnswer()
+    email = serializers.EmailField()
+    role = serializers.ChoiceField(ROLES)
+    invited_by = serializers.CharField(allow_null=True)
+    expires_at = serializers.DateTimeField()
+    has_account = serializers.BooleanField(
+        help_text="Whether to sign in and accept, or to sign up."
+    )
+
+
+class InvitationCreation(Body):
+    """Who is invited, as what."""
+
+    email = AddressField()
+    role = serializers.ChoiceField(ROLES)
+
+
+_INVITATION = OpenApiExample(
+    "A developer", {"email": "grace@example.com", "role": "developer"}, request_only=True
+)
+
+
+class InvitingView(TenantView):
+    """A view that sends invitations."""
+
+    def tenant_row(self) -> Tenant:
+        self.count(invitation_limits(str(self.tenant.id)))
+        return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+
+
+class InvitationsView(InvitingView):
+    """The open invitations of a tenant."""
+
+    roles: ClassVar = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="invitations_list",
+        tags=[TAG],
+        summary="List open invitations",
+        responses=page_of(InvitationAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        rows = actions.open_invitations().select_related("invited_by")
+        return Response(
+            page(request._request, rows, actions.describe, name=f"invitations:{self.tenant.id}")
+        )
+
+    @extend_schema(
+        operation_id="invitations_create",
+        tags=[TAG],
+        summary="Invite somebody",
+        description=(
+            "The address is mailed a link, good for seven days; nobody else sees it. Only owners "
+            "may invite owners. Open invitations count against the quota of members."
+        ),
+        request=InvitationCreation,
+        responses={201: InvitationAnswer},
+        examples=[_INVITATION],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = self.body(InvitationCreation)
+        row = actions.do_invite(
+            self.principal, self.tenant_row(), str(values["email"]), Role(str(values["role"]))
+        )
+        location = self.url("invitations", str(row.id))
+        return self.one(actions.describe(row), row.version, status=201, location=location)
+
+
+class InvitationView(TenantView):
+    """One open invitation."""
+
+    roles: ClassVar = {"GET": Role.ADMIN, "DELETE": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="invitations_read",
+        tags=[TAG],
+        summary="Read an invitation",
+        responses=InvitationAnswer,
+    )
+    def get(self, request: Request, tenant: str, invitation: UUID) -> Response:
+        row = find(actions.open_invitations().select_related("invited_by"), pk=invitation)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="invitations_delete",
+        tags=[TAG],
+        summary="Take an invitation back",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, invitation: UUID) -> Response:
+        row = find_for_change(request, actions.open_invitations(), pk=invitation)
+        actions.do_take_back(self.principal, row)
+        return Response(None, status=204)
+
+
+class InvitationResendView(InvitingView):
+    """An invitation is mailed again."""
+
+    roles: ClassVar = {"POST": Role.ADMIN}
+
+    @extend_schema(
+        operation_id="invitations_resend",
+        tags=[TAG],
+        summary="Send an invitation again",
+        description="The link is good for another seven days.",
+        request=None,
+        responses=InvitationAnswer,
+    )
+    def post(self, request: Request, tenant: str, invitation: UUID) -> Response:
+        row = find_for_change(request, actions.open_invitations(), pk=invitation)
+        actions.do_send_again(self.principal, self.tenant_row(), row)
+        return self.one(actions.describe(row), row.version)
+
+
+class InvitationLookUpView(SignInView):
+    """The invited see what they are invited to, before they have an account."""
+
+    def prepare(self, request: Request) -> None:
+        self.count(link_limits())
+
+    @extend_schema(
+        operation_id="invitations_look_up",
+        tags=[TAG],
+        summary="See what a link invites to",
+        description="A POST, so that the token is in no URL, and so in no log.",
+        request=TokenOnly,
+        responses=InvitationForInvitedAnswer,
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        found = actions.find_by_token(str(self.body(TokenOnly)["token"]))
+        known = actions.has_account(found.email)
+        return Response(actions.describe_for_invited(found, has_account=known))
+
+
+class InvitationAcceptView(ConsoleView):
+    """The invited join."""
+
+    @extend_schema(
+        operation_id="invitations_accept",
+        tags=[TAG],
+        summary="Accept an invitation",
+        description="By the signed-in user to whose address it was sent.",
+        request=TokenOnly,
+        responses=TenantAnswer,
+    )
+    def post(self, request: Request) -> Response:
+        self.count(link_limits())
+        found = actions.find_by_token(str(self.body(TokenOnly)["token"]))
+        user = find(User.objects.all(), pk=self.user_id)
+        with scoped(tenant_id=found.tenant_id, user_id=self.user_id):
+            actions.do_accept(found, user)
+        return self.one(tenant_actions.describe(found.tenant), found.tenant.version)
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/invitations", InvitationsView.as_view()),
+    path(
+        "tenants/<str:tenant>/invitations/<uuid:invitation>:resend", InvitationResendView.as_view()
+    ),
+    path("tenants/<str:tenant>/invitations/<uuid:invitation>", InvitationView.as_view()),
+    path("invitations:look-up", InvitationLookUpView.as_view()),
+    path("invitations:accept", InvitationAcceptView.as_view()),
+]

@@ -1,0 +1,168 @@
+"""`/api/v1/me`: the signed-in user's own account."""
+
+from __future__ import annotations
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.preconditions import check_if_match
+from foundation.errors import FieldProblem, InvalidBody
+from tenants.actions import accounts, tokens
+from tenants.api.account_forms import (
+    AddressField,
+    PasswordField,
+    mail_limits,
+    password_check_limits,
+)
+from tenants.api.account_views import ConsoleView, require_session
+from tenants.api.base import UserView, find
+from tenants.api.forms import LabelField
+from tenants.api.sessions import UserAnswer
+from tenants.credentials import passwords
+from tenants.models import User
+
+TAG = "Account"
+
+
+class MeAnswer(UserAnswer):
+    """The signed-in user."""
+
+    pending_email = serializers.EmailField(
+        allow_null=True, help_text="The new address, until the link mailed to it is opened."
+    )
+
+
+class MeChange(Body):
+    """What users may change of themselves."""
+
+    name = LabelField(required=False, allow_blank=True)
+    email = AddressField(
+        required=False, help_text="Takes effect when the link mailed to it is opened."
+    )
+    current_password = PasswordField(
+        required=False, help_text="Needed to change the address.", write_only=True
+    )
+
+
+class PasswordChange(Body):
+    """A new password."""
+
+    current_password = PasswordField()
+    new_password = PasswordField()
+    revoke_tokens = serializers.BooleanField(
+        default=False, help_text="Revoke all of your personal tokens too."
+    )
+
+
+class PasswordChangedAnswer(serializers.Serializer[object]):
+    """What else ended."""
+
+    ended_sessions = serializers.IntegerField()
+    revoked_tokens = serializers.IntegerField()
+
+
+_NEW_ADDRESS = OpenApiExample(
+    "Another address",
+    {"email": "ada@example.org", "current_password": "correct horse battery"},
+    request_only=True,
+)
+_NEW_PASSWORD = OpenApiExample(
+    "Another password",
+    {"current_password": "correct horse battery", "new_password": "a much longer secret"},
+    request_only=True,
+)
+
+
+class PasswordCheckingView(UserView):
+    """A view some of whose calls ask for the user's password again."""
+
+    def check_password(self, user: User, password: str) -> None:
+        """Raise unless the password is right."""
+        self.count(password_check_limits(str(self.user_id)))
+        if not passwords.is_right(user, password):
+            problem = FieldProblem("/current_password", "wrong_password", "This is not it.")
+            raise InvalidBody(errors=[problem])
+
+
+class MeView(PasswordCheckingView):
+    """The user's account."""
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        super().enter(request, **kwargs)
+        if request.method == "PATCH":
+            require_session(self.principal)
+
+    @extend_schema(
+        operation_id="me_read", tags=[TAG], summary="Read your account", responses=MeAnswer
+    )
+    def get(self, request: Request) -> Response:
+        user = find(User.objects.all(), pk=self.user_id)
+        return self.one(accounts.describe_with_pending_email(user), user.version)
+
+    @extend_schema(
+        operation_id="me_change",
+        tags=[TAG],
+        summary="Change your account",
+        description=(
+            "A new address takes effect when the link mailed to it is opened; the old address is "
+            "told. Naming the present address drops a change that is waiting."
+        ),
+        request=MeChange,
+        responses=MeAnswer,
+        examples=[_NEW_ADDRESS],
+    )
+    def patch(self, request: Request) -> Response:
+        values = self.body(MeChange)
+        user = find(User.objects.select_for_update(of=("self",)), pk=self.user_id)
+        check_if_match(request._request, user.version)
+        if "email" in values:
+            self._change_email(user, str(values["email"]), values.get("current_password"))
+        if "name" in values:
+            accounts.do_rename(user, str(values["name"]))
+        return self.one(accounts.describe_with_pending_email(user), user.version)
+
+    def _change_email(self, user: User, email: str, password: object) -> None:
+        if not isinstance(password, str):
+            problem = FieldProblem("/current_password", "required", "Needed to change the address.")
+            raise InvalidBody(errors=[problem])
+        self.check_password(user, password)
+        self.count(mail_limits(email))
+        accounts.do_ask_for_email(user, email)
+
+
+class PasswordView(PasswordCheckingView, ConsoleView):
+    """The user's password."""
+
+    @extend_schema(
+        operation_id="me_change_password",
+        tags=[TAG],
+        summary="Change your password",
+        description=(
+            "Ends all other sessions and tells you by mail. Personal tokens stay, unless "
+            "`revoke_tokens` asks otherwise: they are credentials of their own."
+        ),
+        request=PasswordChange,
+        responses=PasswordChangedAnswer,
+        examples=[_NEW_PASSWORD],
+    )
+    def post(self, request: Request) -> Response:
+        values = self.body(PasswordChange)
+        user = find(User.objects.all(), pk=self.user_id)
+        self.check_password(user, str(values["current_password"]))
+        ended = accounts.do_change_password(
+            user, str(values["new_password"]), keep=self.principal.credential_id
+        )
+        revoked = 0
+        if values["revoke_tokens"]:
+            revoked = tokens.do_revoke_all(self.principal, tokens.of_user(self.user_id))
+        return Response({"ended_sessions": ended, "revoked_tokens": revoked})
+
+
+urlpatterns = [
+    path("me", MeView.as_view()),
+    path("me/password", PasswordView.as_view()),
+]

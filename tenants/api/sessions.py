@@ -1,0 +1,227 @@
+"""`/api/v1/auth` and `/api/v1/me/sessions`: people sign in and out, and see where they are."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.urls import path
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.cursors import page
+from tenants.actions import accounts
+from tenants.actions import sessions as actions
+from tenants.api.account_forms import AddressField, PasswordField, sign_in_limits
+from tenants.api.account_views import ConsoleView, SignInView
+from tenants.api.base import UserView, find
+from tenants.api.schemas import page_of
+from tenants.credentials import keys, sessions
+from tenants.models import User, UserSession
+from tenants.principals import Kind
+
+TAG = "Sign-in"
+SESSIONS_TAG = "Account"
+
+
+class UserAnswer(serializers.Serializer[object]):
+    """A user, as shown to themselves."""
+
+    id = serializers.UUIDField()
+    email = serializers.EmailField()
+    email_verified = serializers.BooleanField()
+    name = serializers.CharField()
+    is_staff = serializers.BooleanField(help_text="Whether the staff admin is open to the user.")
+    created_at = serializers.DateTimeField()
+
+
+class SessionAnswer(serializers.Serializer[object]):
+    """A browser in which the user has signed in."""
+
+    id = serializers.UUIDField()
+    current = serializers.BooleanField(help_text="Whether it is the session that asks.")
+    address = serializers.IPAddressField(allow_null=True)
+    user_agent = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    last_seen_at = serializers.DateTimeField(help_text="Up to a minute old.")
+    expires_at = serializers.DateTimeField()
+
+
+class SignedInAnswer(serializers.Serializer[object]):
+    """Who is signed in, and what changing calls must send along."""
+
+    user = UserAnswer()
+    session_id = serializers.UUIDField(allow_null=True)
+    csrf_token = serializers.CharField(
+        allow_null=True, help_text=f"To be sent in the header {sessions.CSRF_HEADER}."
+    )
+
+
+class EndedAnswer(serializers.Serializer[object]):
+    """How many sessions were ended."""
+
+    ended = serializers.IntegerField()
+
+
+class Login(Body):
+    """An e-mail address and a password."""
+
+    email = AddressField()
+    password = PasswordField()
+
+
+_LOGIN = OpenApiExample(
+    "A login",
+    {"email": "ada@example.com", "password": "correct horse battery"},
+    request_only=True,
+)
+
+
+def signed_in(user: User, session_id: UUID | None, token: str | None) -> dict[str, object]:
+    """Return the answer that tells the console who is signed in."""
+    return {
+        "user": accounts.describe(user),
+        "session_id": str(session_id) if session_id else None,
+        "csrf_token": sessions.csrf_token(token) if token else None,
+    }
+
+
+def open_session(request: Request, user: User, *, status: int = 200) -> Response:
+    """Sign a user in who has just proved who it is."""
+    brought = request._request.COOKIES.get(sessions.cookie_name())
+    agent = request.headers.get("User-Agent", "")
+    session, token = actions.do_log_in(user, agent, brought)
+    response = Response(signed_in(user, session.id, token), status=status)
+    sessions.set_cookie(response, token)
+    return response
+
+
+class LoginView(SignInView):
+    """People sign in."""
+
+    secret_fields = ("csrf_token",)
+    user: User
+
+    def prepare(self, request: Request) -> None:
+        values = self.body(Login)
+        self.count(sign_in_limits(str(values["email"])))
+        self.user = actions.check_login(str(values["email"]), str(values["password"]))
+
+    @extend_schema(
+        operation_id="auth_login",
+        tags=[TAG],
+        summary="Sign in",
+        description=(
+            "Sets the session's cookie. A wrong password and an unknown address get the same "
+            "answer. `email_not_verified` means that the password was right."
+        ),
+        request=Login,
+        responses=SignedInAnswer,
+        examples=[_LOGIN],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        return open_session(request, self.user)
+
+
+class LogoutView(SignInView):
+    """People sign out."""
+
+    @extend_schema(
+        operation_id="auth_logout",
+        tags=[TAG],
+        summary="Sign out",
+        description="Ends the session of the cookie, if there is one, and takes the cookie away.",
+        request=None,
+        responses={204: None},
+    )
+    def post(self, request: Request) -> Response:
+        token = request._request.COOKIES.get(sessions.cookie_name())
+        if token:
+            found = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(token))
+            if found.exists():
+                sessions.check_csrf(request._request, token)
+                actions.do_end(found)
+        response = Response(None, status=204)
+        sessions.clear_cookie(response)
+        return response
+
+
+class CurrentSessionView(UserView):
+    """Who is signed in."""
+
+    @extend_schema(
+        operation_id="auth_session",
+        tags=[TAG],
+        summary="Tell who is signed in",
+        description="401 when nobody is. With a personal token `csrf_token` is null.",
+        responses=SignedInAnswer,
+    )
+    def get(self, request: Request) -> Response:
+        user = find(User.objects.all(), pk=self.user_id)
+        if self.principal.kind is not Kind.SESSION:
+            return Response(signed_in(user, None, None))
+        token = request._request.COOKIES[sessions.cookie_name()]
+        return Response(signed_in(user, self.principal.credential_id, token))
+
+
+class SessionsView(ConsoleView):
+    """Where the user is signed in."""
+
+    @extend_schema(
+        operation_id="me_sessions_list",
+        tags=[SESSIONS_TAG],
+        summary="List your sessions",
+        responses=page_of(SessionAnswer),
+    )
+    def get(self, request: Request) -> Response:
+        rows = UserSession.objects.filter(user_id=self.user_id, expires_at__gt=timezone.now())
+        return Response(
+            page(
+                request._request,
+                rows,
+                lambda row: actions.describe(row, self.principal.credential_id),
+                name=f"sessions:{self.user_id}",
+            )
+        )
+
+    @extend_schema(
+        operation_id="me_sessions_end_others",
+        tags=[SESSIONS_TAG],
+        summary="Sign out everywhere else",
+        responses=EndedAnswer,
+    )
+    def delete(self, request: Request) -> Response:
+        own = UserSession.objects.filter(user_id=self.user_id)
+        return Response({"ended": actions.do_end(own.exclude(pk=self.principal.credential_id))})
+
+
+class SessionView(ConsoleView):
+    """One session."""
+
+    @extend_schema(
+        operation_id="me_sessions_end",
+        tags=[SESSIONS_TAG],
+        summary="End one of your sessions",
+        responses={204: None},
+    )
+    def delete(self, request: Request, session: UUID) -> Response:
+        own = UserSession.objects.filter(user_id=self.user_id)
+        found = find(own, pk=session)
+        actions.do_end(own.filter(pk=found.pk))
+        response = Response(None, status=204)
+        if found.pk == self.principal.credential_id:
+            sessions.clear_cookie(response)
+        return response
+
+
+urlpatterns = [
+    path("auth/login", LoginView.as_view()),
+    path("auth/logout", LogoutView.as_view()),
+    path("auth/session", CurrentSessionView.as_view()),
+    path("me/sessions", SessionsView.as_view()),
+    path("me/sessions/<uuid:session>", SessionView.as_view()),
+]

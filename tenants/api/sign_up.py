@@ -1,0 +1,251 @@
+"""`/api/v1/auth`: people make an account and show that their address is theirs."""
+
+from __future__ import annotations
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.environment import environment
+from foundation.errors import FieldProblem, InvalidBody, SignUpClosed
+from tenants.actions import accounts, addresses, invitations
+from tenants.api.account_forms import (
+    AddressField,
+    LinkTokenField,
+    PasswordField,
+    link_limits,
+    mail_limits,
+)
+from tenants.api.account_views import SignInView
+from tenants.api.forms import LabelField
+from tenants.api.sessions import SignedInAnswer, open_session
+from tenants.credentials import passwords
+from tenants.models import Invitation, User
+
+TAG = "Sign-up"
+
+
+class SignUp(Body):
+    """What a new account needs."""
+
+    email = AddressField()
+    password = PasswordField()
+    name = LabelField(required=False, allow_blank=True, default="")
+    invitation = LinkTokenField(required=False, help_text="The token of an invitation's link.")
+
+
+class AddressOnly(Body):
+    """An e-mail address."""
+
+    email = AddressField()
+
+
+class TokenOnly(Body):
+    """The token of a mailed link."""
+
+    token = LinkTokenField()
+
+
+class NewPassword(Body):
+    """The token of a mailed link, and a new password."""
+
+    token = LinkTokenField()
+    password = PasswordField()
+
+
+class MailedAnswer(serializers.Serializer[object]):
+    """The address that a mail goes to, if there is reason to send one."""
+
+    email = serializers.EmailField()
+
+
+class VerifiedAnswer(serializers.Serializer[object]):
+    """The address that has been verified."""
+
+    email = serializers.EmailField()
+
+
+_SIGN_UP = OpenApiExample(
+    "A sign-up",
+    {"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"},
+    request_only=True,
+)
+_TOKEN = "vT3k1v0cYf0sQb8x2m0H3l9uPz5eGd7nJ4aRw6tKqXo"  # noqa: S105 -- an example
+_ADDRESS_EXAMPLE = OpenApiExample("An address", {"email": "ada@example.com"}, request_only=True)
+_TOKEN_EXAMPLE = OpenApiExample("A link's token", {"token": _TOKEN}, request_only=True)
+_RESET_EXAMPLE = OpenApiExample(
+    "A new password", {"token": _TOKEN, "password": "a much longer secret"}, request_only=True
+)
+
+
+class SignUpView(SignInView):
+    """People make an account."""
+
+    secret_fields = ("csrf_token",)
+    user: User
+    invitation: Invitation | None
+
+    def prepare(self, request: Request) -> None:
+        values = self.body(SignUp)
+        email = str(values["email"])
+        token = values.get("invitation")
+        _check_open(invited=token is not None)
+        self.count(mail_limits(email))
+        self.invitation = _find_invitation(str(token), email) if token is not None else None
+        self.user = User(email=email, name=str(values["name"]))
+        password = str(values["password"])
+        passwords.check_rules(password, self.user)
+        self.user.password = passwords.hashed(password)
+
+    @extend_schema(
+        operation_id="auth_sign_up",
+        tags=[TAG],
+        summary="Make an account",
+        description=(
+            "Without an invitation the answer is 202 and a mail, the same whether or not the "
+            "address has an account already: its owner learns it by mail. With an invitation to "
+            "the address, the account is ready, the membership made, and the session open: 201."
+        ),
+        request=SignUp,
+        responses={
+            201: SignedInAnswer,
+            202: OpenApiResponse(MailedAnswer, "A mail is on its way."),
+        },
+        examples=[_SIGN_UP],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        if self.invitation is not None:
+            invitations.do_sign_up(self.invitation, self.user)
+            return open_session(request, self.user, status=201)
+        accounts.do_sign_up(self.user)
+        return Response({"email": self.user.email}, status=202)
+
+
+def _check_open(*, invited: bool) -> None:
+    """Raise `SignUpClosed` unless the installation lets this person make an account."""
+    mode = environment().rillbase_sign_up
+    if mode == "closed" or (mode == "invited" and not invited):
+        raise SignUpClosed
+
+
+def _find_invitation(token: str, email: str) -> Invitation:
+    """Return the invitation to this address, with errors that point into this body."""
+    try:
+        invitation = invitations.find_by_token(token)
+    except InvalidBody as unknown:
+        raise InvalidBody(
+            errors=[FieldProblem("/invitation", e.code, e.detail) for e in unknown.errors]
+        ) from None
+    invitations.check_is_for(invitation, email)
+    return invitation
+
+
+class VerifyEmailView(SignInView):
+    """People show that an address is theirs."""
+
+    def prepare(self, request: Request) -> None:
+        self.count(link_limits())
+
+    @extend_schema(
+        operation_id="auth_verify_email",
+        tags=[TAG],
+        summary="Verify an address",
+        description="Takes the token of a mailed link: for a new account, or for a new address.",
+        request=TokenOnly,
+        responses=VerifiedAnswer,
+        examples=[_TOKEN_EXAMPLE],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        user = accounts.do_verify(str(self.body(TokenOnly)["token"]))
+        return Response({"email": user.email})
+
+
+class AddressView(SignInView):
+    """Somebody asks for a mail to an address. The answer tells nothing about it."""
+
+    wish: addresses.Wish
+
+    def prepare(self, request: Request) -> None:
+        self.count(mail_limits(str(self.body(AddressOnly)["email"])))
+
+    def note(self) -> Response:
+        email = str(self.body(AddressOnly)["email"])
+        addresses.note(self.wish, email)
+        return Response({"email": email}, status=202)
+
+
+class ResendView(AddressView):
+    """People ask for the verification mail once more."""
+
+    wish = addresses.Wish.VERIFY
+
+    @extend_schema(
+        operation_id="auth_verify_email_resend",
+        tags=[TAG],
+        summary="Ask for another verification mail",
+        description="Always 202. A mail is sent if there is an account that waits for it.",
+        request=AddressOnly,
+        responses={202: MailedAnswer},
+        examples=[_ADDRESS_EXAMPLE],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        return self.note()
+
+
+class PasswordResetView(AddressView):
+    """People who forgot their password ask for a link."""
+
+    wish = addresses.Wish.RESET
+
+    @extend_schema(
+        operation_id="auth_password_reset",
+        tags=[TAG],
+        summary="Ask for a link to set a new password",
+        description="Always 202. A mail is sent if the address has an account.",
+        request=AddressOnly,
+        responses={202: MailedAnswer},
+        examples=[_ADDRESS_EXAMPLE],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        return self.note()
+
+
+class PasswordResetConfirmView(SignInView):
+    """People set a new password by a mailed link."""
+
+    def prepare(self, request: Request) -> None:
+        self.count(link_limits())
+
+    @extend_schema(
+        operation_id="auth_password_reset_confirm",
+        tags=[TAG],
+        summary="Set a new password",
+        description=(
+            "Takes the token of a mailed link, good for an hour and for one use. Ends all "
+            "sessions; sign in with the new password afterwards."
+        ),
+        request=NewPassword,
+        responses={204: None},
+        examples=[_RESET_EXAMPLE],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        values = self.body(NewPassword)
+        accounts.do_reset_password(str(values["token"]), str(values["password"]))
+        return Response(None, status=204)
+
+
+urlpatterns = [
+    path("auth/sign-up", SignUpView.as_view()),
+    path("auth/verify-email", VerifyEmailView.as_view()),
+    path("auth/verify-email:resend", ResendView.as_view()),
+    path("auth/password-reset", PasswordResetView.as_view()),
+    path("auth/password-reset:confirm", PasswordResetConfirmView.as_view()),
+]

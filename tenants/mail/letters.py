@@ -1,0 +1,87 @@
+"""What is written to people: one text template a letter, from which the HTML form is made too.
+
+A template's first line is the subject, blank lines part its paragraphs, and a paragraph that is
+the link alone becomes a button in HTML. Names that strangers choose appear only in letters whose
+sending is bounded by a quota: a sign-up form must not be a way to mail advertisements to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from enum import StrEnum
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.template.loader import render_to_string
+
+from foundation.environment import environment
+from tenants import links
+from tenants.purposes import Purpose
+
+_FOLDER = "tenants/mail"
+
+
+class Letter(StrEnum):
+    """The letters there are; each value names a template."""
+
+    VERIFY_EMAIL = "verify_email"
+    ALREADY_REGISTERED = "already_registered"
+    RESET_PASSWORD = "reset_password"  # noqa: S105 -- a name
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105 -- a name
+    CHANGE_EMAIL = "change_email"
+    EMAIL_CHANGED = "email_changed"
+    INVITATION = "invitation"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTo:
+    """The link that a letter carries, told by what it is about."""
+
+    purpose: Purpose
+    about: UUID
+
+    @property
+    def url(self) -> str:
+        return links.url(self.purpose, self.about)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A letter, ready to be sent."""
+
+    to: str
+    subject: str
+    text: str
+    html: str
+    link: str
+
+    def message(self) -> EmailMessage:
+        """Return the letter as a mail with a text and an HTML form."""
+        sender = environment().rillbase_email_from
+        message = EmailMessage()
+        message["From"] = sender
+        message["To"] = self.to
+        message["Subject"] = self.subject
+        message["Date"] = formatdate()
+        message["Message-ID"] = make_msgid(
+            domain=urlsplit(environment().rillbase_public_url).hostname
+        )
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(self.text)
+        message.add_alternative(self.html, subtype="html")
+        return message
+
+
+def write(letter: Letter, to: str, facts: Mapping[str, str], link: LinkTo | None) -> Written:
+    """Fill in a letter's template."""
+    url = link.url if link else ""
+    context = {**facts, "link": url, "site": environment().rillbase_public_url, "to": to}
+    subject, _, text = render_to_string(f"{_FOLDER}/{letter}.txt", context).partition("\n")
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+    html = render_to_string(
+        f"{_FOLDER}/letter.html", {"subject": subject, "paragraphs": paragraphs, "link": url}
+    )
+    return Written(to, subject.strip(), text.strip() + "\n", html, url)

@@ -1,0 +1,32 @@
+"""The tasks that write to people. Running twice sends the same letter with the same link twice."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from foundation.tasks import task
+from tenants.actions import addresses
+from tenants.mail.letters import Letter, LinkTo, write
+from tenants.mail.post import SEND
+from tenants.mail.transports import MailRefused, transport
+from tenants.purposes import Purpose
+
+logger = logging.getLogger(__name__)
+
+
+@task(name=SEND)
+def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | None) -> None:
+    """Write a letter and hand it to the mail transport."""
+    target = LinkTo(Purpose(link["purpose"]), UUID(link["about"])) if link else None
+    try:
+        transport().send(write(Letter(letter), to, facts, target))
+    except MailRefused as refused:
+        # Nobody can do anything about a mailbox that does not exist; other failures come again.
+        logger.warning("a mail was refused: %s", refused, extra={"letter": letter, "mail_to": to})
+
+
+@task(name=addresses.ANSWER)
+def answer_address(wish: str, email: str) -> None:
+    """Answer an address in whose name something was asked for."""
+    addresses.answer(addresses.Wish(wish), email)
