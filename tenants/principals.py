@@ -47,7 +47,7 @@ class Principal:
     #: Names of collections that the credentials are restricted to; None: all.
     collections: frozenset[str] | None = None
     #: Claims of an end user's token: `$auth` in access rules.
-    claims: Mapping[str, JsonValue] = field(default=_NO_CLAIMS)
+    claims: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_CLAIMS)
     #: The one tenant that a personal token is bound to.
     bound_tenant_id: UUID | None = None
 

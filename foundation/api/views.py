@@ -23,8 +23,8 @@ from foundation.api import idempotency
 from foundation.api.bodies import Body, read_body
 from foundation.api.preconditions import etag, not_modified
 from foundation.api.rendering import JsonRenderer
-from foundation.errors import BodyTooLarge
 from foundation.environment import environment
+from foundation.errors import BodyTooLarge, InvalidParameter, NotFound
 from foundation.json_types import JsonObject
 
 _RENDERER = JsonRenderer()
@@ -74,6 +74,7 @@ class ApiView(APIView):
         if request.method not in self.allowed_methods:
             handler = self.http_method_not_allowed
         self._check_size(request)
+        _check_address(request)
         self.enter(request, **kwargs)
         with self.transaction(request):
             return idempotency.once(
@@ -100,3 +101,12 @@ class ApiView(APIView):
         if self.request.method in ("GET", "HEAD") and not_modified(self.request._request, version):
             return Response(None, status=304, headers=headers)
         return Response(body, status=status, headers=headers)
+
+
+def _check_address(request: Request) -> None:
+    """Refuse NUL characters in path and parameters: no name holds one, and no database takes it."""
+    if "\0" in request.path:
+        raise NotFound
+    for name, values in request.GET.lists():
+        if "\0" in name or any("\0" in value for value in values):
+            raise InvalidParameter("NUL characters are not allowed in parameters.")

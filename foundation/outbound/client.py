@@ -109,6 +109,7 @@ class OutboundClient:
             raise InvalidResponse("The target's answer is not valid HTTP.") from error
         finally:
             connection.close()
+            sock.close()
         answer_headers = {name.lower(): value for name, value in response.getheaders()}
         return Answer(response.status, answer_headers, content, deadline.elapsed_s * 1000)
 

@@ -75,7 +75,11 @@ class BoundedSocket:
         return io.BufferedReader(BoundedReader(self._sock, self._deadline, self._budget_bytes))
 
     def close(self) -> None:
-        self._sock.close()
+        """Do nothing: the answer's body may still be unread. Whoever opened the socket closes it.
+
+        The HTTP connection closes "its" socket as soon as it has read a head that announces the
+        end of the connection, and expects files made of it to stay open, as real sockets do.
+        """
 
 
 def open_socket(address: str, port: int, timeout_s: float) -> socket.socket:

@@ -284,3 +284,15 @@ def test_a_body_larger_than_the_sockets_buffers_arrives_whole(server: RawServer)
     server.script = say(OK)
     local().request("POST", url(server), body=body)
     assert server.requests[0].endswith(body)
+
+
+def test_a_body_that_comes_after_the_head_of_a_closing_answer_is_read(server: RawServer) -> None:
+    """Head and body arrive apart, and the head says that the connection ends with the answer."""
+
+    def script(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n")
+        over.wait(0.05)
+        connection.sendall(b"ok")
+
+    server.script = script
+    assert local().request("GET", url(server)).body == b"ok"

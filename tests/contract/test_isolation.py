@@ -1,0 +1,162 @@
+"""Every address of the API, called with another tenant's credentials.
+
+The addresses come from the URL configuration itself, so a new one is walked from its first day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from uuid import uuid4
+
+import pytest
+import requests
+
+from foundation.scope import scoped
+from tenants.api.base import TenantView
+from tenants.api.urls import control_plane
+from tenants.credentials import keys
+from tenants.models import (
+    ApiKey,
+    AuditEntry,
+    Invitation,
+    Issuer,
+    PersonalToken,
+    Webhook,
+    WebhookDelivery,
+)
+from tests.caller import Caller, signed_in, with_key
+from tests.make import MadeTenant, make_tenant
+
+METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
+FAR_AWAY = "2099-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A tenant with one of everything, each carrying a name that must never be seen elsewhere."""
+
+    made: MadeTenant
+    mark: str
+    ids: dict[str, str]
+
+
+@cache
+def victim() -> Victim:
+    made, mark = make_tenant(), f"private-{uuid4().hex}"
+    tenant = made.tenant
+    with scoped(tenant_id=tenant.id, user_id=made.owner.id):
+        key = ApiKey.objects.create(
+            kind="secret", name=mark, key_id=keys.mint(keys.Prefix.SECRET).key_id, secret_hash=b"x"
+        )
+        issuer = Issuer.objects.create(name="i", issuer=mark, audience=mark, sealed_secret=b"x")
+        invitation = Invitation.objects.create(
+            email=f"{mark}@example.test", role="viewer", token_hash=mark.encode()[:32],
+            expires_at=FAR_AWAY,
+        )
+        webhook = Webhook.objects.create(
+            name=mark, url=f"https://{mark}.example", events=["*"], sealed_secret=b"x"
+        )
+        delivery = WebhookDelivery.objects.create(
+            webhook=webhook, event_id=uuid4(), event_type="x.y", payload={"mark": mark}
+        )
+        AuditEntry.objects.create(
+            action=f"x.{mark[:20]}", actor="system", actor_label=mark, target_type="x", target_id=mark
+        )
+        token = PersonalToken.objects.create(
+            user=made.owner, tenant=tenant, name=mark, secret_hash=b"x",
+            key_id=keys.mint(keys.Prefix.PERSONAL).key_id,
+        )
+    ids = {
+        "key": key.id, "user": made.owner.id, "issuer": issuer.id, "invitation": invitation.id,
+        "webhook": webhook.id, "delivery": delivery.id, "token": token.id,
+    }
+    return Victim(made, mark, {name: str(value) for name, value in ids.items()})
+
+
+def tenant_routes() -> Iterator[str]:
+    for pattern in control_plane:
+        route = str(pattern.pattern)
+        if "<str:tenant>" in route:
+            view = getattr(pattern.callback, "view_class", None)
+            assert view is not None and issubclass(view, TenantView), route
+            yield route
+
+
+def address(route: str, slug: str, ids: dict[str, str]) -> str:
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
+        if name == "tenant":
+            return slug
+        assert name in ids, f"teach this test how to make a {name!r}"
+        return ids[name]
+
+    return "/api/v1/" + re.sub(r"<\w+:(\w+)>", fill, route)
+
+
+def strangers(base: str) -> list[tuple[str, Caller, MadeTenant]]:
+    other = make_tenant(plan="dedicated")
+    return [
+        ("admin key", with_key(base, other.admin_key), other),
+        ("session", signed_in(base, other.owner), other),
+    ]
+
+
+def check_refused(answer: requests.Response, what: str) -> None:
+    assert answer.status_code in (401, 403, 404, 405), f"{what}: {answer.status_code} {answer.text}"
+    assert victim().mark not in answer.text, what
+
+
+@pytest.mark.parametrize("route", list(tenant_routes()))
+def test_a_stranger_gets_nothing_from_another_tenants_address(server: str, route: str) -> None:
+    path = address(route, victim().made.slug, victim().ids)
+    for name, caller, _ in strangers(server):
+        for method in METHODS:
+            body = None if method in ("GET", "DELETE") else {}
+            check_refused(caller.call(method, path, body), f"{name}: {method} {path}")
+
+
+@pytest.mark.parametrize("route", [r for r in tenant_routes() if r.count("<") > 1])
+def test_another_tenants_ids_do_not_exist_below_ones_own(server: str, route: str) -> None:
+    for name, caller, own in strangers(server):
+        ids = {k: v for k, v in victim().ids.items()}
+        path = address(route, own.slug, ids)
+        for method in ("GET", "DELETE"):
+            check_refused(caller.call(method, path), f"{name}: {method} {path}")
+
+
+def test_a_personal_token_bound_to_one_tenant_opens_no_other(server: str) -> None:
+    first = make_tenant()
+    second = make_tenant(owner=first.owner)
+    text = keys.mint(keys.Prefix.PERSONAL)
+    with scoped(user_id=first.owner.id):
+        PersonalToken.objects.create(
+            user=first.owner, tenant=first.tenant, name="t", key_id=text.key_id,
+            secret_hash=keys.stored_hash(text.text),
+        )
+    caller = with_key(server, text.text)
+    assert caller.get(f"/api/v1/tenants/{first.slug}").status_code == 200
+    assert caller.get(f"/api/v1/tenants/{second.slug}").status_code == 404
+    assert caller.get("/v1/whoami", Rillbase_Tenant=second.slug).status_code == 404
+
+
+def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The accessor in code stops filtering; lists still show the caller's own rows alone."""
+    from django.db import models
+
+    from foundation.scope import ScopedManager
+
+    hidden = victim()
+    monkeypatch.setattr(ScopedManager, "get_queryset", models.Manager.get_queryset)
+    _, caller, own = strangers(server)[0]
+    for part in ("api-keys", "members", "issuers", "webhooks", "audit-log"):
+        answer = caller.get(f"/api/v1/tenants/{own.slug}/{part}")
+        assert answer.status_code == 200, answer.text
+        assert hidden.mark not in answer.text
+        assert hidden.made.owner.email not in answer.text
+    stolen = caller.get(f"/api/v1/tenants/{own.slug}/api-keys/{hidden.ids['key']}")
+    assert stolen.status_code == 404

@@ -1,0 +1,226 @@
+"""What holds for every call: errors, bodies, preconditions, idempotency, lists, headers."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from foundation.scope import scoped
+from tenants.models import ApiKey
+from tests.caller import Caller, anonymous, problem, signed_in, with_key
+from tests.make import MadeTenant, make_key, make_tenant, make_user
+
+SCOPES = ["documents:read"]
+
+
+@pytest.fixture
+def made() -> MadeTenant:
+    return make_tenant(plan="dedicated")
+
+
+@pytest.fixture
+def caller(server: str, made: MadeTenant) -> Caller:
+    return with_key(server, made.admin_key)
+
+
+def keys_path(made: MadeTenant) -> str:
+    return f"/api/v1/tenants/{made.slug}/api-keys"
+
+
+def keys_count(made: MadeTenant) -> int:
+    with scoped(tenant_id=made.tenant.id):
+        return ApiKey.objects.count()
+
+
+BAD_BODIES = {
+    "not json": (b"{", "malformed_json"),
+    "trailing garbage": (b"{} x", "malformed_json"),
+    "bad utf-8": (b'{"name":"\xff","scopes":["realtime"]}', "malformed_json"),
+    "a byte order mark": (b'\xef\xbb\xbf{"name":"k","scopes":["realtime"]}', "malformed_json"),
+    "a NUL byte": (b'{"name":"a\\u0000b","scopes":["realtime"]}', "malformed_json"),
+    "a lone surrogate": (b'{"name":"\\ud800","scopes":["realtime"]}', "malformed_json"),
+    "a duplicate key": (b'{"name":"a","name":"b","scopes":["realtime"]}', "malformed_json"),
+    "NaN": (b'{"name":NaN,"scopes":["realtime"]}', "malformed_json"),
+    "too deep": (b"[" * 5000 + b"]" * 5000, "malformed_json"),
+    "a list": (b"[]", "invalid_body"),
+    "a string": (b'"x"', "invalid_body"),
+    "null": (b"null", "invalid_body"),
+    "nothing": (b"", "invalid_body"),
+    "wrong types": (b'{"name":{"a":1},"scopes":"realtime"}', "invalid_body"),
+    "an unknown field": (b'{"name":"k","scopes":["realtime"],"x":1}', "invalid_body"),
+    "a control character": (b'{"name":"a\\u0007b","scopes":["realtime"]}', "invalid_body"),
+    "too long a name": (b'{"name":"' + b"x" * 101 + b'","scopes":["realtime"]}', "invalid_body"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_a_bad_body_is_named_and_changes_nothing(
+    caller: Caller, made: MadeTenant, name: str
+) -> None:
+    raw, code = BAD_BODIES[name]
+    before = keys_count(made)
+    answer = caller.call("POST", keys_path(made), raw=raw)
+    body = problem(answer, 400, code)
+    assert body["request_id"] == answer.headers["X-Request-Id"]
+    assert body.get("detail") or body.get("errors")
+    assert keys_count(made) == before
+
+
+def test_an_unknown_field_is_pointed_at(caller: Caller, made: MadeTenant) -> None:
+    answer = caller.post(keys_path(made), {"name": "k", "scopes": SCOPES, "sc/o~pe": 1})
+    errors = problem(answer, 400, "invalid_body")["errors"]
+    assert [(e["pointer"], e["code"]) for e in errors] == [("/sc~1o~0pe", "unknown_field")]
+
+
+def test_a_body_of_another_media_type_is_refused(caller: Caller, made: MadeTenant) -> None:
+    answer = caller.call("POST", keys_path(made), raw=b"a=b", Content_Type="text/plain")
+    problem(answer, 415, "unsupported_media_type")
+
+
+def test_too_large_a_body_is_refused(caller: Caller, made: MadeTenant) -> None:
+    raw = b'{"name":"' + b"x" * 300_000 + b'"}'
+    problem(caller.call("POST", keys_path(made), raw=raw), 413, "body_too_large")
+
+
+def test_methods_and_addresses_that_do_not_exist(caller: Caller, made: MadeTenant) -> None:
+    problem(caller.call("PUT", keys_path(made), {}), 405, "method_not_allowed")
+    problem(caller.get("/api/v1/nothing-here"), 404, "not_found")
+    problem(caller.get("/v1/nothing-here"), 404, "not_found")
+    problem(caller.get(f"{keys_path(made)}/not-a-uuid"), 404, "not_found")
+    problem(caller.get("/api/v1/tenants/a%00b"), 404, "not_found")
+
+
+def test_without_credentials_the_answer_says_how_to_authenticate(server: str) -> None:
+    answer = anonymous(server).get("/v1/whoami")
+    problem(answer, 401, "unauthenticated")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    malformed = Caller(server, {"Authorization": "Basic abc"}).get("/v1/whoami")
+    problem(malformed, 401, "invalid_credentials")
+
+
+def test_a_cookie_needs_its_csrf_token_and_origin_for_changes(server: str, made: MadeTenant) -> None:
+    caller = signed_in(server, made.owner)
+    bare = Caller(server, {"Cookie": caller.headers["Cookie"]})
+    path = f"/api/v1/tenants/{made.slug}"
+    assert bare.get(path).status_code == 200
+    problem(bare.patch(path, {"name": "x"}), 403, "csrf_failed")
+    problem(caller.patch(path, {"name": "x"}, Origin="https://evil.example"), 403, "csrf_failed")
+    other = signed_in(server, make_user()).headers["X-CSRF-Token"]
+    problem(bare.patch(path, {"name": "x"}, X_CSRF_Token=other), 403, "csrf_failed")
+
+
+def test_answers_carry_the_headers_of_the_contract(caller: Caller) -> None:
+    answer = caller.get("/v1/whoami", X_Request_Id="my-request-1")
+    assert answer.headers["X-Request-Id"] == "my-request-1"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"] == "sandbox"
+    assert 'tenant";r=' in answer.headers["RateLimit"]
+    assert 'key";q=' in answer.headers["RateLimit-Policy"]
+    forged = caller.get("/v1/whoami", X_Request_Id="bad id;")
+    assert forged.headers["X-Request-Id"] != "bad id;"
+
+
+def test_the_same_idempotency_key_with_another_body_is_refused(
+    caller: Caller, made: MadeTenant
+) -> None:
+    caller.post(keys_path(made), {"name": "a", "scopes": SCOPES}, Idempotency_Key="k1")
+    before = keys_count(made)
+    answer = caller.post(keys_path(made), {"name": "b", "scopes": SCOPES}, Idempotency_Key="k1")
+    problem(answer, 422, "idempotency_mismatch")
+    assert keys_count(made) == before
+
+
+def test_an_idempotency_key_is_private_to_its_principal(server: str, made: MadeTenant) -> None:
+    body = {"name": "a", "scopes": SCOPES}
+    other = make_key(made.tenant, scopes=["admin"])
+    first = with_key(server, made.admin_key).post(keys_path(made), body, Idempotency_Key="same")
+    second = with_key(server, other).post(keys_path(made), body, Idempotency_Key="same")
+    assert second.status_code == 201
+    assert first.json()["id"] != second.json()["id"]
+
+
+def test_a_failed_call_leaves_its_idempotency_key_free(caller: Caller, made: MadeTenant) -> None:
+    bad, good = {"name": "a"}, {"name": "a", "scopes": SCOPES}
+    problem(caller.post(keys_path(made), bad, Idempotency_Key="retry"), 400, "invalid_body")
+    assert caller.post(keys_path(made), good, Idempotency_Key="retry").status_code == 201
+
+
+def test_many_callers_with_one_idempotency_key_make_one_thing(
+    caller: Caller, made: MadeTenant
+) -> None:
+    before, statuses = keys_count(made), []
+    body = {"name": "a", "scopes": SCOPES}
+
+    def call() -> None:
+        statuses.append(caller.post(keys_path(made), body, Idempotency_Key="race").status_code)
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) <= {201, 409}
+    assert keys_count(made) == before + 1
+
+
+def test_an_idempotency_key_must_be_printable(caller: Caller, made: MadeTenant) -> None:
+    answer = caller.post(keys_path(made), {"name": "a", "scopes": SCOPES}, Idempotency_Key="x" * 201)
+    problem(answer, 400, "invalid_parameter")
+
+
+def test_a_list_is_paged_without_gaps_or_repeats(caller: Caller, made: MadeTenant) -> None:
+    wanted = {caller.post(keys_path(made), {"name": "k", "scopes": SCOPES}).json()["id"] for _ in range(7)}
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        suffix = f"&cursor={cursor}" if cursor else ""
+        page = caller.get(f"{keys_path(made)}?limit=3{suffix}").json()
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 8
+    assert wanted <= set(seen)
+
+
+def test_cursors_of_other_lists_and_forged_ones_are_refused(
+    server: str, caller: Caller, made: MadeTenant
+) -> None:
+    for _ in range(2):
+        caller.post(keys_path(made), {"name": "k", "scopes": SCOPES})
+    cursor = caller.get(f"{keys_path(made)}?limit=1").json()["next_cursor"]
+    log = f"/api/v1/tenants/{made.slug}/audit-log"
+    other = make_tenant()
+    other_path = keys_path(other)
+    problem(caller.get(f"{log}?cursor={cursor}"), 400, "invalid_cursor")
+    stranger = with_key(server, other.admin_key)
+    problem(stranger.get(f"{other_path}?cursor={cursor}"), 400, "invalid_cursor")
+    for forged in ("x", "AAAA", cursor[:-2], cursor + "AA", "x" * 2000, "%00", "é"):
+        problem(caller.get(f"{keys_path(made)}?cursor={forged}"), 400, "invalid_cursor")
+    changed_filter = caller.get(f"{log}?limit=1&action=api_key.created").json()["next_cursor"]
+    problem(caller.get(f"{log}?cursor={changed_filter}"), 400, "invalid_cursor")
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "201", "x", "1e3", "٣", "9" * 40])
+def test_a_bad_page_size_is_refused(caller: Caller, made: MadeTenant, limit: str) -> None:
+    problem(caller.get(f"{keys_path(made)}?limit={limit}"), 400, "invalid_parameter")
+
+
+def test_a_tenant_beyond_its_rate_is_told_when_to_come_back(server: str) -> None:
+    made = make_tenant(plan="free")
+    caller = with_key(server, made.admin_key)
+    answers = [caller.get("/v1/whoami") for _ in range(260)]
+    refused = [a for a in answers if a.status_code == 429]
+    assert refused, "260 calls at once exceed a burst of 200"
+    problem(refused[0], 429, "rate_limited")
+    assert int(refused[0].headers["Retry-After"]) >= 1
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "%00", "' OR 1=1 --", "\u202e", "a" * 5000])
+def test_hostile_text_in_filters_is_only_text(caller: Caller, made: MadeTenant, text: str) -> None:
+    path = f"/api/v1/tenants/{made.slug}/audit-log?action={text}"
+    answer = caller.get(path)
+    assert answer.status_code in (200, 400, 414, 431), answer.text
+    if answer.status_code == 200:
+        assert answer.json()["items"] == []

@@ -1,0 +1,60 @@
+"""Cached credentials are never older than a second."""
+
+from __future__ import annotations
+
+from tenants.credentials.cache import ShortCache
+
+
+class Clock:
+    """A clock that the test turns."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_value_is_loaded_once_within_its_time() -> None:
+    clock, loads = Clock(), iter([1, 2])
+    cache: ShortCache[int] = ShortCache(ttl_s=1.0, clock=clock)
+    assert cache.get_or_load("k", lambda: next(loads)) == 1
+    clock.now += 0.9
+    assert cache.get_or_load("k", lambda: next(loads)) == 1
+
+
+def test_reading_a_value_does_not_prolong_it() -> None:
+    clock, loads = Clock(), iter([1, 2])
+    cache: ShortCache[int] = ShortCache(ttl_s=1.0, clock=clock)
+    for _ in range(3):
+        cache.get_or_load("k", lambda: next(loads))
+        clock.now += 0.33
+    clock.now += 0.02
+    assert cache.get_or_load("k", lambda: next(loads)) == 2
+
+
+def test_the_time_counts_from_before_the_loading() -> None:
+    clock = Clock()
+    cache: ShortCache[int] = ShortCache(ttl_s=1.0, clock=clock)
+
+    def slow() -> int:
+        clock.now += 0.8
+        return 1
+
+    cache.get_or_load("k", slow)
+    clock.now += 0.3
+    assert cache.get("k") is None
+
+
+def test_the_oldest_entries_make_room() -> None:
+    cache: ShortCache[int] = ShortCache(ttl_s=1.0, max_entries=2)
+    for number in range(3):
+        cache.get_or_load(number, lambda number=number: number)  # type: ignore[misc]
+    assert cache.get(0) is None
+    assert cache.get(2) == 2
+
+
+def test_a_forgotten_entry_is_loaded_again() -> None:
+    cache: ShortCache[int] = ShortCache(ttl_s=1.0)
+    cache.get_or_load("k", lambda: 1)
+    cache.forget("k")
+    assert cache.get_or_load("k", lambda: 2) == 2

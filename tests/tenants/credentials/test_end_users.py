@@ -1,0 +1,204 @@
+"""End users' tokens: only what the tenant registered is believed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tenants.models import ApiKey
+from tests.caller import Caller, problem, with_key
+from tests.http_receiver import receiver
+from tests.make import MadeTenant, make_key, make_tenant
+
+ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
+SECRET = "a shared secret of at least thirty-two bytes"
+
+
+def claims(**changes: object) -> dict[str, object]:
+    now = int(time.time())
+    return {"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "iat": now, "exp": now + 60, **changes}
+
+
+def register(server: str, made: MadeTenant, **fields: object) -> None:
+    body = {"name": "login", "issuer": ISSUER, "audience": AUDIENCE, **fields}
+    answer = with_key(server, made.admin_key).post(f"/api/v1/tenants/{made.slug}/issuers", body)
+    assert answer.status_code == 201, answer.text
+
+
+def end_user(server: str, made: MadeTenant, token: str) -> Caller:
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
+    return Caller(server, {"Rillbase-Key": key, "Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def made(server: str) -> MadeTenant:
+    made = make_tenant()
+    register(server, made, algorithms=["HS256"], secret=SECRET)
+    return made
+
+
+def test_a_valid_token_identifies_its_user(server: str, made: MadeTenant) -> None:
+    token = jwt.encode(claims(role="editor"), SECRET, "HS256")
+    who = end_user(server, made, token).get("/v1/whoami").json()
+    assert who["kind"] == "end_user"
+    assert who["auth"]["sub"] == "ada"
+    assert who["auth"]["role"] == "editor"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"exp": 1}, "credentials_expired"),
+        ({"nbf": 4_000_000_000}, "invalid_credentials"),
+        ({"iss": "https://evil.example/"}, "invalid_credentials"),
+        ({"aud": "another-app"}, "invalid_credentials"),
+        ({"exp": None}, "invalid_credentials"),
+        ({"sub": None}, "invalid_credentials"),
+    ],
+)
+def test_a_token_with_wrong_claims_is_refused(
+    server: str, made: MadeTenant, changes: dict[str, object], code: str
+) -> None:
+    payload = {k: v for k, v in claims(**changes).items() if v is not None}
+    token = jwt.encode(payload, SECRET, "HS256")
+    problem(end_user(server, made, token).get("/v1/whoami"), 401, code)
+
+
+def test_another_secret_another_algorithm_and_none_are_refused(
+    server: str, made: MadeTenant
+) -> None:
+    tokens = [
+        jwt.encode(claims(), "another secret of thirty-two bytes and more", "HS256"),
+        jwt.encode(claims(), SECRET + "x" * 40, "HS512"),
+        jwt.encode(claims(), None, "none"),
+        jwt.encode(claims(), SECRET, "HS256")[:-3],
+        "a.b.c",
+    ]
+    for token in tokens:
+        problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def test_a_token_of_another_tenants_issuer_is_refused(server: str, made: MadeTenant) -> None:
+    stranger = make_tenant()
+    token = jwt.encode(claims(), SECRET, "HS256")
+    problem(end_user(server, stranger, token).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def test_a_token_without_a_publishable_key_is_refused(server: str) -> None:
+    token = jwt.encode(claims(), SECRET, "HS256")
+    problem(with_key(server, token).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def test_a_little_clock_skew_is_forgiven(server: str, made: MadeTenant) -> None:
+    token = jwt.encode(claims(exp=int(time.time()) - 10), SECRET, "HS256")
+    assert end_user(server, made, token).get("/v1/whoami").status_code == 200
+
+
+def _jwk(key: ec.EllipticCurvePrivateKey, kid: str) -> dict[str, Any]:
+    numbers = key.public_key().public_numbers()
+
+    def text(number: int) -> str:
+        return base64.urlsafe_b64encode(number.to_bytes(32, "big")).decode().rstrip("=")
+
+    return {"kty": "EC", "crv": "P-256", "kid": kid, "x": text(numbers.x), "y": text(numbers.y)}
+
+
+def test_keys_are_read_from_the_issuers_key_set_and_read_again_when_they_change(
+    server: str,
+) -> None:
+    made, first = make_tenant(), ec.generate_private_key(ec.SECP256R1())
+    with receiver() as jwks:
+        jwks.answer(200, json.dumps({"keys": [_jwk(first, "one"), {"kty": "odd"}]}).encode())
+        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
+        token = jwt.encode(claims(), first, "ES256", headers={"kid": "one"})
+        user = end_user(server, made, token)
+        assert user.get("/v1/whoami").status_code == 200
+        assert user.get("/v1/whoami").status_code == 200
+        assert len(jwks.requests) == 1
+        unknown = jwt.encode(claims(), first, "ES256", headers={"kid": "two"})
+        problem(end_user(server, made, unknown).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def test_a_public_key_is_never_a_shared_secret(server: str) -> None:
+    """The classic confusion: sign with HS256 under the issuer's public RSA key."""
+    made, key = make_tenant(), rsa.generate_private_key(65537, 2048)
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    with receiver() as jwks:
+        jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+        jwks.answer(200, json.dumps({"keys": [{**jwk, "kid": "one"}]}).encode())
+        register(server, made, algorithms=["RS256"], jwks_url=jwks.url)
+        forged = _hs256(claims(), public)
+        problem(end_user(server, made, forged).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def _hs256(payload: dict[str, object], key: bytes) -> str:
+    """Sign by hand: the library refuses to use a public key as a secret."""
+    import hashlib
+    import hmac
+
+    def part(raw: bytes) -> str:
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    head = part(json.dumps({"alg": "HS256", "kid": "one"}).encode())
+    signed = f"{head}.{part(json.dumps(payload).encode())}"
+    return f"{signed}.{part(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"
+
+
+def test_an_issuer_without_its_key_set_answers_unavailable(server: str) -> None:
+    made, key = make_tenant(), ec.generate_private_key(ec.SECP256R1())
+    with receiver() as jwks:
+        jwks.answer(500, b"")
+        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
+        token = jwt.encode(claims(), key, "ES256", headers={"kid": "one"})
+        problem(end_user(server, made, token).get("/v1/whoami"), 503, "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"algorithms": ["HS256"]}, "/jwks_url"),
+        ({"algorithms": ["HS256"], "secret": SECRET, "jwks_url": "https://x.example"}, "/jwks_url"),
+        ({"algorithms": ["RS256"], "secret": SECRET}, "/algorithms"),
+        ({"algorithms": ["HS256"], "secret": "short"}, "/secret"),
+        ({"algorithms": ["none"], "secret": SECRET}, "/algorithms/0"),
+        ({"algorithms": ["RS256"], "jwks_url": "https://10.0.0.1/keys"}, "/jwks_url"),
+        ({"algorithms": ["RS256"], "jwks_url": "file:///etc/passwd"}, "/jwks_url"),
+    ],
+)
+def test_a_registration_that_makes_no_sense_is_refused(
+    server: str, fields: dict[str, object], pointer: str
+) -> None:
+    made = make_tenant()
+    body = {"name": "login", "issuer": ISSUER, "audience": AUDIENCE, **fields}
+    answer = with_key(server, made.admin_key).post(f"/api/v1/tenants/{made.slug}/issuers", body)
+    assert problem(answer, 400, "invalid_body")["errors"][0]["pointer"] == pointer
+
+
+def test_a_shared_secret_is_never_shown_and_kept_sealed(server: str, made: MadeTenant) -> None:
+    caller = with_key(server, made.admin_key)
+    text = caller.get(f"/api/v1/tenants/{made.slug}/issuers").text
+    log = caller.get(f"/api/v1/tenants/{made.slug}/audit-log").text
+    assert SECRET not in text + log
+
+
+def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant) -> None:
+    from tests.waiting import wait_until
+
+    caller = with_key(server, made.admin_key)
+    path = f"/api/v1/tenants/{made.slug}/issuers"
+    user = end_user(server, made, jwt.encode(claims(), SECRET, "HS256"))
+    assert user.get("/v1/whoami").status_code == 200
+    (issuer,) = caller.get(path).json()["items"]
+    assert caller.delete(f"{path}/{issuer['id']}").status_code == 204
+    wait_until(
+        lambda: user.get("/v1/whoami").status_code == 401, what="the issuer's end", timeout_s=1.5
+    )
+
+
