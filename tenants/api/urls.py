@@ -10,6 +10,7 @@ from tenants.api import (
     consumption,
     invitations,
     issuers,
+    me,
     members,
     sessions,
     sign_up,
@@ -22,6 +23,7 @@ from tenants.api import (
 control_plane: list[URLPattern] = [
     *sessions.urlpatterns,
     *sign_up.urlpatterns,
+    *me.urlpatterns,
     *tenants.urlpatterns,
     *members.urlpatterns,
     *invitations.urlpatterns,

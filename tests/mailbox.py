@@ -1,0 +1,85 @@
+"""Reads the mails that the tests' worker has written into the mail directory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from functools import lru_cache
+from pathlib import Path
+
+import redis
+from django.db import connections
+
+from foundation.environment import environment
+from foundation.models import OutboxTask
+from foundation.tasks.queues import QUEUES
+from tests.waiting import wait_until
+
+_LINK = re.compile(r"(http\S+)#token=([A-Za-z0-9_-]+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A mail, as somebody reads it."""
+
+    to: str
+    subject: str
+    text: str
+    html: str
+
+    @property
+    def token(self) -> str:
+        """The token of the mail's link."""
+        found = _LINK.search(self.text)
+        assert found is not None, self.text
+        return found[2]
+
+    @property
+    def page(self) -> str:
+        """The page of the console that the link opens."""
+        found = _LINK.search(self.text)
+        assert found is not None, self.text
+        return found[1].rpartition("/")[2]
+
+
+@lru_cache(maxsize=10_000)
+def _read(path: Path) -> Mail:
+    message = message_from_bytes(path.read_bytes(), policy=policy.default)
+    text, html = message.get_body(("plain",)), message.get_body(("html",))
+    assert text is not None
+    assert html is not None
+    return Mail(message["To"], message["Subject"], text.get_content(), html.get_content())
+
+
+def mails_to(address: str) -> list[Mail]:
+    """Return what an address has been sent so far, the oldest first."""
+    folder = Path(environment().rillbase_email_url.removeprefix("dir://"))
+    found = (_read(path) for path in sorted(folder.glob("*.eml")))
+    return [mail for mail in found if mail.to == address]
+
+
+def next_mail(address: str, subject: str, *, already: int = 0) -> Mail:
+    """Wait for a mail with this subject, beyond the number that had come already."""
+
+    def found() -> list[Mail]:
+        return [mail for mail in mails_to(address) if mail.subject == subject]
+
+    wait_until(lambda: len(found()) > already, what=f"a mail {subject!r} to {address}")
+    return found()[-1]
+
+
+def all_mails_to(address: str) -> list[Mail]:
+    """Return the mails to an address once nothing waits to be sent any more."""
+    with redis.Redis.from_url(environment().broker) as broker:
+        wait_until(lambda: _idle(broker), what="all background tasks to be done")
+    return mails_to(address)
+
+
+def _idle(broker: redis.Redis) -> bool:
+    try:
+        if OutboxTask.objects.using("relay").filter(name__startswith="tenants.mail.").exists():
+            return False
+    finally:
+        connections["relay"].close()
+    return not any(broker.llen(queue) for queue in QUEUES) and not broker.hlen("unacked")
