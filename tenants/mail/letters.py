@@ -34,6 +34,7 @@ class Letter(StrEnum):
     CHANGE_EMAIL = "change_email"
     EMAIL_CHANGED = "email_changed"
     INVITATION = "invitation"
+    WEBHOOK_DISABLED = "webhook_disabled"
 
 
 @dataclass(frozen=True, slots=True)

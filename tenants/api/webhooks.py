@@ -1,0 +1,358 @@
+"""`/api/v1/tenants/{tenant}/webhooks`.
+
+Any member may see which webhooks there are. What they deliver are entries of the audit log, so
+changing them and reading deliveries needs what reading the audit log needs: the role admin.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from django.core.validators import RegexValidator
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.api.cursors import page
+from foundation.errors import FieldProblem, InvalidParameter
+from foundation.outbound.targets import MAX_URL_CHARS
+from tenants.actions import webhooks as actions
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.forms import LabelField
+from tenants.api.schemas import page_of
+from tenants.models import Tenant, Webhook, WebhookDelivery
+from tenants.roles import Role
+
+TAG = "Webhooks"
+MAX_PATTERNS = 50
+MAX_PATTERN_CHARS = 60
+_PATTERN = r"\A(\*|[a-z][a-z0-9_]*(\.[a-z0-9_]+)*(\.\*)?)\Z"
+
+
+class WebhookAnswer(serializers.Serializer[object]):
+    """A webhook."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    url = serializers.CharField()
+    events = serializers.ListField(child=serializers.CharField())
+    state = serializers.ChoiceField(Webhook.State.choices)
+    state_reason = serializers.CharField(allow_null=True)
+    failing_since = serializers.DateTimeField(
+        allow_null=True, help_text="Since when every attempt has failed."
+    )
+    previous_secret_until = serializers.DateTimeField(
+        allow_null=True, help_text="Until when messages carry a signature by the old secret too."
+    )
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class NewWebhookAnswer(WebhookAnswer):
+    """A webhook at the moment it gets a secret: the only time that the secret is shown."""
+
+    secret = serializers.CharField(
+        allow_null=True, help_text="The signing secret. Null when an idempotent call is repeated."
+    )
+
+
+class DeliveryAnswer(serializers.Serializer[object]):
+    """One event for one webhook, and what has come of it."""
+
+    id = serializers.UUIDField()
+    webhook_id = serializers.UUIDField()
+    event_id = serializers.UUIDField()
+    event_type = serializers.CharField()
+    payload = serializers.JSONField()
+    state = serializers.ChoiceField(WebhookDelivery.State.choices)
+    attempts = serializers.IntegerField()
+    next_attempt_at = serializers.DateTimeField(allow_null=True)
+    last_status = serializers.IntegerField(allow_null=True)
+    last_error = serializers.CharField(allow_null=True)
+    last_answer = serializers.CharField(
+        allow_null=True, help_text="The first bytes of the receiver's last answer."
+    )
+    last_duration_ms = serializers.IntegerField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    redelivery_of = serializers.UUIDField(allow_null=True)
+
+
+class _WebhookFields(Body):
+    name = LabelField(help_text="A name for people.")
+    url = serializers.CharField(
+        max_length=min(2000, MAX_URL_CHARS),
+        trim_whitespace=False,
+        help_text="Where events are sent: https, a host on the public internet.",
+    )
+    events = serializers.ListField(
+        child=serializers.CharField(
+            max_length=MAX_PATTERN_CHARS,
+            trim_whitespace=False,
+            validators=[
+                RegexValidator(
+                    _PATTERN,
+                    "An event type (api_key.created), a family (api_key.*) or *.",
+                    "invalid_pattern",
+                )
+            ],
+        ),
+        min_length=1,
+        max_length=MAX_PATTERNS,
+        help_text="Event types: exact, by family (`api_key.*`) or all (`*`).",
+    )
+
+
+class WebhookCreation(_WebhookFields):
+    """What a new webhook needs."""
+
+
+class WebhookChange(_WebhookFields):
+    """What may be changed of a webhook."""
+
+    state = serializers.ChoiceField(
+        [Webhook.State.ACTIVE.value, Webhook.State.DISABLED.value],
+        help_text="`disabled` stops deliveries; `active` begins the handshake again.",
+    )
+
+
+class Nothing(Body):
+    """An empty body."""
+
+
+_NEW_WEBHOOK = OpenApiExample(
+    "All events about keys",
+    {"name": "Key watch", "url": "https://hooks.example.com/rillbase", "events": ["api_key.*"]},
+    request_only=True,
+)
+
+
+class _WebhooksView(TenantView):
+    """Base: seeing is for viewers, changing for admins."""
+
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.ADMIN,
+        "PATCH": Role.ADMIN,
+        "DELETE": Role.ADMIN,
+    }
+    secret_fields = ("secret",)
+
+
+class WebhooksView(_WebhooksView):
+    """The webhooks of a tenant."""
+
+    @extend_schema(
+        operation_id="webhooks_list",
+        tags=[TAG],
+        summary="List webhooks",
+        responses=page_of(WebhookAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        name = f"webhooks:{self.tenant.id}"
+        return Response(page(request._request, Webhook.objects.all(), actions.describe, name=name))
+
+    @extend_schema(
+        operation_id="webhooks_create",
+        tags=[TAG],
+        summary="Create a webhook",
+        description="`secret` signs the messages and is shown this once. The webhook is `pending` "
+        "until its receiver has echoed the challenge of a `webhook.verification` message.",
+        request=WebhookCreation,
+        responses={201: NewWebhookAnswer},
+        examples=[_NEW_WEBHOOK],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = self.body(WebhookCreation)
+        actions.check_url(str(values["url"]))
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        row, secret = actions.do_create(self.principal, owner, values)
+        return self.one(
+            {**actions.describe(row), "secret": secret},
+            row.version,
+            status=201,
+            location=self.url("webhooks", str(row.id)),
+        )
+
+
+class WebhookView(_WebhooksView):
+    """One webhook."""
+
+    @extend_schema(
+        operation_id="webhooks_read",
+        tags=[TAG],
+        summary="Read a webhook",
+        responses=WebhookAnswer,
+    )
+    def get(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        row = find(Webhook.objects.all(), pk=webhook)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="webhooks_change",
+        tags=[TAG],
+        summary="Change, enable or disable a webhook",
+        description="A new URL, and enabling, make the webhook `pending` until the handshake.",
+        request=WebhookChange,
+        responses=WebhookAnswer,
+    )
+    def patch(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        changes = self.body(WebhookChange, partial=True)
+        if "url" in changes:
+            actions.check_url(str(changes["url"]))
+        row = find_for_change(request, Webhook.objects.all(), pk=webhook)
+        actions.do_change(self.principal, row, changes)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
+        operation_id="webhooks_delete",
+        tags=[TAG],
+        summary="Delete a webhook with its deliveries",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        row = find_for_change(request, Webhook.objects.all(), pk=webhook)
+        actions.do_delete(self.principal, row)
+        return Response(status=204)
+
+
+class WebhookVerifyView(_WebhooksView):
+    """The handshake, once more."""
+
+    @extend_schema(
+        operation_id="webhooks_verify",
+        tags=[TAG],
+        summary="Repeat the handshake",
+        description="Runs in the background; `state` and `state_reason` tell what came of it.",
+        request=Nothing,
+        responses={202: WebhookAnswer},
+    )
+    def post(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        self.body(Nothing)
+        row = find_for_change(request, Webhook.objects.all(), pk=webhook)
+        actions.do_verify(self.principal, row)
+        return self.one(actions.describe(row), row.version, status=202)
+
+
+class WebhookTestView(_WebhooksView):
+    """A test event."""
+
+    @extend_schema(
+        operation_id="webhooks_test",
+        tags=[TAG],
+        summary="Send a test event",
+        description="Sends a `webhook.test` event, whatever the webhook is subscribed to.",
+        request=Nothing,
+        responses={202: DeliveryAnswer},
+    )
+    def post(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        self.body(Nothing)
+        row = find_for_change(request, Webhook.objects.all(), pk=webhook)
+        delivery = actions.do_test(self.principal, row)
+        location = self.url("webhooks", str(row.id), "deliveries", str(delivery.id))
+        body = actions.describe_delivery(delivery)
+        return Response(body, status=202, headers={"Location": location})
+
+
+class WebhookRotateSecretView(_WebhooksView):
+    """A new signing secret."""
+
+    @extend_schema(
+        operation_id="webhooks_rotate_secret",
+        tags=[TAG],
+        summary="Rotate the signing secret",
+        description="For a day messages carry two signatures, by the new and by the old secret.",
+        request=Nothing,
+        responses=NewWebhookAnswer,
+    )
+    def post(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        self.body(Nothing)
+        row = find_for_change(request, Webhook.objects.all(), pk=webhook)
+        secret = actions.do_rotate_secret(self.principal, row)
+        return self.one({**actions.describe(row), "secret": secret}, row.version)
+
+
+class _DeliveriesView(_WebhooksView):
+    roles: ClassVar = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+
+
+class DeliveriesView(_DeliveriesView):
+    """The log of a webhook's deliveries; entries are kept for 30 days."""
+
+    @extend_schema(
+        operation_id="webhook_deliveries_list",
+        tags=[TAG],
+        summary="List deliveries",
+        parameters=[
+            OpenApiParameter("state", enum=WebhookDelivery.State.values, description="Only these.")
+        ],
+        responses=page_of(DeliveryAnswer),
+    )
+    def get(self, request: Request, tenant: str, webhook: UUID) -> Response:
+        row = find(Webhook.objects.all(), pk=webhook)
+        deliveries = WebhookDelivery.objects.filter(webhook=row)
+        state = request.GET.get("state")
+        if state is not None:
+            deliveries = deliveries.filter(state=_known_state(state))
+        name = f"deliveries:{self.tenant.id}:{row.id}"
+        return Response(page(request._request, deliveries, actions.describe_delivery, name=name))
+
+
+class DeliveryView(_DeliveriesView):
+    """One delivery."""
+
+    @extend_schema(
+        operation_id="webhook_deliveries_read",
+        tags=[TAG],
+        summary="Read a delivery",
+        responses=DeliveryAnswer,
+    )
+    def get(self, request: Request, tenant: str, webhook: UUID, delivery: UUID) -> Response:
+        row = find(WebhookDelivery.objects.all(), pk=delivery, webhook_id=webhook)
+        return Response(actions.describe_delivery(row))
+
+
+class RedeliverView(_DeliveriesView):
+    """A delivery, once more."""
+
+    @extend_schema(
+        operation_id="webhook_deliveries_redeliver",
+        tags=[TAG],
+        summary="Deliver an event again",
+        description="Makes a new delivery of the same event; its `webhook-id` stays the same.",
+        request=Nothing,
+        responses={202: DeliveryAnswer},
+    )
+    def post(self, request: Request, tenant: str, webhook: UUID, delivery: UUID) -> Response:
+        self.body(Nothing)
+        hook = find_for_change(request, Webhook.objects.all(), pk=webhook)
+        row = find(WebhookDelivery.objects.all(), pk=delivery, webhook_id=webhook)
+        again = actions.do_redeliver(self.principal, hook, row)
+        location = self.url("webhooks", str(hook.id), "deliveries", str(again.id))
+        body = actions.describe_delivery(again)
+        return Response(body, status=202, headers={"Location": location})
+
+
+def _known_state(text: str) -> str:
+    if text not in WebhookDelivery.State.values:
+        states = ", ".join(WebhookDelivery.State.values)
+        raise InvalidParameter(errors=[FieldProblem("state", "invalid", f"One of {states}.")])
+    return text
+
+
+_ONE = "tenants/<str:tenant>/webhooks/<uuid:webhook>"
+
+urlpatterns = [
+    path("tenants/<str:tenant>/webhooks", WebhooksView.as_view()),
+    path(_ONE, WebhookView.as_view()),
+    path(f"{_ONE}:verify", WebhookVerifyView.as_view()),
+    path(f"{_ONE}:test", WebhookTestView.as_view()),
+    path(f"{_ONE}:rotate-secret", WebhookRotateSecretView.as_view()),
+    path(f"{_ONE}/deliveries", DeliveriesView.as_view()),
+    path(f"{_ONE}/deliveries/<uuid:delivery>", DeliveryView.as_view()),
+    path(f"{_ONE}/deliveries/<uuid:delivery>:redeliver", RedeliverView.as_view()),
+]

@@ -1,0 +1,159 @@
+"""Works a webhook's deliveries off, one after the other.
+
+A task is only a wake-up for a webhook; what is to be done stands in the database. So it matters
+neither whether a wake-up comes twice nor, since a sweep looks for deliveries that were forgotten,
+whether one is lost.
+
+Each attempt is one transaction that holds the webhook's lock, the call to the receiver included
+(ten seconds at most): if the process dies the lock goes with it, and the attempt is made again at
+once by whoever gets the message next.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from enum import Enum, auto
+from uuid import UUID
+
+from django.db.models import F
+from django.utils import timezone
+
+from foundation.scope import scoped
+from tenants.models import Webhook, WebhookDelivery
+from tenants.webhooks.attempt import Attempt, message_id, send
+from tenants.webhooks.events import wake
+from tenants.webhooks.locks import try_lock
+from tenants.webhooks.schedule import Next, Verdict, hold_s, is_hopeless, judge
+from tenants.webhooks.state import (
+    FAILING_REASON,
+    GONE_REASON,
+    abandon_deliveries,
+    disable,
+)
+
+#: After this time a task makes way for those of other webhooks.
+TURN_S = 10.0
+#: How far the clocks of processes may differ before a wake-up finds that it came too early.
+CLOCK_SKEW = datetime.timedelta(seconds=1)
+
+
+class Step(Enum):
+    """What one step of the work came to."""
+
+    IDLE = auto()
+    BUSY = auto()
+    DELIVERED = auto()
+    FAILED = auto()
+
+
+def work_off(tenant_id: UUID, webhook_id: UUID, turn_s: float = TURN_S) -> None:
+    """Deliver what is due until nothing is, an attempt fails, or the turn is over."""
+    end = time.monotonic() + turn_s
+    while time.monotonic() < end:
+        with scoped(tenant_id=tenant_id):
+            step = _deliver_next(webhook_id)
+        if step in (Step.BUSY, Step.FAILED):
+            return  # whoever holds the lock looks again; after a failure a wake-up is arranged
+        # A wake-up that came while the lock was held has gone away again; its delivery was
+        # committed before, so looking once more after letting go finds it.
+        if step is Step.IDLE and not _anything_due(tenant_id, webhook_id):
+            return
+    with scoped(tenant_id=tenant_id):
+        wake(webhook_id)
+
+
+def _anything_due(tenant_id: UUID, webhook_id: UUID) -> bool:
+    with scoped(tenant_id=tenant_id):
+        webhook = Webhook.objects.filter(pk=webhook_id).first()
+        return webhook is not None and _first_due(webhook, timezone.now()) is not None
+
+
+def _first_due(webhook: Webhook, now: datetime.datetime) -> WebhookDelivery | None:
+    held = webhook.held_until is not None and webhook.held_until > now + CLOCK_SKEW
+    if held or webhook.state != Webhook.State.ACTIVE:
+        return None
+    return (
+        WebhookDelivery.objects.filter(
+            webhook=webhook,
+            state=WebhookDelivery.State.PENDING,
+            next_attempt_at__lte=now + CLOCK_SKEW,
+        )
+        .order_by("next_attempt_at", "pk")
+        .first()
+    )
+
+
+def _deliver_next(webhook_id: UUID) -> Step:
+    if not try_lock(webhook_id):
+        return Step.BUSY
+    webhook = Webhook.objects.select_related("tenant").filter(pk=webhook_id).first()
+    if webhook is None:
+        return Step.IDLE
+    if webhook.state == Webhook.State.DISABLED:
+        abandon_deliveries(webhook)
+    delivery = _first_due(webhook, timezone.now())
+    if delivery is None:
+        return Step.IDLE
+    attempt = send(webhook, message_id(delivery.event_id), delivery.payload)
+    return _record(webhook, delivery, attempt)
+
+
+def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> Step:
+    """Write down what an attempt brought, and arrange for what follows."""
+    now = timezone.now()
+    after = judge(attempt, delivery.attempts + 1)
+    recorded = WebhookDelivery.objects.filter(pk=delivery.pk).update(
+        attempts=F("attempts") + 1,
+        last_status=attempt.status,
+        last_error="" if attempt.successful else attempt.summary[:300],
+        last_answer=attempt.answer,
+        last_duration_ms=attempt.duration_ms,
+        **_outcome(after, now),
+    )
+    if not recorded:
+        return Step.IDLE  # the webhook was deleted while the receiver was being called
+    if after.verdict is Verdict.DELIVERED:
+        _note_success(webhook)
+        return Step.DELIVERED
+    if after.verdict is Verdict.GONE:
+        disable(webhook, GONE_REASON)
+    else:
+        _note_failure(webhook, after, now)
+    return Step.FAILED
+
+
+def _outcome(after: Next, now: datetime.datetime) -> dict[str, object]:
+    if after.verdict is Verdict.RETRY:
+        return {"next_attempt_at": now + datetime.timedelta(seconds=after.pause_s)}
+    delivered = after.verdict is Verdict.DELIVERED
+    states = WebhookDelivery.State
+    return {
+        "state": states.DELIVERED if delivered else states.FAILED,
+        "next_attempt_at": None,
+        "finished_at": now,
+    }
+
+
+def _note_success(webhook: Webhook) -> None:
+    if webhook.failing_since is not None:
+        Webhook.objects.filter(pk=webhook.pk).update(
+            failing_since=None, held_until=None, version=F("version") + 1
+        )
+
+
+def _note_failure(webhook: Webhook, after: Next, now: datetime.datetime) -> None:
+    """Hold all deliveries for a while, or disable the webhook when it has failed for too long."""
+    since = webhook.failing_since or now
+    if is_hopeless(now - since):
+        disable(webhook, FAILING_REASON)
+        return
+    pause_s = hold_s(now - since)
+    Webhook.objects.filter(pk=webhook.pk).update(
+        failing_since=since,
+        held_until=now + datetime.timedelta(seconds=pause_s),
+        version=F("version") + (webhook.failing_since is None),
+    )
+    wake(webhook.pk, due_in_s=pause_s)
+    if after.verdict is Verdict.RETRY and after.pause_s > pause_s:
+        wake(webhook.pk, due_in_s=after.pause_s)

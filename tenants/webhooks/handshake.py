@@ -1,0 +1,97 @@
+"""Proof that a receiver wants the deliveries: it must echo a challenge.
+
+Without it, anybody could point a webhook at somebody else's server. The challenge is a signed
+`webhook.verification` message; the receiver answers 2xx with the challenge, as JSON
+(`{"challenge": "…"}`) or as plain text. Nothing is kept of it but the outcome.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from uuid import UUID
+
+from django.db.models import F
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.ids import uuid7
+from foundation.json_types import JsonObject
+from foundation.scope import current_tenant_id, scoped
+from foundation.tasks import run_after_commit
+from tenants.models import Webhook
+from tenants.webhooks.attempt import Attempt, message_id, send
+from tenants.webhooks.locks import try_lock
+from tenants.webhooks.state import activate
+
+HANDSHAKE_TASK = "tenants.webhooks.handshake"
+EVENT = "webhook.verification"
+#: Pauses after failed handshakes: time for a person to install the secret that was just shown.
+PAUSES_S = (5, 15, 60, 300, 900)
+
+
+def begin(webhook: Webhook) -> None:
+    """Have the handshake made once this transaction has committed."""
+    _schedule(webhook.pk, webhook.url, 1, 0)
+
+
+def shake_hands(tenant_id: UUID, webhook_id: UUID, url: str, number: int) -> None:
+    """Make attempt `number` at the handshake with a webhook that still waits for it at `url`."""
+    with scoped(tenant_id=tenant_id):
+        if not try_lock(webhook_id):
+            _schedule(webhook_id, url, number, 1)
+            return
+        webhook = Webhook.objects.filter(
+            pk=webhook_id, url=url, state=Webhook.State.PENDING
+        ).first()
+        if webhook is None:
+            return
+        challenge = secrets.token_urlsafe(32)
+        attempt = send(webhook, message_id(uuid7()), _message(challenge))
+        if attempt.successful and echoes(attempt.answer, challenge):
+            activate(webhook)
+        else:
+            _note_failure(webhook, attempt, number)
+
+
+def echoes(answer: str, challenge: str) -> bool:
+    """Tell whether an answer is the challenge, as JSON or as plain text."""
+    text = answer.strip()
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = text
+    given = parsed.get("challenge") if isinstance(parsed, dict) else parsed
+    return isinstance(given, str) and hmac.compare_digest(given.encode(), challenge.encode())
+
+
+def _message(challenge: str) -> JsonObject:
+    return {
+        "type": EVENT,
+        "timestamp": timestamp(timezone.now()),
+        "tenant_id": str(current_tenant_id()),
+        "data": {"challenge": challenge},
+    }
+
+
+def _note_failure(webhook: Webhook, attempt: Attempt, number: int) -> None:
+    reason = "The receiver did not echo the challenge." if attempt.successful else attempt.summary
+    last = number > len(PAUSES_S)
+    Webhook.objects.filter(pk=webhook.pk, url=webhook.url, state=Webhook.State.PENDING).update(
+        state_reason=f"Handshake failed{' for good' if last else ''}: {reason}"[:200],
+        version=F("version") + 1,
+    )
+    if not last:
+        _schedule(webhook.pk, webhook.url, number + 1, PAUSES_S[number - 1])
+
+
+def _schedule(webhook_id: UUID, url: str, number: int, due_in_s: float) -> None:
+    tenant_id = current_tenant_id()
+    arguments: JsonObject = {
+        "tenant": str(tenant_id),
+        "webhook": str(webhook_id),
+        "url": url,
+        "number": number,
+    }
+    run_after_commit(HANDSHAKE_TASK, arguments, tenant_id=tenant_id, due_in_s=due_in_s)

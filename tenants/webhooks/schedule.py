@@ -1,0 +1,66 @@
+"""What follows an attempt: pure decisions over what came back and how long it has gone on."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tenants.webhooks.attempt import Attempt
+
+#: Pauses after the first, second, … failed attempt: ten attempts over two days.
+PAUSES_S = (5, 30, 120, 600, 3600, 10_800, 21_600, 43_200, 86_400)
+#: Up to this share is added to a pause, so that deliveries that failed together part.
+JITTER = 0.2
+#: A webhook that has done nothing but fail for so long is disabled.
+DISABLE_AFTER = datetime.timedelta(days=3)
+SHORTEST_HOLD_S, LONGEST_HOLD_S = 5.0, 600.0
+GONE = 410
+
+Dice = Callable[[], float]
+
+
+class Verdict(StrEnum):
+    """What becomes of a delivery after an attempt."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    FAILED = "failed"
+    #: The receiver said that it never wants anything again.
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The verdict, and the pause before the next attempt where there is one."""
+
+    verdict: Verdict
+    pause_s: float = 0.0
+
+
+def judge(attempt: Attempt, attempts: int, dice: Dice = random.random) -> Next:
+    """Decide after attempt number `attempts` (1, 2, …)."""
+    if attempt.successful:
+        return Next(Verdict.DELIVERED)
+    if attempt.status == GONE:
+        return Next(Verdict.GONE)
+    if attempt.refused or attempts > len(PAUSES_S):
+        return Next(Verdict.FAILED)
+    return Next(Verdict.RETRY, PAUSES_S[attempts - 1] * (1 + JITTER * dice()))
+
+
+def hold_s(failing_for: datetime.timedelta) -> float:
+    """Return how long a failing webhook is left alone altogether.
+
+    Half as long as it has been failing: a receiver that is briefly away is soon asked again,
+    and one that has been dead for an hour costs one attempt in ten minutes, however many
+    deliveries wait for it.
+    """
+    return min(max(failing_for.total_seconds() / 2, SHORTEST_HOLD_S), LONGEST_HOLD_S)
+
+
+def is_hopeless(failing_for: datetime.timedelta) -> bool:
+    """Tell whether a webhook has failed for so long that it is disabled."""
+    return failing_for >= DISABLE_AFTER
