@@ -1,0 +1,46 @@
+"""API keys that have expired are told to the audit log, once each.
+
+Nothing is deleted: authentication refuses them anyway, and their owners want to see what expired.
+A key whose expiry is moved and passes again is told again.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from foundation.api.rendering import timestamp
+from foundation.scope import scoped
+from foundation.tasks import task
+from foundation.tasks.definition import PERIODIC
+from tenants import audit
+from tenants.models import ApiKey
+
+MAX_KEYS = 1000
+_NOT_TOLD = Q(expiry_noted_at=None) | Q(expiry_noted_at__lt=F("expires_at"))
+
+
+@task(name="tenants.sweeps.expired_api_keys", policy=PERIODIC)
+def sweep() -> None:
+    """Tell of keys whose time has passed."""
+    now = timezone.now()
+    due = ApiKey.unscoped.using("relay").filter(_NOT_TOLD, expires_at__lte=now, revoked_at=None)
+    for key in due.order_by("expires_at")[:MAX_KEYS]:
+        with scoped(tenant_id=key.tenant_id):
+            _tell(key, now)
+
+
+def _tell(key: ApiKey, now: datetime.datetime) -> None:
+    claimed = ApiKey.objects.filter(_NOT_TOLD, pk=key.pk, expires_at__lte=now).update(
+        expiry_noted_at=now
+    )
+    if claimed:
+        expires_at = timestamp(key.expires_at) if key.expires_at else None
+        audit.record(
+            None,
+            "api_key.expired",
+            audit.Target("api_key", str(key.pk)),
+            after={"name": key.name, "key_id": key.key_id, "expires_at": expires_at},
+        )

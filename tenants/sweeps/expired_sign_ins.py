@@ -1,0 +1,18 @@
+"""Console sessions and mailed links go when they have expired: they are of no use any more."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from foundation.tasks import task
+from foundation.tasks.definition import PERIODIC
+from tenants.models import EmailProof, UserSession
+from tenants.sweeps.batches import delete_in_batches
+
+
+@task(name="tenants.sweeps.expired_sign_ins", policy=PERIODIC)
+def sweep() -> None:
+    """Remove sessions and links whose time has passed."""
+    now = timezone.now()
+    delete_in_batches(UserSession.objects.using("relay").filter(expires_at__lte=now))
+    delete_in_batches(EmailProof.objects.using("relay").filter(expires_at__lte=now))
