@@ -1,0 +1,134 @@
+"""The Celery application with everything in it: `celery -A rillbase_server.celery worker|beat`.
+
+How tasks travel is `foundation.tasks.app`; here is what a process of Celery does in this project:
+which modules hold tasks, what runs by the clock, how processes begin and end. The launcher adds
+the announcement that a process is ready (`launcher/celery_process.py`).
+"""
+
+# ruff: noqa: E402 -- Django must be set up before anything with models is imported
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
+
+import django
+
+django.setup()
+
+from celery.schedules import crontab
+from celery.signals import (
+    beat_init,
+    setup_logging,
+    task_postrun,
+    worker_process_init,
+    worker_process_shutdown,
+)
+from django.db import connections
+
+from foundation import tracing
+from foundation.environment import environment
+from foundation.logs import set_up_logging
+from foundation.task_tracing import instrument_celery
+from foundation.tasks.app import app
+from foundation.tasks.relay import Relay
+from tenants import usage
+
+__all__ = ["app"]
+
+#: Modules that hold tasks.
+TASK_MODULES = (
+    "foundation.tasks.lost",
+    "tenants.mail.tasks",
+    "tenants.webhooks.tasks",
+    "tenants.sweeps.deleted_tenants",
+    "tenants.sweeps.expired_api_keys",
+    "tenants.sweeps.expired_invitations",
+    "tenants.sweeps.expired_sign_ins",
+    "tenants.sweeps.expired_tokens",
+    "tenants.sweeps.forgotten_deliveries",
+    "tenants.sweeps.old_audit_entries",
+    "tenants.sweeps.old_deliveries",
+    "tenants.sweeps.old_idempotency_records",
+    "tenants.sweeps.usage_roll_up",
+)
+
+MINUTE_S = 60.0
+HOUR_S = 60 * MINUTE_S
+
+#: Sweeps that run at a steady pace: task and seconds between runs. Retention runs at night.
+PACES_S = {
+    "tenants.sweeps.usage_roll_up": MINUTE_S,
+    "tenants.sweeps.expired_api_keys": MINUTE_S,
+    "tenants.sweeps.forgotten_deliveries": 5 * MINUTE_S,
+    "tenants.sweeps.deleted_tenants": 10 * MINUTE_S,
+    "tenants.sweeps.expired_invitations": 10 * MINUTE_S,
+    "tenants.sweeps.expired_sign_ins": 10 * MINUTE_S,
+    "tenants.sweeps.old_idempotency_records": 10 * MINUTE_S,
+}
+NIGHTLY = {
+    "tenants.sweeps.expired_tokens": crontab(hour=3, minute=10),
+    "tenants.sweeps.old_audit_entries": crontab(hour=3, minute=20),
+    "tenants.sweeps.old_deliveries": crontab(hour=3, minute=30),
+}
+
+
+def beat_schedule() -> dict[str, dict[str, object]]:
+    """Return what runs by the clock.
+
+    A run that no worker took until the next one is due expires: after an outage each sweep runs
+    once and not as often as it was missed.
+    """
+    paced = {
+        name: {"task": name, "schedule": pace_s, "options": {"expires": pace_s}}
+        for name, pace_s in PACES_S.items()
+    }
+    nightly = {
+        name: {"task": name, "schedule": moment, "options": {"expires": 12 * HOUR_S}}
+        for name, moment in NIGHTLY.items()
+    }
+    return {**paced, **nightly}
+
+
+app.conf.update(
+    imports=TASK_MODULES,
+    beat_schedule=beat_schedule(),
+    beat_schedule_filename=str(environment().rillbase_data_dir / "run" / "beat-schedule"),
+    # Beat wakes up this often even when nothing is due, so a changed clock does not stall it.
+    beat_max_loop_interval=30,
+)
+
+
+def _log_as_all_processes_do(**_: object) -> None:
+    settings = environment()
+    set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+
+
+def _process_begins(**_: object) -> None:
+    """Start what must not be inherited over a fork. The main process opens no database."""
+    traces = tracing.start(environment().otel_exporter_otlp_endpoint, "rillbase-worker")
+    if traces is not None:
+        tracing.instrument_database()
+        instrument_celery()
+
+
+def _connections_go_back(**_: object) -> None:
+    """Give pooled connections back: between tasks a process holds none."""
+    connections.close_all()
+
+
+def _process_ends(**_: object) -> None:
+    usage.stop()
+
+
+def _relay_begins(**_: object) -> None:
+    """Run the outbox's relay beside the clock; `foundation.tasks.relay` says why here."""
+    Relay().start()
+
+
+setup_logging.connect(_log_as_all_processes_do, weak=False)
+worker_process_init.connect(_process_begins, weak=False)
+task_postrun.connect(_connections_go_back, weak=False)
+worker_process_shutdown.connect(_process_ends, weak=False)
+beat_init.connect(_relay_begins, weak=False)
