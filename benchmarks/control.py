@@ -1,0 +1,185 @@
+"""The control plane: authentication, one read through the full stack, and starting up.
+
+    python -m benchmarks.control [--quick]
+
+`read` is the rate and latency of `GET …/api-keys/{id}` on one web process with authentication,
+limits, tenancy and audit switched on. `ratio` compares its CPU time with a bare Django view that
+does the same SELECT in a transaction, measured in turns in the same run. `start` is the whole of
+`manage.py up` on a data directory that exists already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.support import load
+from benchmarks.support.installation import ROOT, Installation, Web, installation, web
+from benchmarks.support.report import Report, median, percentile
+from rillbase_server.launcher.ports import free_port
+
+_AUTHENTICATE = """
+import json, sys, time
+import django; django.setup()
+from django.test import RequestFactory
+from tenants.credentials.authenticate import require
+request = RequestFactory().get("/v1/whoami", headers={"Authorization": "Bearer " + sys.argv[1]})
+require(request)
+times = []
+end = time.perf_counter() + float(sys.argv[2])
+while time.perf_counter() < end:
+    begin = time.perf_counter_ns()
+    require(request)
+    times.append(time.perf_counter_ns() - begin)
+times.sort()
+print(json.dumps({"p50": times[len(times) // 2] / 1e3, "mean": sum(times) / len(times) / 1e3}))
+"""
+
+_MAKE_KEY = """
+import json
+import django; django.setup()
+from tests.make import make_tenant
+from tenants.models import ApiKey
+from foundation.scope import scoped
+made = make_tenant(plan="dedicated")
+from tenants.models import Quota
+Quota(tenant=made.tenant, limits={"requests_per_s": 1000000, "requests_burst": 1000000}).save(using="staff")
+with scoped(tenant_id=made.tenant.id):
+    key = ApiKey.objects.get()
+print(json.dumps({"slug": made.slug, "tenant": str(made.tenant.id), "id": str(key.id), "text": made.admin_key}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """How much is measured."""
+
+    seconds: float
+    rounds: int
+    connections: int
+
+
+def main() -> None:
+    """Measure and report."""
+    knobs = _knobs()
+    report = Report("control", {"seconds": knobs.seconds, "rounds": knobs.rounds,
+                                "connections": knobs.connections})
+    with installation() as place:
+        key = json.loads(_python(place, _MAKE_KEY))
+        _measure_authentication(report, place, key["text"], knobs)
+        _measure_read(report, place, key, knobs)
+    _measure_start(report)
+    report.finish()
+
+
+def _knobs() -> Knobs:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="finish in about a minute")
+    parser.add_argument("--seconds", type=float, help="length of one round of load")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds of each server")
+    parser.add_argument("--connections", type=int, default=8, help="connections of the load")
+    given = parser.parse_args()
+    return Knobs(
+        seconds=given.seconds or (3.0 if given.quick else 10.0),
+        rounds=given.rounds or (3 if given.quick else 7),
+        connections=given.connections,
+    )
+
+
+def _python(place: Installation, source: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", source, *arguments],
+        env=place.environment, cwd=ROOT, check=True, capture_output=True, text=True,
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def _measure_authentication(report: Report, place: Installation, key: str, knobs: Knobs) -> None:
+    times = json.loads(_python(place, _AUTHENTICATE, key, str(knobs.seconds)))
+    report.add("authenticate_us", times["mean"], "µs",
+               "API-key authentication on a warm process, mean, look-ups of every second included",
+               "<= 100")
+    report.add("authenticate_p50_us", times["p50"], "µs", "the same, median")
+
+
+def _measure_read(report: Report, place: Installation, key: dict[str, str], knobs: Knobs) -> None:
+    with (
+        web(place, "rillbase_server.asgi:application", {}) as ours,
+        web(place, "benchmarks.peers.plain_django:application", {}) as peer,
+    ):
+        full = load.Target(
+            "127.0.0.1", ours.port, f"/api/v1/tenants/{key['slug']}/api-keys/{key['id']}",
+            (("Authorization", f"Bearer {key['text']}"),), expect=key["id"],
+        )
+        bare = load.Target(
+            "127.0.0.1", peer.port, f"/tenants/{key['tenant']}/api-keys/{key['id']}",
+            expect=key["id"],
+        )
+        for target in (full, bare):
+            load.run(target, connections=knobs.connections, seconds=2)
+        pairs = [(_round(ours, full, knobs), _round(peer, bare, knobs)) for _ in range(knobs.rounds)]
+    ratios = [full_cpu / bare_cpu for (_, full_cpu), (_, bare_cpu) in pairs]
+    rates = [outcome.rate_per_s for (outcome, _), _ in pairs]
+    latencies = [ms for (outcome, _), _ in pairs for ms in outcome.latencies_ms]
+    report.add("read_per_s", median(rates), "/s",
+               f"GET of one resource, full stack, one process, {knobs.connections} connections",
+               ">= 700")
+    report.add("read_p50_ms", percentile(latencies, 0.5), "ms", "its latency, median")
+    report.add("read_p99_ms", percentile(latencies, 0.99), "ms", "its latency, 99th percentile")
+    report.add("read_cpu_ms", median([cpu for (_, cpu), _ in pairs]), "ms", "its CPU time in the server")
+    report.add("bare_per_s", median([o.rate_per_s for _, (o, _) in pairs]), "/s", "bare Django view")
+    report.add("bare_cpu_ms", median([cpu for _, (_, cpu) in pairs]), "ms", "its CPU time")
+    report.add("ratio", median(ratios), "×", "CPU time, full stack ÷ bare view", "<= 2")
+
+
+def _round(server: Web, target: load.Target, knobs: Knobs) -> tuple[load.Outcome, float]:
+    """Return what one round of load measured, and the server's CPU time a request in ms."""
+    before = server.cpu_s()
+    outcome = load.run(target, connections=knobs.connections, seconds=knobs.seconds)
+    return outcome, (server.cpu_s() - before) / outcome.requests * 1000
+
+
+def _measure_start(report: Report) -> None:
+    with tempfile.TemporaryDirectory(prefix="rillbase-bench-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        first, _ = _up(directory)
+        again, memory_mb = _up(directory)
+    report.add("first_start_s", first, "s", "`manage.py up` to ready, empty data directory")
+    report.add("start_s", again, "s", "`manage.py up` to ready, data present", "<= 10")
+    report.add("memory_mb", memory_mb, "MB",
+               "resident memory of all services, shared pages counted once", "<= 700")
+
+
+def _up(directory: Path) -> tuple[float, float]:
+    """Start everything, wait for the ready file, add up memory, stop. Return seconds and MB."""
+    ready = directory / "ready.json"
+    begin = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, "manage.py", "up", "--data-dir", str(directory / "data"),
+         "--port", str(free_port()), "--ready-file", str(ready)],
+        cwd=ROOT, stdout=subprocess.DEVNULL,
+    )
+    while not ready.exists():
+        if child.poll() is not None:
+            raise RuntimeError(f"`manage.py up` ended with {child.returncode}")
+        time.sleep(0.02)
+    seconds = time.perf_counter() - begin
+    launcher = psutil.Process(child.pid)
+    family = [launcher, *launcher.children(recursive=True)]
+    memory = sum(process.memory_full_info().pss for process in family)
+    child.terminate()
+    child.wait(30)
+    return seconds, memory / 1e6
+
+
+if __name__ == "__main__":
+    main()
