@@ -14,13 +14,13 @@ another task or thread starts without one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 from uuid import UUID
 
-from django.db import connections, models, transaction
+from django.db import InterfaceError, OperationalError, connections, models, transaction
 
 M = TypeVar("M", bound=models.Model)
 
@@ -62,8 +62,7 @@ def scoped(
     if outer is not None and outer.tenant_id not in (None, tenant_id):
         raise ScopeError(f"already in the scope of tenant {outer.tenant_id}, not {tenant_id}")
     scope = Scope(tenant_id, user_id if user_id is not None else outer and outer.user_id)
-    with transaction.atomic(using=using):
-        _announce(scope, using)
+    with _begin(scope, using):
         token = _current.set(scope)
         try:
             yield scope
@@ -71,6 +70,34 @@ def scoped(
             _current.reset(token)
         if outer is not None and outer != scope:
             _announce(outer, using)
+
+
+def _begin(scope: Scope, using: str) -> ExitStack:
+    """Open a transaction whose first statement names the scope.
+
+    A pooled connection may have died while it lay idle. That shows at the first statement, when
+    nothing has happened yet, so an outermost transaction begins again once, after the pool has
+    thrown out what is dead. Checking each connection beforehand would cost every request a round
+    trip.
+    """
+    connection = connections[using]
+    if connection.in_atomic_block:
+        return _begin_once(scope, using)
+    try:
+        return _begin_once(scope, using)
+    except (OperationalError, InterfaceError):
+        connection.close()
+        pool = getattr(connection, "pool", None)
+        if pool is not None:
+            pool.check()
+        return _begin_once(scope, using)
+
+
+def _begin_once(scope: Scope, using: str) -> ExitStack:
+    with ExitStack() as stack:
+        stack.enter_context(transaction.atomic(using=using))
+        _announce(scope, using)
+        return stack.pop_all()
 
 
 def _announce(scope: Scope, using: str) -> None:

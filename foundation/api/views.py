@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.response import SimpleTemplateResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -67,7 +68,7 @@ class ApiView(APIView):
         self.response = self.finalize_response(wrapped, response, *args, **kwargs)
         for name, value in self.answer_headers.items():
             self.response.headers.setdefault(name, value)
-        return self.response
+        return with_length(self.response)
 
     def _run(self, request: Request, kwargs: Mapping[str, str]) -> Response:
         handler = getattr(self, (request.method or "").lower(), self.http_method_not_allowed)
@@ -101,6 +102,15 @@ class ApiView(APIView):
         if self.request.method in ("GET", "HEAD") and not_modified(self.request._request, version):
             return Response(None, status=304, headers=headers)
         return Response(body, status=status, headers=headers)
+
+
+def with_length(response: HttpResponseBase) -> HttpResponseBase:
+    """Render an answer and announce its length, so that it needs no chunked transfer."""
+    if isinstance(response, SimpleTemplateResponse):
+        response.render()
+    if isinstance(response, HttpResponse):
+        response.headers["Content-Length"] = str(len(response.content))
+    return response
 
 
 def _check_address(request: Request) -> None:

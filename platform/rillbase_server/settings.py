@@ -102,7 +102,9 @@ def _database(role: Role) -> dict[str, object]:
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": True,
+        # `foundation.scope` begins again when a pooled connection turns out to be dead, which costs
+        # nothing when it is not; look-ups outside any scope are rare enough to check beforehand.
+        "CONN_HEALTH_CHECKS": role is not Role.APP,
         "OPTIONS": options,
     }
 
