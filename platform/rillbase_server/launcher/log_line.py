@@ -39,7 +39,8 @@ LEVEL_KEYS = ("level", "severity")
 MESSAGE_KEYS = ("message", "msg", "event")
 TRACE_KEYS = ("exception", "traceback", "exc_info", "stack")
 # Said by the line's other columns already, or of no use to a reader.
-HIDDEN_KEYS = ("service", "pid", "logger")
+# (`data` is Celery's own repetition of its sentence about a task.)
+HIDDEN_KEYS = ("service", "pid", "logger", "data")
 # What the edge's line for each request is made of; its other fields follow it.
 REQUEST_KEYS = frozenset({"method", "route", "status", "duration_ms"})
 SHORT_NAMES = {"request_id": "request", "tenant_id": "tenant"}
