@@ -23,6 +23,14 @@
     clippy::semicolon_if_nothing_returned,
     reason = "arms that do one thing read alike"
 )]
+#![allow(
+    clippy::needless_for_each,
+    reason = "one effect for each element reads well in one line"
+)]
+#![allow(
+    clippy::similar_names,
+    reason = "negate and negated, match and matches are what they are"
+)]
 #![allow(clippy::float_cmp, reason = "BSON equality is exact equality")]
 #![allow(
     clippy::match_same_arms,
@@ -32,14 +40,22 @@
     clippy::iter_without_into_iter,
     reason = "views are passed by value and read by `iter`"
 )]
+pub mod arithmetic;
 pub mod bson;
 pub mod decimal;
 pub mod ejson;
+pub mod environment;
 pub mod error;
+pub mod filter;
 pub mod fuel;
+pub mod index;
 pub mod key;
 pub mod limits;
+pub mod merge_patch;
 pub mod number;
 pub mod order;
 pub mod path;
 pub mod pattern;
+pub mod projection;
+pub mod sort;
+pub mod update;

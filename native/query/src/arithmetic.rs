@@ -1,0 +1,74 @@
+//! Sums and products over the four number types.
+//!
+//! Two ints give an int, or a long when that is too narrow; a double makes
+//! the result a double, a decimal a decimal.
+
+use crate::bson::{Value, ValueRef};
+use crate::decimal::Decimal;
+use crate::number::Number;
+
+/// A result that does not fit 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow;
+
+/// What is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+/// Computes; none when an operand is no number.
+pub fn compute(
+    operation: Operation,
+    a: ValueRef<'_>,
+    b: ValueRef<'_>,
+) -> Option<Result<Value, Overflow>> {
+    let narrow = matches!((a, b), (ValueRef::Int32(_), ValueRef::Int32(_)));
+    let result = match (Number::from_value(a)?, Number::from_value(b)?) {
+        (Number::Int(a), Number::Int(b)) => {
+            let result = match operation {
+                Operation::Add => a.checked_add(b),
+                Operation::Subtract => a.checked_sub(b),
+                Operation::Multiply => a.checked_mul(b),
+            };
+            return Some(result.map(|result| sized(result, narrow)).ok_or(Overflow));
+        }
+        (a @ Number::Decimal(_), b) | (a, b @ Number::Decimal(_)) => {
+            let (a, b) = (to_decimal(a), to_decimal(b));
+            Value::Decimal(match operation {
+                Operation::Add => a.plus(b),
+                Operation::Subtract => a.minus(b),
+                Operation::Multiply => a.times(b),
+            })
+        }
+        (a, b) => {
+            let (a, b) = (a.to_f64(), b.to_f64());
+            Value::Double(match operation {
+                Operation::Add => a + b,
+                Operation::Subtract => a - b,
+                Operation::Multiply => a * b,
+            })
+        }
+    };
+    Some(Ok(result))
+}
+
+/// A whole number as an int when `narrow` and it fits, else as a long.
+pub(crate) fn sized(int: i64, narrow: bool) -> Value {
+    match i32::try_from(int) {
+        Ok(small) if narrow => Value::Int32(small),
+        _ => Value::Int64(int),
+    }
+}
+
+/// The number as a decimal; doubles in 15 digits.
+pub(crate) fn to_decimal(number: Number) -> Decimal {
+    match number {
+        Number::Int(int) => Decimal::from(int),
+        Number::Double(double) => Decimal::from_f64(double),
+        Number::Decimal(decimal) => decimal,
+    }
+}

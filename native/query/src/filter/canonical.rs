@@ -1,0 +1,257 @@
+//! The canonical form: one text for all filters that say the same in another
+//! order.
+//!
+//! It is itself a filter: parsing it gives the same tree, and so the same
+//! bytes again. Children of a connective are sorted by their own canonical
+//! bytes, doubles are dropped.
+
+use super::{Node, Predicate, Test};
+use crate::bson::{ArrayWriter, Document, DocumentWriter, Regex, Value, ValueRef};
+use crate::pattern::Pattern;
+
+/// Sorts a tree in normal form; also gives its canonical bytes.
+pub(super) fn canonical(node: Node) -> (Node, Vec<u8>) {
+    match node {
+        Node::And(children) => connective(children, "$and"),
+        Node::Or(children) => connective(children, "$or"),
+        leaf => {
+            let leaf = sort_leaf(leaf);
+            let bytes = leaf_document(&leaf);
+            (leaf, bytes)
+        }
+    }
+}
+
+fn connective(children: Vec<Node>, name: &str) -> (Node, Vec<u8>) {
+    let mut sorted = Vec::with_capacity(children.len());
+    for child in children {
+        match canonical(child) {
+            // Dropping doubles may have left a connective of the same name.
+            (Node::And(inner), _) if name == "$and" => {
+                sorted.extend(inner.into_iter().map(canonical))
+            }
+            (Node::Or(inner), _) if name == "$or" => {
+                sorted.extend(inner.into_iter().map(canonical))
+            }
+            other => sorted.push(other),
+        }
+    }
+    sorted.sort_by(|a, b| a.1.cmp(&b.1));
+    sorted.dedup_by(|a, b| a.1 == b.1);
+    if sorted.len() == 1
+        && let Some(only) = sorted.pop()
+    {
+        return only;
+    }
+    let bytes = match (name, sorted.is_empty()) {
+        ("$and", true) => DocumentWriter::new().finish(),
+        (_, true) => of_documents(
+            "$nor",
+            [DocumentWriter::new().finish().as_slice()].into_iter(),
+        ),
+        (name, false) => of_documents(name, sorted.iter().map(|(_, bytes)| bytes.as_slice())),
+    };
+    let children = sorted.into_iter().map(|(node, _)| node).collect();
+    (
+        if name == "$and" {
+            Node::And(children)
+        } else {
+            Node::Or(children)
+        },
+        bytes,
+    )
+}
+
+/// `{name: [documents…]}`
+fn of_documents<'a>(name: &str, documents: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut array = ArrayWriter::new();
+    documents.for_each(|bytes| array.push(ValueRef::Document(Document::trusted(bytes))));
+    one(name, Value::Array(array.into()).as_ref())
+}
+
+/// `{name: value}`
+fn one(name: &str, value: ValueRef<'_>) -> Vec<u8> {
+    let mut writer = DocumentWriter::new();
+    writer.append(name, value);
+    writer.finish()
+}
+
+/// Sorts what is inside a leaf.
+fn sort_leaf(leaf: Node) -> Node {
+    match leaf {
+        Node::Not(inner) => Node::Not(Box::new(sort_leaf(*inner))),
+        Node::Field(Predicate { path, test }) => {
+            let test = match test {
+                Test::ElementDocument(inner) => {
+                    Test::ElementDocument(Box::new(canonical(*inner).0))
+                }
+                Test::ElementValue(inner) => Test::ElementValue(Box::new(sort_conditions(*inner))),
+                test => test,
+            };
+            Node::Field(Predicate { path, test })
+        }
+        other => other,
+    }
+}
+
+fn leaf_document(leaf: &Node) -> Vec<u8> {
+    match leaf {
+        Node::Not(inner) => match inner.as_ref() {
+            Node::Field(predicate) => {
+                let inner = test_document(&predicate.test);
+                let not = one("$not", ValueRef::Document(Document::trusted(&inner)));
+                one(
+                    &predicate.path.text(),
+                    ValueRef::Document(Document::trusted(&not)),
+                )
+            }
+            other => of_documents("$nor", [leaf_document(other).as_slice()].into_iter()),
+        },
+        Node::Field(predicate) => {
+            let inner = test_document(&predicate.test);
+            one(
+                &predicate.path.text(),
+                ValueRef::Document(Document::trusted(&inner)),
+            )
+        }
+        Node::And(_) | Node::Or(_) => canonical(leaf.clone()).1,
+    }
+}
+
+/// `{operator: argument}`
+fn test_document(test: &Test) -> Vec<u8> {
+    match test {
+        Test::Compare(comparison, value) => one(comparison.name(), value.as_ref()),
+        Test::In(list) => {
+            let mut array = ArrayWriter::new();
+            list.values()
+                .iter()
+                .for_each(|value| array.push(value.as_ref()));
+            list.patterns()
+                .iter()
+                .for_each(|pattern| array.push(regex(pattern)));
+            one("$in", Value::Array(array.into()).as_ref())
+        }
+        Test::Exists => one("$exists", ValueRef::Bool(true)),
+        Test::Type(kinds) => {
+            let mut array = ArrayWriter::new();
+            kinds
+                .iter()
+                .for_each(|kind| array.push(ValueRef::String(kind.alias())));
+            one("$type", Value::Array(array.into()).as_ref())
+        }
+        Test::Mod { divisor, remainder } => {
+            let mut array = ArrayWriter::new();
+            array.push(ValueRef::Int64(*divisor));
+            array.push(ValueRef::Int64(*remainder));
+            one("$mod", Value::Array(array.into()).as_ref())
+        }
+        Test::Regex(pattern) => one("$regex", regex(pattern)),
+        Test::Size(size) => one("$size", ValueRef::Int64(size.cast_signed())),
+        Test::Bits(test) => {
+            let mut array = ArrayWriter::new();
+            test.positions
+                .iter()
+                .for_each(|position| array.push(ValueRef::Int64(i64::from(*position))));
+            one(test.bits.name(), Value::Array(array.into()).as_ref())
+        }
+        Test::ElementDocument(inner) => {
+            let (_, inner) = canonical(inner.as_ref().clone());
+            one("$elemMatch", ValueRef::Document(Document::trusted(&inner)))
+        }
+        Test::ElementValue(inner) => {
+            let inner = conditions(inner);
+            one("$elemMatch", ValueRef::Document(Document::trusted(&inner)))
+        }
+    }
+}
+
+fn regex(pattern: &Pattern) -> ValueRef<'_> {
+    ValueRef::Regex(Regex {
+        pattern: pattern.source(),
+        options: pattern.options(),
+    })
+}
+
+/// Sorts conditions on one value.
+fn sort_conditions(node: Node) -> Node {
+    let sorted = |children: Vec<Node>| {
+        let mut keyed: Vec<(Vec<u8>, Node)> = children
+            .into_iter()
+            .map(|child| {
+                let child = sort_conditions(child);
+                (conditions(&child), child)
+            })
+            .collect();
+        keyed.sort_by(|a, b| a.0.cmp(&b.0));
+        keyed.dedup_by(|a, b| a.0 == b.0);
+        keyed
+            .into_iter()
+            .map(|(_, child)| child)
+            .collect::<Vec<_>>()
+    };
+    match node {
+        Node::And(children) => alone(sorted(children), Node::And),
+        Node::Or(children) => alone(sorted(children), Node::Or),
+        leaf => sort_leaf(leaf),
+    }
+}
+
+fn alone(mut children: Vec<Node>, connective: fn(Vec<Node>) -> Node) -> Node {
+    match children.pop() {
+        Some(only) if children.is_empty() => only,
+        Some(last) => {
+            children.push(last);
+            connective(children)
+        }
+        None => connective(children),
+    }
+}
+
+/// Conditions on one value as operators side by side. There is no `$or` among
+/// them: it is written as the negation of the negated conditions.
+fn conditions(node: &Node) -> Vec<u8> {
+    let mut writer = DocumentWriter::new();
+    append_conditions(&mut writer, node);
+    writer.finish()
+}
+
+fn append_conditions(writer: &mut DocumentWriter, node: &Node) {
+    match node {
+        // An empty document would be a condition on documents.
+        Node::And(children) if children.is_empty() => {
+            writer.append("$nin", Value::Array(ArrayWriter::new().into()).as_ref());
+        }
+        Node::And(children) => children
+            .iter()
+            .for_each(|child| append_conditions(writer, child)),
+        Node::Or(children) => {
+            let mut inner = DocumentWriter::new();
+            children
+                .iter()
+                .for_each(|child| append_negated(&mut inner, child));
+            let inner = inner.finish();
+            writer.append("$not", ValueRef::Document(Document::trusted(&inner)));
+        }
+        Node::Not(inner) => {
+            let inner = conditions(inner);
+            writer.append("$not", ValueRef::Document(Document::trusted(&inner)));
+        }
+        Node::Field(predicate) => {
+            let test = test_document(&predicate.test);
+            for element in Document::trusted(&test).elements() {
+                writer.append_element(&element);
+            }
+        }
+    }
+}
+
+fn append_negated(writer: &mut DocumentWriter, node: &Node) {
+    match node {
+        Node::Not(inner) => append_conditions(writer, inner),
+        other => {
+            let inner = conditions(other);
+            writer.append("$not", ValueRef::Document(Document::trusted(&inner)));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Filters: from a document of operators to a tree that decides documents.
+//!
+//! ```text
+//! BSON ── parse ──▶ Node ── normal ──▶ negations at the leaves, no redundant
+//!                                      connectives
+//!                        ── canonical ▶ children in one order ──▶ hash
+//! Node + document ── matcher ──▶ true, false, or out of fuel
+//! ```
+//!
+//! Filters that differ only in the order of conjuncts, in nesting of `$and`,
+//! in double negation or in the width of their numbers have one canonical
+//! form, one hash, and so one live query.
+
+mod arguments;
+mod canonical;
+mod list;
+mod matcher;
+mod node;
+mod normal;
+mod operators;
+mod parse;
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+pub use arguments::{BitTest, Bits, Kinds};
+pub use list::List;
+pub(crate) use matcher::Matcher;
+pub use node::{Comparison, Node, Predicate, Test};
+pub(crate) use parse::Parser;
+
+use crate::bson::Document;
+use crate::environment::Environment;
+use crate::error::{Code, Error, Failure, Place};
+use crate::limits::FILTER_BYTES;
+
+/// 256 bits that are equal iff the canonical forms are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(pub [u8; 32]);
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A parsed, normalized filter.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    root: Node,
+    canonical: Box<[u8]>,
+    hash: Hash,
+    moment: Option<Box<Error>>,
+}
+
+impl Filter {
+    /// Parses a filter.
+    pub fn parse(document: Document<'_>) -> Result<Self, Error> {
+        Self::parse_at(document, &Place::root())
+    }
+
+    /// Parses a filter that stands at `place` of a larger input.
+    pub fn parse_at(document: Document<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        if document.as_bytes().len() > FILTER_BYTES {
+            let detail = format!("a filter has at most {FILTER_BYTES} bytes");
+            return Err(Error::new(Code::FilterTooLarge, place, detail));
+        }
+        let mut parser = Parser::default();
+        let parsed = parser.filter(document, 1, place)?;
+        let (root, canonical) = canonical::canonical(normal::normal(parsed));
+        let hash = Hash(Sha256::digest(&canonical).into());
+        Ok(Self {
+            root,
+            canonical: canonical.into(),
+            hash,
+            moment: parser.moment.map(Box::new),
+        })
+    }
+
+    /// The filter that every document matches.
+    #[must_use]
+    pub fn everything() -> Self {
+        let (root, canonical) = canonical::canonical(Node::And(Vec::new()));
+        let hash = Hash(Sha256::digest(&canonical).into());
+        Self {
+            root,
+            canonical: canonical.into(),
+            hash,
+            moment: None,
+        }
+    }
+
+    /// Both filters at once, for example a query and an access rule.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let both = Node::And(vec![self.root.clone(), other.root.clone()]);
+        let (root, canonical) = canonical::canonical(normal::normal(both));
+        let hash = Hash(Sha256::digest(&canonical).into());
+        let moment = self.moment.clone().or_else(|| other.moment.clone());
+        Self {
+            root,
+            canonical: canonical.into(),
+            hash,
+            moment,
+        }
+    }
+
+    /// Whether the document matches, with fresh fuel.
+    pub fn matches(&self, document: Document<'_>) -> Result<bool, Failure> {
+        self.matches_in(document, &Environment::default())
+    }
+
+    /// Whether the document matches; fuel and time come from outside.
+    pub fn matches_in(
+        &self,
+        document: Document<'_>,
+        environment: &Environment,
+    ) -> Result<bool, Failure> {
+        Matcher::new(document, environment).node(&self.root, document)
+    }
+
+    /// Whether the document matches, and then the position in the array that
+    /// the positional operator `$` stands for.
+    pub fn position_in(
+        &self,
+        document: Document<'_>,
+        environment: &Environment,
+    ) -> Result<Option<Option<u32>>, Failure> {
+        let matcher = Matcher::new(document, environment);
+        let answer = matcher.node(&self.root, document)?;
+        Ok(answer.then(|| matcher.position()))
+    }
+
+    /// The tree in normal form, for indexing by predicates.
+    #[must_use]
+    pub const fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// The canonical form: a filter that parses to this one.
+    #[must_use]
+    pub fn canonical(&self) -> Document<'_> {
+        Document::trusted(&self.canonical)
+    }
+
+    /// The hash of the canonical form.
+    #[must_use]
+    pub const fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// Refuses what cannot be subscribed to because it depends on the moment
+    /// of evaluation.
+    pub fn check_live(&self) -> Result<(), Error> {
+        self.moment
+            .as_deref()
+            .map_or(Ok(()), |error| Err(error.clone()))
+    }
+}

@@ -1,0 +1,96 @@
+//! The tree of a filter.
+
+use super::{BitTest, Kinds, List};
+use crate::bson::Value;
+use crate::path::{Leaf, Path};
+use crate::pattern::Pattern;
+
+/// A node of a filter. In normal form `Not` stands over leaves only, and
+/// connectives have at least two children, except that `And([])` alone is
+/// true and `Or([])` alone is false.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// All of them.
+    And(Vec<Node>),
+    /// At least one of them.
+    Or(Vec<Node>),
+    /// Not that.
+    Not(Box<Node>),
+    /// A test of what a path finds.
+    Field(Predicate),
+}
+
+/// A test of what a path finds; one value that passes is enough.
+#[derive(Debug, Clone)]
+pub struct Predicate {
+    /// Where. Inside `$elemMatch` of values: the element itself.
+    pub path: Path,
+    /// What.
+    pub test: Test,
+}
+
+/// How a value is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The operator's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "$eq",
+            Self::Less => "$lt",
+            Self::LessOrEqual => "$lte",
+            Self::Greater => "$gt",
+            Self::GreaterOrEqual => "$gte",
+        }
+    }
+}
+
+/// A test of one value.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`: only within one type.
+    Compare(Comparison, Value),
+    /// `$in`
+    In(List),
+    /// `$exists: true`
+    Exists,
+    /// `$type`
+    Type(Kinds),
+    /// `$mod`
+    Mod {
+        /// Never zero.
+        divisor: i64,
+        /// What must remain.
+        remainder: i64,
+    },
+    /// `$regex`
+    Regex(Pattern),
+    /// `$size`
+    Size(u64),
+    /// `$bitsAllSet` and its kin
+    Bits(BitTest),
+    /// `$elemMatch` of documents
+    ElementDocument(Box<Node>),
+    /// `$elemMatch` of values; its predicates have no path.
+    ElementValue(Box<Node>),
+}
+
+impl Test {
+    /// Whether it looks at the elements of an array or at the array.
+    #[must_use]
+    pub const fn leaf(&self) -> Leaf {
+        match self {
+            Self::Size(_) | Self::ElementDocument(_) | Self::ElementValue(_) => Leaf::Whole,
+            _ => Leaf::Elements,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Parsing the operators of fields.
+
+use super::parse::{Parser, owned, pattern, refuse, unsupported};
+use super::{BitTest, Bits, Comparison, Kinds, List, Node, Predicate, Test};
+use crate::bson::{Document, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::limits::IN_VALUES;
+use crate::number::Number;
+use crate::path::Path;
+
+/// The operators of fields: what [`Parser::operator`] knows.
+impl Parser {
+    /// One operator; `all` its siblings too, for `$regex` and `$options`.
+    pub(super) fn operator(
+        &mut self,
+        path: &Path,
+        name: &str,
+        value: ValueRef<'_>,
+        siblings: Document<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Option<Node>, Error> {
+        let test = match name {
+            "$eq" => self.equal(value, place)?,
+            "$ne" => return self.not_equal(path, value, place).map(Some),
+            "$gt" => ordered(Comparison::Greater, value, place)?,
+            "$gte" => ordered(Comparison::GreaterOrEqual, value, place)?,
+            "$lt" => ordered(Comparison::Less, value, place)?,
+            "$lte" => ordered(Comparison::LessOrEqual, value, place)?,
+            "$in" => Test::In(list(value, place)?),
+            "$nin" => return Ok(Some(not(path, Test::In(list(value, place)?)))),
+            "$not" => return self.negation(path, value, depth, place).map(Some),
+            "$exists" if is_true(value) => Test::Exists,
+            "$exists" => return Ok(Some(not(path, Test::Exists))),
+            "$type" => Test::Type(kinds(value, place)?),
+            "$mod" => modulo(value, place)?,
+            "$regex" => regex(value, siblings, place)?,
+            "$options" if siblings.get("$regex").is_some() => return Ok(None),
+            "$options" => return Err(refuse(place, "$options needs a $regex beside it")),
+            "$size" => Test::Size(size(value, place)?),
+            "$all" => return self.all(path, value, depth, place).map(Some),
+            "$elemMatch" => self.element(value, depth, place)?,
+            "$comment" => return Ok(None),
+            _ => match Bits::from_name(name) {
+                Some(bits) => Test::Bits(BitTest {
+                    bits,
+                    positions: positions(value, place)?,
+                }),
+                None => return Err(unsupported(place, name)),
+            },
+        };
+        Ok(Some(Node::Field(Predicate {
+            path: path.clone(),
+            test,
+        })))
+    }
+
+    #[allow(clippy::unused_self, reason = "operators are parsed alike")]
+    pub(super) fn equal(&self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
+        Ok(Test::Compare(Comparison::Equal, owned(value, place)?))
+    }
+
+    fn not_equal(
+        &self,
+        path: &Path,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<Node, Error> {
+        if matches!(value, ValueRef::Regex(_)) {
+            return Err(refuse(
+                place,
+                "$ne cannot take a regular expression; $not can",
+            ));
+        }
+        Ok(not(path, self.equal(value, place)?))
+    }
+
+    /// `$all`: each of them, regular expressions and `$elemMatch` too.
+    fn all(
+        &mut self,
+        path: &Path,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Node, Error> {
+        let Some(array) = value.as_array() else {
+            return Err(refuse(place, "$all takes an array"));
+        };
+        let of_elements = |value: ValueRef<'_>| {
+            value
+                .as_document()
+                .and_then(|document| document.iter().next())
+                .is_some_and(|(key, _)| key == "$elemMatch")
+        };
+        let elements = array.iter().next().is_some_and(of_elements);
+        let mut all = Vec::new();
+        for (index, value) in array.iter().enumerate() {
+            let here = place.index(index);
+            self.count(&here)?;
+            if of_elements(value) != elements {
+                return Err(refuse(
+                    &here,
+                    "$all takes $elemMatch for all of its values or for none",
+                ));
+            }
+            let test = match value {
+                ValueRef::Regex(regex) => {
+                    Test::Regex(pattern(regex.pattern, regex.options, &here)?)
+                }
+                ValueRef::Document(document) if elements => {
+                    let inner = document.get("$elemMatch").filter(|_| document.len() == 1);
+                    let inner = inner
+                        .ok_or_else(|| refuse(&here, "$elemMatch stands alone inside $all"))?;
+                    self.element(inner, depth, &here.key("$elemMatch"))?
+                }
+                ValueRef::Document(document) if first_is_operator(document) => {
+                    return Err(refuse(
+                        &here,
+                        "$all takes values, regular expressions and $elemMatch",
+                    ));
+                }
+                _ => self.equal(value, &here)?,
+            };
+            all.push(Node::Field(Predicate {
+                path: path.clone(),
+                test,
+            }));
+        }
+        // Nothing is in an empty list.
+        Ok(if all.is_empty() {
+            Node::Or(all)
+        } else {
+            Node::And(all)
+        })
+    }
+}
+
+fn first_is_operator(document: Document<'_>) -> bool {
+    document
+        .iter()
+        .next()
+        .is_some_and(|(key, _)| key.starts_with('$') && key != "$ref")
+}
+
+fn not(path: &Path, test: Test) -> Node {
+    Node::Not(Box::new(Node::Field(Predicate {
+        path: path.clone(),
+        test,
+    })))
+}
+
+fn ordered(comparison: Comparison, value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
+    if matches!(value, ValueRef::Regex(_)) {
+        let detail = format!("{} cannot take a regular expression", comparison.name());
+        return Err(refuse(place, detail));
+    }
+    Ok(Test::Compare(comparison, owned(value, place)?))
+}
+
+/// What counts as true: not false, null, undefined or zero.
+pub(crate) fn is_true(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Bool(bool) => bool,
+        ValueRef::Null | ValueRef::Undefined => false,
+        number if number.is_number() => number.as_exact_i64() != Some(0),
+        _ => true,
+    }
+}
+
+fn list(value: ValueRef<'_>, place: &Place<'_>) -> Result<List, Error> {
+    let Some(array) = value.as_array() else {
+        return Err(refuse(place, "an array is expected"));
+    };
+    let (mut values, mut patterns) = (Vec::new(), Vec::new());
+    for (index, value) in array.iter().enumerate() {
+        let here = place.index(index);
+        if index >= IN_VALUES {
+            let detail = format!("a list has at most {IN_VALUES} values");
+            return Err(Error::new(Code::FilterTooLarge, &here, detail));
+        }
+        match value {
+            ValueRef::Regex(regex) => patterns.push(pattern(regex.pattern, regex.options, &here)?),
+            ValueRef::Document(document) if first_is_operator(document) => {
+                return Err(refuse(&here, "operators cannot stand in a list of values"));
+            }
+            _ => values.push(owned(value, &here)?),
+        }
+    }
+    Ok(List::new(values, patterns))
+}
+
+/// The types that an argument of `$type` names.
+pub(crate) fn kinds(value: ValueRef<'_>, place: &Place<'_>) -> Result<Kinds, Error> {
+    let one = |value, place: &Place<'_>| {
+        Kinds::named(value)
+            .ok_or_else(|| refuse(place, "a type is named by its number or its alias"))
+    };
+    let Some(array) = value.as_array() else {
+        return one(value, place);
+    };
+    let mut kinds = Kinds::default();
+    for (index, value) in array.iter().enumerate() {
+        kinds.extend(one(value, &place.index(index))?);
+    }
+    if array.is_empty() {
+        return Err(refuse(place, "at least one type is expected"));
+    }
+    Ok(kinds)
+}
+
+fn modulo(value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
+    let detail = "$mod takes two numbers: divisor and remainder";
+    let array = value
+        .as_array()
+        .filter(|array| array.len() == 2)
+        .ok_or_else(|| refuse(place, detail))?;
+    let part = |index| {
+        let number = array.get(index).and_then(Number::from_value);
+        number
+            .and_then(Number::truncate)
+            .ok_or_else(|| refuse(&place.index(index), detail))
+    };
+    let (divisor, remainder) = (part(0)?, part(1)?);
+    if divisor == 0 {
+        return Err(refuse(
+            &place.index(0),
+            "the divisor of $mod cannot be zero",
+        ));
+    }
+    Ok(Test::Mod { divisor, remainder })
+}
+
+fn regex(value: ValueRef<'_>, siblings: Document<'_>, place: &Place<'_>) -> Result<Test, Error> {
+    let options = match siblings.get("$options") {
+        None => None,
+        Some(ValueRef::String(options)) => Some(options),
+        Some(_) => return Err(refuse(place, "$options takes a string")),
+    };
+    let (source, options) = match (value, options) {
+        (ValueRef::String(source), options) => (source, options.unwrap_or("")),
+        (ValueRef::Regex(regex), None) => (regex.pattern, regex.options),
+        (ValueRef::Regex(regex), Some(options)) if regex.options.is_empty() => {
+            (regex.pattern, options)
+        }
+        (ValueRef::Regex(_), Some(_)) => {
+            return Err(refuse(
+                place,
+                "options stand in $regex or in $options, not in both",
+            ));
+        }
+        _ => {
+            return Err(refuse(
+                place,
+                "$regex takes a string or a regular expression",
+            ));
+        }
+    };
+    pattern(source, options, place).map(Test::Regex)
+}
+
+fn size(value: ValueRef<'_>, place: &Place<'_>) -> Result<u64, Error> {
+    let size = value
+        .as_exact_i64()
+        .and_then(|size| u64::try_from(size).ok());
+    size.ok_or_else(|| refuse(place, "$size takes a whole number, zero or more"))
+}
+
+/// The bits that a mask, binary data or a list of positions names.
+fn positions(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<u32>, Error> {
+    let detail = "a mask of bits is a whole number from zero, binary data, or a list of positions";
+    match value {
+        ValueRef::Array(array) => {
+            let mut positions = Vec::new();
+            for (index, value) in array.iter().enumerate() {
+                let position = value
+                    .as_exact_i64()
+                    .and_then(|position| u32::try_from(position).ok());
+                positions.push(position.ok_or_else(|| refuse(&place.index(index), detail))?);
+            }
+            positions.sort_unstable();
+            positions.dedup();
+            Ok(positions)
+        }
+        ValueRef::Binary(binary) => {
+            let bits = (0..).step_by(8).zip(binary.bytes);
+            Ok(bits
+                .flat_map(|(first, byte)| {
+                    (0..8)
+                        .filter(move |bit| byte >> bit & 1 == 1)
+                        .map(move |bit| first + bit)
+                })
+                .collect())
+        }
+        number => {
+            let mask = number
+                .as_exact_i64()
+                .filter(|mask| *mask >= 0)
+                .ok_or_else(|| refuse(place, detail))?;
+            Ok((0..63).filter(|bit| mask >> bit & 1 == 1).collect())
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Parsing a filter's documents: connectives and fields.
+
+use super::{Node, Predicate, Test};
+use crate::bson::{Document, Value, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::limits::{FILTER_DEPTH, FILTER_NODES};
+use crate::path::Path;
+use crate::pattern::Pattern;
+
+/// What parsing learns on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    nodes: usize,
+    /// Why the filter depends on the moment, where it first does.
+    pub(crate) moment: Option<Error>,
+}
+
+/// A refusal of a malformed filter.
+pub(super) fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidFilter, place, detail)
+}
+
+/// A refusal of an operator that does not exist here.
+pub(super) fn unsupported(place: &Place<'_>, name: &str) -> Error {
+    let detail = match name {
+        "$where" | "$function" | "$accumulator" => {
+            format!("{name} runs JavaScript, which is refused always")
+        }
+        _ => format!("the operator {name} is unknown or not supported"),
+    };
+    Error::new(Code::UnsupportedOperator, place, detail)
+}
+
+impl Parser {
+    /// Counts a node of the filter.
+    pub(crate) fn count(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        self.nodes += 1;
+        if self.nodes > FILTER_NODES {
+            let detail = format!("a filter has at most {FILTER_NODES} nodes");
+            return Err(Error::new(Code::FilterTooLarge, place, detail));
+        }
+        Ok(())
+    }
+
+    fn deeper(depth: usize, place: &Place<'_>) -> Result<usize, Error> {
+        if depth >= FILTER_DEPTH {
+            let detail = format!("a filter nests at most {FILTER_DEPTH} deep");
+            return Err(Error::new(Code::FilterTooLarge, place, detail));
+        }
+        Ok(depth + 1)
+    }
+
+    /// A document of fields and connectives.
+    pub(crate) fn filter(
+        &mut self,
+        document: Document<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Node, Error> {
+        let mut all = Vec::new();
+        for (key, value) in document.iter() {
+            let here = place.key(key);
+            if key.starts_with('$') {
+                all.extend(self.connective(key, value, depth, &here)?);
+            } else {
+                self.field(&Path::new(key), value, depth, &here, &mut all)?;
+            }
+        }
+        Ok(Node::And(all))
+    }
+
+    fn connective(
+        &mut self,
+        name: &str,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Option<Node>, Error> {
+        self.count(place)?;
+        match name {
+            "$and" => self
+                .branches(value, depth, place)
+                .map(|all| Some(Node::And(all))),
+            "$or" => self
+                .branches(value, depth, place)
+                .map(|any| Some(Node::Or(any))),
+            "$nor" => {
+                let any = self.branches(value, depth, place)?;
+                Ok(Some(Node::Not(Box::new(Node::Or(any)))))
+            }
+            "$comment" => Ok(None),
+            _ => Err(unsupported(place, name)),
+        }
+    }
+
+    fn branches(
+        &mut self,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Vec<Node>, Error> {
+        let depth = Self::deeper(depth, place)?;
+        let Some(array) = value.as_array().filter(|array| !array.is_empty()) else {
+            return Err(refuse(place, "an array of at least one filter is expected"));
+        };
+        let branches = array.iter().enumerate().map(|(index, branch)| {
+            let here = place.index(index);
+            match branch {
+                ValueRef::Document(document) => self.filter(document, depth, &here),
+                _ => Err(refuse(&here, "a filter is a document")),
+            }
+        });
+        branches.collect()
+    }
+
+    /// What a field must satisfy: operators, a regular expression, or a value
+    /// to be equal to.
+    fn field(
+        &mut self,
+        path: &Path,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+        all: &mut Vec<Node>,
+    ) -> Result<(), Error> {
+        if let ValueRef::Document(document) = value
+            && has_operators(document)
+        {
+            return self.operators(path, document, depth, place, all);
+        }
+        self.count(place)?;
+        let test = match value {
+            ValueRef::Regex(regex) => Test::Regex(pattern(regex.pattern, regex.options, place)?),
+            _ => self.equal(value, place)?,
+        };
+        all.push(Node::Field(Predicate {
+            path: path.clone(),
+            test,
+        }));
+        Ok(())
+    }
+
+    /// All operators of one document on one path.
+    pub(super) fn operators(
+        &mut self,
+        path: &Path,
+        document: Document<'_>,
+        depth: usize,
+        place: &Place<'_>,
+        all: &mut Vec<Node>,
+    ) -> Result<(), Error> {
+        for (name, value) in document.iter() {
+            let here = place.key(name);
+            if !name.starts_with('$') {
+                return Err(refuse(
+                    &here,
+                    "operators and fields cannot stand side by side",
+                ));
+            }
+            self.count(&here)?;
+            all.extend(self.operator(path, name, value, document, depth, &here)?);
+        }
+        Ok(())
+    }
+
+    /// `$not` over operators or a regular expression.
+    pub(super) fn negation(
+        &mut self,
+        path: &Path,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Node, Error> {
+        let mut all = Vec::new();
+        match value {
+            ValueRef::Regex(regex) => {
+                let test = Test::Regex(pattern(regex.pattern, regex.options, place)?);
+                all.push(Node::Field(Predicate {
+                    path: path.clone(),
+                    test,
+                }));
+            }
+            ValueRef::Document(document) if has_operators(document) => {
+                let depth = Self::deeper(depth, place)?;
+                self.operators(path, document, depth, place, &mut all)?;
+            }
+            _ => {
+                return Err(refuse(
+                    place,
+                    "$not takes operators or a regular expression",
+                ));
+            }
+        }
+        Ok(Node::Not(Box::new(Node::And(all))))
+    }
+
+    /// `$elemMatch`, of values when its first key is an operator of fields.
+    pub(crate) fn element(
+        &mut self,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Test, Error> {
+        let depth = Self::deeper(depth, place)?;
+        let Some(document) = value.as_document() else {
+            return Err(refuse(place, "$elemMatch takes a document"));
+        };
+        let first = document.iter().next().map_or("", |(key, _)| key);
+        let of_values = has_operators(document) && !matches!(first, "$and" | "$or" | "$nor");
+        if matches!(first, "$where" | "$expr" | "$text" | "$jsonSchema") {
+            return Err(refuse(
+                place,
+                format!("{first} cannot stand inside $elemMatch"),
+            ));
+        }
+        if of_values {
+            let mut all = Vec::new();
+            self.operators(&Path::itself(), document, depth, place, &mut all)?;
+            return Ok(Test::ElementValue(Box::new(Node::And(all))));
+        }
+        Ok(Test::ElementDocument(Box::new(
+            self.filter(document, depth, place)?,
+        )))
+    }
+}
+
+/// Whether a document is one of operators: its first key begins with `$`, and
+/// it is no reference (`{$ref, $id}`).
+fn has_operators(document: Document<'_>) -> bool {
+    let is_operator = document
+        .iter()
+        .next()
+        .is_some_and(|(key, _)| key.starts_with('$'));
+    let is_reference =
+        matches!(document.get("$ref"), Some(ValueRef::String(_))) && document.get("$id").is_some();
+    is_operator && !is_reference
+}
+
+/// Compiles a regular expression.
+pub(super) fn pattern(source: &str, options: &str, place: &Place<'_>) -> Result<Pattern, Error> {
+    Pattern::new(source, options).map_err(|why| Error::new(Code::InvalidRegex, place, why))
+}
+
+/// An operand, owned.
+pub(super) fn owned(value: ValueRef<'_>, place: &Place<'_>) -> Result<Value, Error> {
+    if matches!(value, ValueRef::Undefined) {
+        return Err(refuse(place, "undefined cannot be compared with"));
+    }
+    Ok(super::normal::operand(value))
+}

@@ -1,0 +1,119 @@
+//! The keys of a document in an index.
+//!
+//! Two uses, two sets. For **finding**: every value that a filter's path can
+//! find gives a key, so that looking up an operand or a range is a superset
+//! of what matches, whatever combination of elements meets a conjunction. For
+//! **ordering**: the combinations that [`crate::sort`] compares; the first
+//! key of a document in index order is then its place in the sort. An entry
+//! says which it is for.
+
+use std::collections::BTreeMap;
+
+use crate::bson::{Document, ValueRef};
+use crate::error::Failure;
+use crate::fuel::Fuel;
+use crate::key::{encode, encode_descending};
+use crate::limits::INDEX_KEYS;
+use crate::path::{Leaf, Path};
+use crate::sort::combinations;
+
+/// One field of an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexField {
+    /// Where.
+    pub path: Path,
+    /// Whether its keys descend.
+    pub descending: bool,
+}
+
+/// A key of a document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Bytes in the order of the fields' values and directions.
+    pub key: Vec<u8>,
+    /// Whether it takes part in ordering; all take part in finding.
+    pub ordering: bool,
+}
+
+/// The keys of a document in ascending order, each once. Two arrays side by
+/// side in one index are refused.
+pub fn index_keys(
+    document: Document<'_>,
+    fields: &[IndexField],
+    fuel: &Fuel,
+) -> Result<Vec<Entry>, Failure> {
+    let mut entries = BTreeMap::new();
+    let paths: Vec<&Path> = fields.iter().map(|field| &field.path).collect();
+    combinations(document, &paths, fuel, &mut |values| {
+        entries.insert(key_of(fields, values), true);
+        Ok(())
+    })?;
+    let mut found = Vec::with_capacity(fields.len());
+    for field in fields {
+        found.push(values_at(document, &field.path, fuel)?);
+    }
+    let product = found.iter().try_fold(1_usize, |product, values| {
+        product.checked_mul(values.len().max(1))
+    });
+    if product.is_none_or(|product| product > INDEX_KEYS) {
+        return Err(Failure::refused(format!(
+            "a document has at most {INDEX_KEYS} keys in an index"
+        )));
+    }
+    let mut keys = vec![Vec::new()];
+    for (field, values) in fields.iter().zip(&found) {
+        let mut longer = Vec::with_capacity(keys.len() * values.len());
+        for key in &keys {
+            for value in values {
+                fuel.step()?;
+                let mut key: Vec<u8> = key.clone();
+                append(&mut key, field, *value);
+                longer.push(key);
+            }
+        }
+        keys = longer;
+    }
+    for key in keys {
+        entries.entry(key).or_insert(false);
+    }
+    Ok(entries
+        .into_iter()
+        .map(|(key, ordering)| Entry { key, ordering })
+        .collect())
+}
+
+fn append(key: &mut Vec<u8>, field: &IndexField, value: ValueRef<'_>) {
+    if field.descending {
+        encode_descending(key, value)
+    } else {
+        encode(key, value)
+    }
+}
+
+fn key_of(fields: &[IndexField], values: &[ValueRef<'_>]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(32);
+    fields
+        .iter()
+        .zip(values)
+        .for_each(|(field, value)| append(&mut key, field, *value));
+    key
+}
+
+/// What a filter can find at a path: missing counts as null, and finding
+/// nothing as undefined.
+fn values_at<'a>(
+    document: Document<'a>,
+    path: &Path,
+    fuel: &Fuel,
+) -> Result<Vec<ValueRef<'a>>, Failure> {
+    let mut values = Vec::new();
+    path.any(document, Leaf::Elements, &mut |value, _| {
+        fuel.step()?;
+        values.push(value.unwrap_or(ValueRef::Null));
+        Ok(false)
+    })?;
+    if values.is_empty() {
+        values.push(ValueRef::Undefined);
+    }
+    Ok(values)
+}

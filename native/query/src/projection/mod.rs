@@ -1,0 +1,87 @@
+//! Projections: which parts of a document are shown.
+//!
+//! The parts are a tree of keys. In an inclusion only what the tree names is
+//! shown, in an exclusion all else; `$slice` cuts arrays in either;
+//! `$elemMatch` and the positional `$` show one element. Through arrays a
+//! projection applies to each element that is a document.
+
+mod apply;
+mod parse;
+
+use crate::bson::{Document, DocumentBuf};
+use crate::environment::Environment;
+use crate::error::{Error, Failure, Place};
+use crate::filter::Test;
+
+/// A parsed projection.
+#[derive(Debug, Clone)]
+pub struct Projection {
+    tree: Branch,
+    includes: bool,
+}
+
+/// The keys below one place.
+#[derive(Debug, Clone, Default)]
+struct Branch {
+    children: Vec<(Box<str>, Part)>,
+}
+
+/// What happens to the value of a key.
+#[derive(Debug, Clone)]
+enum Part {
+    /// Only parts of it are meant.
+    Branch(Branch),
+    Include,
+    Exclude,
+    Slice {
+        skip: i64,
+        limit: Option<u64>,
+    },
+    Element(Box<Test>),
+    Positional,
+    TextScore,
+}
+
+/// What a projection needs to know about how the document matched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Matched {
+    /// The position for the positional `$`.
+    pub position: Option<u32>,
+    /// The score of `$text`.
+    pub text_score: Option<f64>,
+}
+
+impl Projection {
+    /// Parses a projection; the empty one shows everything.
+    pub fn parse(document: Document<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        parse::projection(document, place)
+    }
+
+    /// The parts of the document that are shown.
+    pub fn apply(
+        &self,
+        document: Document<'_>,
+        matched: Matched,
+        environment: &Environment,
+    ) -> Result<DocumentBuf, Failure> {
+        apply::Applying {
+            matched,
+            environment,
+            includes: self.includes,
+        }
+        .document(document, &self.tree)
+    }
+
+    /// Whether applying it needs the position at which the filter matched.
+    #[must_use]
+    pub fn is_positional(&self) -> bool {
+        fn positional(branch: &Branch) -> bool {
+            branch.children.iter().any(|(_, part)| match part {
+                Part::Positional => true,
+                Part::Branch(inner) => positional(inner),
+                _ => false,
+            })
+        }
+        positional(&self.tree)
+    }
+}

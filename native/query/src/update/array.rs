@@ -1,0 +1,265 @@
+//! `$push` and `$pull`.
+
+use std::cmp::Ordering;
+
+use super::operation::{Outcome, Refusal, remove};
+use super::parse::owned;
+use super::{describe, refuse};
+use crate::bson::{ArrayBuf, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
+use crate::environment::Environment;
+use crate::error::{Error, Place};
+use crate::filter::Filter;
+use crate::key::{encode, encode_descending};
+use crate::limits::SORT_KEYS;
+use crate::order::{compare, equal};
+use crate::path::Path;
+use crate::sort::combinations;
+
+/// `$push` with its modifiers.
+#[derive(Debug)]
+pub(crate) struct Push {
+    each: Vec<Value>,
+    position: Option<i64>,
+    slice: Option<i64>,
+    sort: Option<Order>,
+}
+
+/// How `$push` sorts.
+#[derive(Debug)]
+enum Order {
+    /// Whole elements.
+    Values { descending: bool },
+    /// Elements by their fields.
+    Fields(Vec<(Path, bool)>),
+}
+
+impl Push {
+    pub(super) fn parse(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        let modifiers = argument
+            .as_document()
+            .filter(|inner| inner.get("$each").is_some());
+        let mut push = Self {
+            each: Vec::new(),
+            position: None,
+            slice: None,
+            sort: None,
+        };
+        let Some(modifiers) = modifiers else {
+            push.each.push(owned(argument));
+            return Ok(push);
+        };
+        for (name, value) in modifiers.iter() {
+            let here = place.key(name);
+            let whole = || {
+                value
+                    .as_exact_i64()
+                    .ok_or_else(|| refuse(&here, format!("{name} takes a whole number")))
+            };
+            match name {
+                "$each" => match value.as_array() {
+                    Some(values) => push.each = values.iter().map(owned).collect(),
+                    None => return Err(refuse(&here, "$each takes an array")),
+                },
+                "$position" => push.position = Some(whole()?),
+                "$slice" => push.slice = Some(whole()?),
+                "$sort" => push.sort = Some(Order::parse(value, &here)?),
+                _ => {
+                    return Err(refuse(
+                        &here,
+                        "$push knows $each, $position, $slice and $sort",
+                    ));
+                }
+            }
+        }
+        Ok(push)
+    }
+
+    pub(super) fn apply(
+        &self,
+        old: Option<ValueRef<'_>>,
+        environment: &Environment,
+    ) -> Result<Outcome, Refusal> {
+        let array = match old {
+            None => None,
+            Some(ValueRef::Array(array)) => Some(array),
+            Some(other) => {
+                return Err(Refusal::Invalid(format!(
+                    "$push cannot change a value of type {}",
+                    describe(other)
+                )));
+            }
+        };
+        let mut values: Vec<ValueRef<'_>> =
+            array.iter().flat_map(crate::bson::Array::iter).collect();
+        environment.fuel.steps(values.len() as u64 / 16)?;
+        let at = place_of(self.position, values.len());
+        values.splice(at..at, self.each.iter().map(Value::as_ref));
+        if let Some(order) = &self.sort {
+            order.sort(&mut values, environment)?;
+        }
+        match self.slice {
+            Some(count) if count >= 0 => {
+                values.truncate(usize::try_from(count).unwrap_or(usize::MAX))
+            }
+            Some(count) => {
+                let kept = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+                values.drain(..values.len().saturating_sub(kept));
+            }
+            None => {}
+        }
+        Ok(Outcome::Set(Value::Array(ArrayBuf::from_iter(values))))
+    }
+}
+
+/// Where `$position` inserts; a negative one counts from the end.
+fn place_of(position: Option<i64>, length: usize) -> usize {
+    match position {
+        None => length,
+        Some(position) => {
+            let distance = usize::try_from(position.unsigned_abs()).unwrap_or(usize::MAX);
+            if position < 0 {
+                length.saturating_sub(distance)
+            } else {
+                distance.min(length)
+            }
+        }
+    }
+}
+
+impl Order {
+    fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        let direction = |value: ValueRef<'_>| match value.as_exact_i64() {
+            Some(1) => Ok(false),
+            Some(-1) => Ok(true),
+            _ => Err(refuse(
+                place,
+                "$sort takes 1 or -1, or a document of fields with 1 or -1",
+            )),
+        };
+        let Some(fields) = value.as_document().filter(|fields| !fields.is_empty()) else {
+            return Ok(Self::Values {
+                descending: direction(value)?,
+            });
+        };
+        let mut keys = Vec::new();
+        for (name, value) in fields.iter() {
+            if name.split('.').any(str::is_empty) || keys.len() == SORT_KEYS {
+                return Err(refuse(
+                    place,
+                    format!("$sort takes up to {SORT_KEYS} fields"),
+                ));
+            }
+            keys.push((Path::new(name), direction(value)?));
+        }
+        Ok(Self::Fields(keys))
+    }
+
+    fn sort(
+        &self,
+        values: &mut Vec<ValueRef<'_>>,
+        environment: &Environment,
+    ) -> Result<(), Refusal> {
+        environment.fuel.steps(values.len() as u64)?;
+        match self {
+            Self::Values { descending } => values.sort_by(|a, b| {
+                let order = compare(*a, *b);
+                if *descending { order.reverse() } else { order }
+            }),
+            Self::Fields(keys) => {
+                let mut keyed = Vec::with_capacity(values.len());
+                for value in values.drain(..) {
+                    keyed.push((key_of(keys, value, environment)?, value));
+                }
+                keyed.sort_by(|a: &(Vec<u8>, ValueRef<'_>), b| -> Ordering { a.0.cmp(&b.0) });
+                values.extend(keyed.into_iter().map(|(_, value)| value));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of an element; one that is no document has no fields.
+fn key_of(
+    keys: &[(Path, bool)],
+    value: ValueRef<'_>,
+    environment: &Environment,
+) -> Result<Vec<u8>, Refusal> {
+    let document = value.as_document().unwrap_or_else(Document::empty);
+    let paths: Vec<&Path> = keys.iter().map(|(path, _)| path).collect();
+    let mut least: Option<Vec<u8>> = None;
+    combinations(document, &paths, &environment.fuel, &mut |values| {
+        let mut key = Vec::new();
+        for ((_, descending), value) in keys.iter().zip(values) {
+            if *descending {
+                encode_descending(&mut key, *value)
+            } else {
+                encode(&mut key, *value)
+            }
+        }
+        if least.as_ref().is_none_or(|least| key < *least) {
+            least = Some(key);
+        }
+        Ok(())
+    })?;
+    Ok(least.unwrap_or_default())
+}
+
+/// What `$pull` removes.
+#[derive(Debug)]
+pub(crate) enum Pull {
+    /// Elements equal to a value.
+    Equal(Value),
+    /// Documents that match a filter.
+    Documents(Filter),
+    /// Elements that match conditions; the filter looks at `{"": element}`.
+    Conditions(Filter),
+}
+
+impl Pull {
+    pub(super) fn parse(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        let conditions = match argument {
+            ValueRef::Document(inner) => inner
+                .iter()
+                .next()
+                .is_some_and(|(key, _)| key.starts_with('$')),
+            ValueRef::Regex(_) => true,
+            _ => false,
+        };
+        if conditions {
+            return Ok(Self::Conditions(Filter::parse_at(
+                wrapped(argument).as_ref(),
+                place,
+            )?));
+        }
+        match argument {
+            ValueRef::Document(inner) => Ok(Self::Documents(Filter::parse_at(inner, place)?)),
+            other => Ok(Self::Equal(owned(other))),
+        }
+    }
+
+    pub(super) fn apply(
+        &self,
+        old: Option<ValueRef<'_>>,
+        environment: &Environment,
+    ) -> Result<Outcome, Refusal> {
+        remove(old, "$pull", |value| {
+            environment.fuel.step()?;
+            Ok(match self {
+                Self::Equal(unwanted) => equal(unwanted.as_ref(), value),
+                Self::Documents(filter) => match value {
+                    ValueRef::Document(document) => filter.matches_in(document, environment)?,
+                    _ => false,
+                },
+                Self::Conditions(filter) => {
+                    filter.matches_in(wrapped(value).as_ref(), environment)?
+                }
+            })
+        })
+    }
+}
+
+fn wrapped(value: ValueRef<'_>) -> DocumentBuf {
+    let mut writer = DocumentWriter::new();
+    writer.append("", value);
+    writer.into()
+}

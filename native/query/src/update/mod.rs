@@ -1,0 +1,99 @@
+//! Updates: operators that change a document.
+//!
+//! Parsing gives a list of changes, one for each path, in the order in which
+//! MongoDB applies them: by path, segment by segment, numbers as numbers.
+//! Applying walks a [`tree::Tree`], which opens only the documents and arrays
+//! that a path goes through and keeps the rest as bytes. An update is applied
+//! whole or not at all.
+
+mod apply;
+mod array;
+mod operation;
+mod parse;
+mod place;
+mod tree;
+
+use crate::bson::{Array, Document, DocumentBuf, ValueRef};
+use crate::environment::Environment;
+use crate::error::{Code, Error, Place};
+use crate::order::equal;
+
+use parse::Change;
+use place::Filters;
+
+/// A parsed update.
+#[derive(Debug)]
+pub struct Update {
+    changes: Vec<Change>,
+    filters: Filters,
+}
+
+/// How an update is applied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Applied {
+    /// The position that the positional operator `$` stands for: where the
+    /// filter matched an array.
+    pub position: Option<u32>,
+    /// Whether the document is being made by an upsert.
+    pub inserting: bool,
+}
+
+impl Update {
+    /// Parses a document of update operators with its array filters.
+    pub fn parse(
+        document: Document<'_>,
+        array_filters: Option<Array<'_>>,
+        place: &Place<'_>,
+    ) -> Result<Self, Error> {
+        let mut filters = Filters::parse(array_filters, &place.key("array_filters"))?;
+        let changes = parse::changes(document, &mut filters, place)?;
+        filters.check_all_used(&place.key("array_filters"))?;
+        Ok(Self { changes, filters })
+    }
+
+    /// Whether it uses the positional operator `$`.
+    #[must_use]
+    pub fn is_positional(&self) -> bool {
+        self.changes.iter().any(Change::is_positional)
+    }
+
+    /// The document after the update.
+    pub fn apply(
+        &self,
+        document: Document<'_>,
+        applied: Applied,
+        environment: &Environment,
+    ) -> Result<DocumentBuf, Error> {
+        let after = apply::apply(&self.changes, &self.filters, document, applied, environment)?;
+        check_id(document, after.as_ref())?;
+        crate::bson::validate(after.as_bytes())?;
+        Ok(after)
+    }
+}
+
+/// `_id` names a document for good.
+fn check_id(before: Document<'_>, after: Document<'_>) -> Result<(), Error> {
+    let same = match (before.get("_id"), after.get("_id")) {
+        (Some(before), Some(after)) => equal(before, after),
+        (None, _) => true,
+        (Some(_), None) => false,
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::InvalidUpdate,
+        &Place::root(),
+        "an update cannot change _id",
+    ))
+}
+
+/// A refusal of an update.
+fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidUpdate, place, detail)
+}
+
+/// What a value is, for details of refusals.
+fn describe(value: ValueRef<'_>) -> &'static str {
+    value.kind().alias()
+}

@@ -1,0 +1,151 @@
+//! From a document of operators to changes in order.
+
+use std::cmp::Ordering;
+
+use super::operation::Operation;
+use super::place::{Filters, Step, document, steps};
+use super::refuse;
+use crate::bson::{Document, Value, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::limits::CHANGES;
+
+/// One operation at one path.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) steps: Vec<Step>,
+    pub(super) operation: Operation,
+    /// Where it stands in the update, for refusals while applying.
+    pub(super) pointer: String,
+}
+
+impl Change {
+    pub(super) fn is_positional(&self) -> bool {
+        self.steps.contains(&Step::Matched)
+    }
+}
+
+/// Parses all operators; the changes come back in the order of their paths.
+pub(super) fn changes(
+    update: Document<'_>,
+    filters: &mut Filters,
+    place: &Place<'_>,
+) -> Result<Vec<Change>, Error> {
+    let mut changes = Vec::new();
+    for (name, fields) in update.iter() {
+        let here = place.key(name);
+        if !name.starts_with('$') {
+            return Err(refuse(
+                &here,
+                "an update consists of operators; use PUT to replace a document",
+            ));
+        }
+        if !Operation::NAMES.contains(&name) {
+            let detail = format!("the update operator {name} is unknown or not supported");
+            return Err(Error::new(Code::UnsupportedOperator, &here, detail));
+        }
+        for (path, argument) in document(fields, name, &here)?.iter() {
+            let at = here.key(path);
+            change(name, path, argument, filters, &mut changes, &at)?;
+        }
+    }
+    if changes.len() > CHANGES {
+        return Err(refuse(
+            place,
+            format!("an update has at most {CHANGES} fields"),
+        ));
+    }
+    changes.sort_by(|a, b| by_path(&a.steps, &b.steps));
+    check_conflicts(&changes)?;
+    Ok(changes)
+}
+
+fn change(
+    name: &str,
+    path: &str,
+    argument: ValueRef<'_>,
+    filters: &mut Filters,
+    changes: &mut Vec<Change>,
+    place: &Place<'_>,
+) -> Result<(), Error> {
+    let parsed = steps(path, filters, place)?;
+    let pointer = place.pointer();
+    if name != "$rename" {
+        let operation = Operation::parse(name, argument, place)?;
+        changes.push(Change {
+            steps: parsed,
+            operation,
+            pointer,
+        });
+        return Ok(());
+    }
+    let target = argument
+        .as_str()
+        .ok_or_else(|| refuse(place, "$rename takes the new path as a string"))?;
+    let target = steps(target, filters, place)?;
+    let only_fields = |steps: &[Step]| steps.iter().all(|step| matches!(step, Step::Field(_)));
+    if !only_fields(&parsed) || !only_fields(&target) {
+        return Err(refuse(
+            place,
+            "$rename takes paths without positional operators",
+        ));
+    }
+    // Two changes, so that a conflict with either path is found. The value
+    // is fetched before anything is changed.
+    changes.push(Change {
+        steps: target,
+        operation: Operation::RenameTo(parsed.clone()),
+        pointer: pointer.clone(),
+    });
+    changes.push(Change {
+        steps: parsed,
+        operation: Operation::Unset,
+        pointer,
+    });
+    Ok(())
+}
+
+fn by_path(a: &[Step], b: &[Step]) -> Ordering {
+    let steps = a.iter().zip(b).map(|(a, b)| by_step(a, b));
+    steps
+        .fold(Ordering::Equal, Ordering::then)
+        .then(a.len().cmp(&b.len()))
+}
+
+fn by_step(a: &Step, b: &Step) -> Ordering {
+    let rank = |step: &Step| match step {
+        Step::Matched => (0, 0),
+        Step::All => (1, 0),
+        Step::Filtered(index) => (2, *index),
+        Step::Field(_) => (3, 0),
+    };
+    match (a, b) {
+        (Step::Field(a), Step::Field(b)) => match (a.index, b.index) {
+            (Some(x), Some(y)) => x.cmp(&y),
+            _ => a.name.cmp(&b.name),
+        },
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// No path may be another's or lie below it.
+fn check_conflicts(changes: &[Change]) -> Result<(), Error> {
+    for (index, change) in changes.iter().enumerate() {
+        for other in changes.iter().skip(index + 1) {
+            let shared = change.steps.iter().zip(&other.steps).all(|(a, b)| a == b);
+            if shared {
+                let detail = "two changes of the update concern the same place";
+                return Err(Error {
+                    code: Code::InvalidUpdate,
+                    pointer: other.pointer.clone(),
+                    detail: detail.into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An argument, owned.
+pub(super) fn owned(value: ValueRef<'_>) -> Value {
+    value.into()
+}

@@ -1,0 +1,287 @@
+//! What MongoDB 8 answers, case by case.
+//!
+//! A row is a filter, the documents that it matches and those that it does
+//! not. Each row is also checked for what must hold of every filter: double
+//! negation changes nothing, a negation turns the answer, and the canonical
+//! form is a filter that says the same and is its own canonical form.
+
+mod common;
+mod filter_cases;
+
+use common::{any_document, any_value, document};
+use filter_cases::{FAMILIES, REFUSED};
+use proptest::prelude::*;
+use rillbase_query::filter::Filter;
+
+fn filter(text: &str) -> Filter {
+    Filter::parse(document(text).as_ref()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn matches(filter: &Filter, text: &str) -> bool {
+    filter
+        .matches(document(text).as_ref())
+        .unwrap_or_else(|why| panic!("{text}: {why}"))
+}
+
+fn check(text: &str, doc: &str, expected: bool) {
+    let plain = filter(text);
+    assert_eq!(matches(&plain, doc), expected, "{text} on {doc}");
+    // These two rank documents too and so cannot stand under a negation.
+    if !text.contains("$text") && !text.contains("$near") {
+        let twice = filter(&format!(r#"{{"$nor":[{{"$nor":[{text}]}}]}}"#));
+        assert_eq!(twice.hash(), plain.hash(), "double negation of {text}");
+        let once = filter(&format!(r#"{{"$nor":[{text}]}}"#));
+        assert_eq!(
+            matches(&once, doc),
+            !expected,
+            "negation of {text} on {doc}"
+        );
+    }
+    let again = Filter::parse(plain.canonical())
+        .unwrap_or_else(|error| panic!("canonical of {text}: {error}"));
+    assert_eq!(
+        again.canonical().as_bytes(),
+        plain.canonical().as_bytes(),
+        "canonical of {text}"
+    );
+    assert_eq!(
+        matches(&again, doc),
+        expected,
+        "canonical of {text} on {doc}"
+    );
+}
+
+#[test]
+fn filters_answer_as_mongodb_does() {
+    let mut count = 0;
+    for (_, rows) in FAMILIES {
+        for (text, yes, no) in *rows {
+            yes.iter().for_each(|doc| check(text, doc, true));
+            no.iter().for_each(|doc| check(text, doc, false));
+            count += yes.len() + no.len();
+        }
+    }
+    assert!(count > 600, "{count} cases");
+}
+
+#[test]
+fn malformed_filters_are_refused_with_code_and_pointer() {
+    for (text, code, pointer) in REFUSED {
+        let error = Filter::parse(document(text).as_ref()).expect_err(text);
+        assert_eq!(
+            (error.code.as_str(), error.pointer.as_str()),
+            (*code, *pointer),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
+fn filters_that_say_the_same_have_one_hash() {
+    for (a, b) in [
+        (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#),
+        (
+            r#"{"a":1,"b":2}"#,
+            r#"{"$and":[{"b":2},{"$and":[{"a":1}]}]}"#,
+        ),
+        (r#"{"a":1}"#, r#"{"a":{"$eq":1.0}}"#),
+        (r#"{"a":1}"#, r#"{"a":{"$in":[{"$numberDecimal":"1.00"}]}}"#),
+        (r#"{"a":{"$in":[1,2]}}"#, r#"{"a":{"$in":[2,1,2,1.0]}}"#),
+        (r#"{"a":{"$ne":1}}"#, r#"{"a":{"$not":{"$eq":1}}}"#),
+        (
+            r#"{"a":{"$nin":[1,2]}}"#,
+            r#"{"$nor":[{"a":{"$in":[2,1]}}]}"#,
+        ),
+        (
+            r#"{"$nor":[{"a":1},{"b":2}]}"#,
+            r#"{"a":{"$ne":1},"b":{"$ne":2}}"#,
+        ),
+        (
+            r#"{"$or":[{"a":1},{"$or":[{"b":2},{"a":1}]}]}"#,
+            r#"{"$or":[{"b":2},{"a":1}]}"#,
+        ),
+        (
+            r#"{"a":{"$gt":1,"$lt":5}}"#,
+            r#"{"$and":[{"a":{"$lt":5}},{"a":{"$gt":1}}]}"#,
+        ),
+        (r#"{"a":{"$all":[1,2]}}"#, r#"{"$and":[{"a":2},{"a":1}]}"#),
+        (
+            r#"{"a":{"$type":"number"}}"#,
+            r#"{"a":{"$type":["int","long","double","decimal"]}}"#,
+        ),
+        (
+            r#"{"a":{"$bitsAllSet":5}}"#,
+            r#"{"a":{"$bitsAllSet":[2,0]}}"#,
+        ),
+        (
+            r#"{"a":{"$exists":false}}"#,
+            r#"{"a":{"$not":{"$exists":true}}}"#,
+        ),
+        (
+            r#"{"a":{"$regex":"x","$options":"im"}}"#,
+            r#"{"a":{"$regularExpression":{"pattern":"x","options":"im"}}}"#,
+        ),
+        (r#"{"a":{"$in":[]}}"#, r#"{"$nor":[{}]}"#),
+        (r#"{"$or":[{},{"a":1}]}"#, r#"{}"#),
+        (r#"{"$comment":"x","a":1}"#, r#"{"a":1}"#),
+        (r#"{"a":-0.0}"#, r#"{"a":0}"#),
+        (
+            r#"{"$or":[{"a":1},{"$and":[{"$or":[{"b":1},{"c":1}]},{"$or":[{"c":1},{"b":1}]}]}]}"#,
+            r#"{"$or":[{"a":1},{"b":1},{"c":1}]}"#,
+        ),
+    ] {
+        assert_eq!(filter(a).hash(), filter(b).hash(), "{a} and {b}");
+    }
+    for (a, b) in [
+        (r#"{"a":1}"#, r#"{"a":"1"}"#),
+        (r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"y":2,"x":1}}"#),
+        (r#"{"a":{"$gt":1}}"#, r#"{"a":{"$gte":1}}"#),
+        (r#"{"a":{"$not":{"$gt":1}}}"#, r#"{"a":{"$lte":1}}"#),
+        (r#"{"a.b":1}"#, r#"{"a":{"b":1}}"#),
+        (
+            r#"{"a":{"$numberLong":"9007199254740993"}}"#,
+            r#"{"a":9007199254740992.0}"#,
+        ),
+    ] {
+        assert_ne!(filter(a).hash(), filter(b).hash(), "{a} and {b}");
+    }
+}
+
+#[test]
+fn sizes_and_depths_are_bounded() {
+    let nested = |depth: usize| {
+        format!(
+            "{}{}{}",
+            r#"{"a":"#,
+            r#"{"$not":"#.repeat(depth) + r#"{"$gt":1}"#,
+            "}".repeat(depth + 1)
+        )
+    };
+    assert!(Filter::parse(document(&nested(49)).as_ref()).is_ok());
+    assert_eq!(
+        Filter::parse(document(&nested(50)).as_ref())
+            .expect_err("deep")
+            .code
+            .as_str(),
+        "filter_too_large"
+    );
+    let wide = |width: usize| format!(r#"{{"$or":[{}]}}"#, vec![r#"{"a":1}"#; width].join(","));
+    assert!(Filter::parse(document(&wide(999)).as_ref()).is_ok());
+    assert_eq!(
+        Filter::parse(document(&wide(1000)).as_ref())
+            .expect_err("wide")
+            .code
+            .as_str(),
+        "filter_too_large"
+    );
+    let list = |length: usize| format!(r#"{{"a":{{"$in":[{}]}}}}"#, vec!["1"; length].join(","));
+    assert!(Filter::parse(document(&list(10_000)).as_ref()).is_ok());
+    assert_eq!(
+        Filter::parse(document(&list(10_001)).as_ref())
+            .expect_err("long")
+            .pointer,
+        "/a/$in/10000"
+    );
+}
+
+#[test]
+fn an_evaluation_that_costs_too_much_runs_out_of_fuel() {
+    let array = vec!["[1]"; 3000].join(",");
+    let doc = format!(r#"{{"a":[{array}]}}"#);
+    let tests = vec![r#"{"a":{"$elemMatch":{"$elemMatch":{"$gt":1}}}}"#; 300].join(",");
+    let costly = filter(&format!(
+        r#"{{"$or":[{tests},{{"b":{{"$exists":true}}}}]}}"#
+    ));
+    assert!(
+        costly.matches(document(&doc).as_ref()).is_ok(),
+        "doubles are dropped"
+    );
+    let tests: Vec<String> = (0..300)
+        .map(|n| format!(r#"{{"a":{{"$elemMatch":{{"$elemMatch":{{"$gt":1{n}}}}}}}}}"#))
+        .collect();
+    let costly = filter(&format!(r#"{{"$or":[{}]}}"#, tests.join(",")));
+    assert!(costly.matches(document(&doc).as_ref()).is_err());
+}
+
+fn any_condition() -> impl Strategy<Value = String> {
+    let operator = prop::sample::select(vec!["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]);
+    let comparison =
+        (operator, any_value()).prop_map(|(name, value)| format!(r#""{name}":{value}"#));
+    let list = (
+        prop::sample::select(vec!["$in", "$nin", "$all"]),
+        prop::collection::vec(any_value(), 0..3),
+    )
+        .prop_map(|(name, values)| format!(r#""{name}":[{}]"#, values.join(",")));
+    let fixed = prop::sample::select(vec![
+        r#""$exists":true"#,
+        r#""$exists":false"#,
+        r#""$type":"number"#,
+        r#""$size":1"#,
+        r#""$mod":[2,1]"#,
+        r#""$regex":"^a"#,
+        r#""$bitsAnySet":3"#,
+    ])
+    .prop_map(|text| {
+        if text.matches('"').count() % 2 == 1 {
+            format!(r#"{text}""#)
+        } else {
+            text.to_owned()
+        }
+    });
+    let leaf = prop_oneof![3 => comparison, 2 => list, 2 => fixed];
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        (prop::sample::select(vec!["$not", "$elemMatch"]), inner)
+            .prop_map(|(name, inner)| format!(r#""{name}":{{{inner}}}"#))
+    })
+}
+
+fn any_filter() -> impl Strategy<Value = String> {
+    let path = prop::sample::select(vec!["a", "b", "a.b", "a.0", "a.b.c", "a.0.b", "c"]);
+    let leaf = (path, any_condition())
+        .prop_map(|(path, condition)| format!(r#"{{"{path}":{{{condition}}}}}"#));
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        (
+            prop::sample::select(vec!["$and", "$or", "$nor"]),
+            prop::collection::vec(inner, 1..4),
+        )
+            .prop_map(|(name, inner)| format!(r#"{{"{name}":[{}]}}"#, inner.join(",")))
+    })
+}
+
+/// Values with regular expressions or `undefined` cannot stand everywhere.
+fn parsed(text: &str) -> Option<Filter> {
+    Filter::parse(document(text).as_ref()).ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn algebra_holds_for_random_filters(text in any_filter(), other in any_filter(), doc in any_document()) {
+        let (Some(f), Some(g)) = (parsed(&text), parsed(&other)) else { return Ok(()) };
+        let (x, y) = (matches(&f, &doc), matches(&g, &doc));
+        prop_assert_eq!(matches(&filter(&format!(r#"{{"$nor":[{text}]}}"#)), &doc), !x);
+        prop_assert_eq!(matches(&filter(&format!(r#"{{"$nor":[{text},{other}]}}"#)), &doc), !(x || y));
+        let both = filter(&format!(r#"{{"$and":[{text},{other}]}}"#));
+        let swapped = filter(&format!(r#"{{"$and":[{other},{{"$and":[{text}]}},{text}]}}"#));
+        prop_assert_eq!(matches(&both, &doc), x && y);
+        prop_assert_eq!(both.hash(), swapped.hash());
+        prop_assert_eq!(both.hash(), f.and(&g).hash());
+        let twice = filter(&format!(r#"{{"$nor":[{{"$nor":[{text}]}}]}}"#));
+        prop_assert_eq!(twice.hash(), f.hash());
+        let again = Filter::parse(f.canonical()).expect("canonical form");
+        prop_assert_eq!(again.canonical().as_bytes(), f.canonical().as_bytes());
+        prop_assert_eq!(matches(&again, &doc), x);
+    }
+
+    #[test]
+    fn a_list_is_the_disjunction_of_equalities(values in prop::collection::vec(any_value(), 0..4), doc in any_document()) {
+        let list = format!(r#"{{"a.b":{{"$in":[{}]}}}}"#, values.join(","));
+        let Some(list) = parsed(&list) else { return Ok(()) };
+        let any = values.iter().any(|value| {
+            let key = if value.starts_with(r#"{"$regular"#) { "$regex" } else { "$eq" };
+            parsed(&format!(r#"{{"a.b":{{"{key}":{value}}}}}"#)).is_some_and(|one| matches(&one, &doc))
+        });
+        prop_assert_eq!(matches(&list, &doc), any);
+    }
+}

@@ -1,0 +1,342 @@
+//! Order, index keys and projections.
+
+mod common;
+
+use common::{any_document, document};
+use proptest::prelude::*;
+use rillbase_query::bson::ValueRef;
+use rillbase_query::ejson::{Form, document_to_string};
+use rillbase_query::environment::Environment;
+use rillbase_query::error::Place;
+use rillbase_query::filter::Filter;
+use rillbase_query::fuel::Fuel;
+use rillbase_query::index::{IndexField, index_keys};
+use rillbase_query::key::encode_key;
+use rillbase_query::path::Path;
+use rillbase_query::projection::{Matched, Projection};
+use rillbase_query::sort::Sort;
+
+fn sort(text: &str) -> Sort {
+    Sort::parse(ValueRef::Document(document(text).as_ref()), &Place::root()).expect(text)
+}
+
+fn key(sort: &Sort, doc: &str) -> Vec<u8> {
+    sort.key(document(doc).as_ref(), 0.0, &Fuel::default())
+        .expect(doc)
+}
+
+#[test]
+fn documents_stand_in_the_order_of_their_least_elements() {
+    for (by, ascending) in [
+        (
+            r#"{"a":1}"#,
+            vec![
+                r#"{"a":{"$minKey":1}}"#,
+                r#"{"a":[]}"#,
+                r#"{"a":null,"_id":1}"#,
+                r#"{"_id":2}"#,
+                r#"{"a":{"$numberDouble":"NaN"}}"#,
+                r#"{"a":[5,1]}"#,
+                r#"{"a":2}"#,
+                r#"{"a":[3,9]}"#,
+                r#"{"a":"x"}"#,
+                r#"{"a":{}}"#,
+                r#"{"a":[[1]]}"#,
+            ],
+        ),
+        (
+            r#"{"a":-1}"#,
+            vec![
+                r#"{"a":[[1]]}"#,
+                r#"{"a":"x"}"#,
+                r#"{"a":[3,9]}"#,
+                r#"{"a":[5,1]}"#,
+                r#"{"a":2}"#,
+                r#"{"a":null}"#,
+                r#"{"a":[]}"#,
+            ],
+        ),
+        (
+            r#"{"a.b":1}"#,
+            vec![
+                r#"{"a":[],"_id":0}"#,
+                r#"{"a":[1],"_id":1}"#,
+                r#"{"a":[{"b":3},{}],"_id":2}"#,
+                r#"{"a":[{"b":7},{"b":1}]}"#,
+                r#"{"a":{"b":2}}"#,
+            ],
+        ),
+        (
+            r#"{"a.b":1,"a.c":1}"#,
+            vec![
+                r#"{"a":[{"b":1,"c":9},{"b":1,"c":2}]}"#,
+                r#"{"a":[{"b":1,"c":3},{"b":2,"c":0}]}"#,
+                r#"{"a":[{"b":1,"c":4}]}"#,
+            ],
+        ),
+        (
+            r#"{"a.0":1}"#,
+            vec![r#"{"a":[]}"#, r#"{"a":[1,9]}"#, r#"{"a":[2,0]}"#],
+        ),
+        (
+            r#"{"a":1,"b":-1}"#,
+            vec![
+                r#"{"a":1,"b":2}"#,
+                r#"{"a":1,"b":1}"#,
+                r#"{"a":1.0}"#,
+                r#"{"a":2,"b":9}"#,
+            ],
+        ),
+        (
+            r#"{}"#,
+            vec![
+                r#"{"_id":1}"#,
+                r#"{"_id":"a"}"#,
+                r#"{"_id":{"$oid":"000000000000000000000000"}}"#,
+            ],
+        ),
+    ] {
+        let by = sort(by);
+        for (index, a) in ascending.iter().enumerate() {
+            for (other, b) in ascending.iter().enumerate() {
+                assert_eq!(
+                    key(&by, a).cmp(&key(&by, b)),
+                    index.cmp(&other),
+                    "{a} and {b} by {by:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn two_arrays_side_by_side_cannot_be_sorted_by() {
+    let by = sort(r#"{"a":1,"b":1}"#);
+    assert!(
+        by.key(
+            document(r#"{"a":[1],"b":[1]}"#).as_ref(),
+            0.0,
+            &Fuel::default()
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn malformed_sorts_are_refused() {
+    for (text, pointer) in [
+        (r#"{"a":2}"#, "/a"),
+        (r#"{"a":"asc"}"#, "/a"),
+        (r#"{"$a":1}"#, "/$a"),
+        (r#"{"a..b":1}"#, "/a..b"),
+        (r#"{"a":{"$meta":"x"}}"#, "/a"),
+    ] {
+        let error = Sort::parse(ValueRef::Document(document(text).as_ref()), &Place::root())
+            .expect_err(text);
+        assert_eq!(
+            (error.code.as_str(), error.pointer.as_str()),
+            ("invalid_sort", pointer)
+        );
+    }
+    let many: Vec<String> = (0..33).map(|n| format!(r#"["f{n}",1]"#)).collect();
+    for text in [
+        format!(r#"{{"s":[{}]}}"#, many.join(",")),
+        r#"{"s":[["a",1],["a",-1]]}"#.into(),
+        r#"{"s":[["a"]]}"#.into(),
+    ] {
+        assert!(
+            Sort::parse(
+                document(&text).as_ref().get("s").expect("s"),
+                &Place::root()
+            )
+            .is_err()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn an_index_finds_all_that_matches_and_orders_as_the_sort_does(doc in any_document(), operand in common::scalar(), path in prop::sample::select(vec!["a", "a.b", "a.0", "b"])) {
+        let fuel = Fuel::default();
+        let parsed = document(&doc);
+        let field = IndexField { path: Path::new(path), descending: false };
+        let keys = index_keys(parsed.as_ref(), &[field], &fuel).expect("keys");
+        let regex = operand.starts_with(r#"{"$regular"#);
+        if !regex {
+            let filter = Filter::parse(document(&format!(r#"{{"{path}":{operand}}}"#)).as_ref()).expect("filter");
+            if filter.matches(parsed.as_ref()).expect("fuel") {
+                let wanted = encode_key(common::value(&operand).as_ref());
+                prop_assert!(keys.iter().any(|entry| entry.key == wanted), "{} in {}", operand, doc);
+            }
+        }
+        let by = sort(&format!(r#"{{"{path}":1}}"#));
+        let place = key(&by, &doc);
+        let first = keys.iter().find(|entry| entry.ordering).expect("an ordering key");
+        prop_assert!(place.starts_with(&first.key));
+    }
+}
+
+fn project(spec: &str, doc: &str, matched: Matched) -> String {
+    let projection = Projection::parse(document(spec).as_ref(), &Place::root())
+        .unwrap_or_else(|e| panic!("{spec}: {e}"));
+    let shown = projection
+        .apply(document(doc).as_ref(), matched, &Environment::default())
+        .expect(spec);
+    document_to_string(shown.as_ref(), Form::Relaxed)
+}
+
+#[test]
+fn projections_show_parts_as_mongodb_does() {
+    for (spec, doc, shown) in [
+        (r#"{}"#, r#"{"_id":1,"a":1}"#, r#"{"_id":1,"a":1}"#),
+        (
+            r#"{"a":1}"#,
+            r#"{"_id":1,"b":2,"a":1}"#,
+            r#"{"_id":1,"a":1}"#,
+        ),
+        (
+            r#"{"a":1,"_id":0}"#,
+            r#"{"_id":1,"b":2,"a":1}"#,
+            r#"{"a":1}"#,
+        ),
+        (
+            r#"{"a":0}"#,
+            r#"{"_id":1,"b":2,"a":1}"#,
+            r#"{"_id":1,"b":2}"#,
+        ),
+        (r#"{"_id":0}"#, r#"{"_id":1,"b":2}"#, r#"{"b":2}"#),
+        (r#"{"_id":1}"#, r#"{"_id":1,"b":2}"#, r#"{"_id":1}"#),
+        (
+            r#"{"a":0,"_id":1}"#,
+            r#"{"_id":1,"a":1,"b":2}"#,
+            r#"{"_id":1,"b":2}"#,
+        ),
+        (r#"{"a.b":1}"#, r#"{"a":{"b":1,"c":2}}"#, r#"{"a":{"b":1}}"#),
+        (
+            r#"{"a":{"b":1}}"#,
+            r#"{"a":{"b":1,"c":2}}"#,
+            r#"{"a":{"b":1}}"#,
+        ),
+        (
+            r#"{"a.b":1}"#,
+            r#"{"a":[{"b":1,"c":2},5,{"c":1},[{"b":7,"d":1}]]}"#,
+            r#"{"a":[{"b":1},{},[{"b":7}]]}"#,
+        ),
+        (
+            r#"{"a.b":0}"#,
+            r#"{"a":[{"b":1,"c":2},5,[{"b":7}]]}"#,
+            r#"{"a":[{"c":2},5,[{}]]}"#,
+        ),
+        (r#"{"a.b":1}"#, r#"{"a":5}"#, r#"{}"#),
+        (r#"{"a.b":0}"#, r#"{"a":5}"#, r#"{"a":5}"#),
+        (r#"{"b":1,"a":1}"#, r#"{"a":1,"b":2}"#, r#"{"a":1,"b":2}"#),
+        (
+            r#"{"a":{"$slice":2}}"#,
+            r#"{"_id":1,"a":[1,2,3],"b":1}"#,
+            r#"{"_id":1,"a":[1,2],"b":1}"#,
+        ),
+        (
+            r#"{"a":{"$slice":-2}}"#,
+            r#"{"a":[1,2,3]}"#,
+            r#"{"a":[2,3]}"#,
+        ),
+        (
+            r#"{"a":{"$slice":[1,1]}}"#,
+            r#"{"a":[1,2,3]}"#,
+            r#"{"a":[2]}"#,
+        ),
+        (
+            r#"{"a":{"$slice":[-2,1]}}"#,
+            r#"{"a":[1,2,3]}"#,
+            r#"{"a":[2]}"#,
+        ),
+        (r#"{"a":{"$slice":0}}"#, r#"{"a":[1]}"#, r#"{"a":[]}"#),
+        (
+            r#"{"a":{"$slice":1},"b":1}"#,
+            r#"{"a":[1,2],"b":1,"c":1}"#,
+            r#"{"a":[1],"b":1}"#,
+        ),
+        (
+            r#"{"a":{"$slice":1},"b":0}"#,
+            r#"{"a":[1,2],"b":1,"c":1}"#,
+            r#"{"a":[1],"c":1}"#,
+        ),
+        (
+            r#"{"a":{"$slice":1}}"#,
+            r#"{"a":"text"}"#,
+            r#"{"a":"text"}"#,
+        ),
+        (
+            r#"{"a":{"$elemMatch":{"$gt":1}}}"#,
+            r#"{"_id":1,"a":[1,2,3],"b":1}"#,
+            r#"{"_id":1,"a":[2]}"#,
+        ),
+        (
+            r#"{"a":{"$elemMatch":{"b":2}}}"#,
+            r#"{"a":[{"b":1},{"b":2,"c":3},{"b":2}]}"#,
+            r#"{"a":[{"b":2,"c":3}]}"#,
+        ),
+        (
+            r#"{"a":{"$elemMatch":{"b":9}}}"#,
+            r#"{"_id":1,"a":[{"b":1}]}"#,
+            r#"{"_id":1}"#,
+        ),
+        (
+            r#"{"a.$":1}"#,
+            r#"{"_id":1,"a":[5,6,7],"b":1}"#,
+            r#"{"_id":1,"a":[6]}"#,
+        ),
+        (
+            r#"{"s":{"$meta":"textScore"}}"#,
+            r#"{"a":1}"#,
+            r#"{"a":1,"s":0.5}"#,
+        ),
+        (
+            r#"{"a":1,"s":{"$meta":"textScore"}}"#,
+            r#"{"a":1,"b":1}"#,
+            r#"{"a":1,"s":0.5}"#,
+        ),
+    ] {
+        let matched = Matched {
+            position: Some(1),
+            text_score: Some(0.5),
+        };
+        assert_eq!(project(spec, doc, matched), shown, "{spec} of {doc}");
+    }
+}
+
+#[test]
+fn malformed_projections_are_refused() {
+    for (text, code, pointer) in [
+        (r#"{"a":1,"b":0}"#, "invalid_projection", "/b"),
+        (r#"{"a":1,"a.b":1}"#, "invalid_projection", "/a.b"),
+        (r#"{"a.b":1,"a":1}"#, "invalid_projection", "/a"),
+        (r#"{"a":{}}"#, "invalid_projection", "/a"),
+        (r#"{"a":"$b"}"#, "invalid_projection", "/a"),
+        (r#"{"a":{"$add":[1,2]}}"#, "unsupported_operator", "/a/$add"),
+        (
+            r#"{"a":{"$slice":[1,0]}}"#,
+            "invalid_projection",
+            "/a/$slice",
+        ),
+        (r#"{"a":{"$slice":"x"}}"#, "invalid_projection", "/a/$slice"),
+        (r#"{"a.$":1,"b.$":1}"#, "invalid_projection", "/b.$"),
+        (r#"{"a.$":0}"#, "invalid_projection", "/a.$"),
+        (r#"{"a.$.b":1}"#, "invalid_projection", "/a.$.b"),
+        (
+            r#"{"a":{"$elemMatch":{"$foo":1}}}"#,
+            "unsupported_operator",
+            "/a/$elemMatch/$foo",
+        ),
+        (r#"{"a":{"b":1,"c":0}}"#, "invalid_projection", "/a/c"),
+    ] {
+        let error = Projection::parse(document(text).as_ref(), &Place::root()).expect_err(text);
+        assert_eq!(
+            (error.code.as_str(), error.pointer.as_str()),
+            (code, pointer),
+            "{text}: {error}"
+        );
+    }
+}
