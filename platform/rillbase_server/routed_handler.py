@@ -17,10 +17,12 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from io import BytesIO
 from typing import IO
 
 import django
 from django.core import signals
+from django.core.checks.urls import check_url_config
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
 from django.http import HttpRequest, HttpResponseBase
@@ -79,6 +81,7 @@ class RoutedHandler(BaseHandler):
         try:
             request = ASGIRequest(scope, body)
         except UnicodeDecodeError:
+            body.close()
             return problem_response(InvalidParameter("The path is not valid UTF-8."))
         response: HttpResponseBase = self.get_response(request)
         if not response.streaming:
@@ -104,17 +107,25 @@ class RoutedHandler(BaseHandler):
 
 async def _read_body(receive: Receive) -> IO[bytes] | None:
     """Return the whole body, or None when the client has gone. The edge bounds its size."""
-    body = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115 -- the request owns it
+    body: IO[bytes] = BytesIO()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             body.close()
             return None
-        if chunk := message.get("body"):
-            body.write(chunk)
+        body.write(message.get("body", b""))
         if not message.get("more_body", False):
             body.seek(0)
             return body
+        if isinstance(body, BytesIO) and body.tell() > SPOOL_BYTES:
+            body = _on_disk(body)
+
+
+def _on_disk(body: BytesIO) -> IO[bytes]:
+    """Move the beginning of a large body out of memory. The request closes the file."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115
+    file.write(body.getvalue())
+    return file
 
 
 def _headers(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
@@ -133,6 +144,7 @@ def _next_part(parts: Iterator[bytes]) -> bytes:
 
 
 def routed_application() -> RoutedHandler:
-    """Set Django up and return its handler."""
+    """Set Django up and return its handler. A broken URL configuration fails here, at start."""
     django.setup(set_prefix=False)
+    check_url_config(None)
     return RoutedHandler()

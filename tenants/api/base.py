@@ -152,10 +152,10 @@ class DataView(LimitedView):
 
 def find(rows: models.QuerySet[R], **by: object) -> R:
     """Return the one row, or raise `NotFound`."""
-    row = rows.filter(**by).first()
-    if row is None:
-        raise NotFound
-    return row
+    try:
+        return rows.get(**by)  # unlike first(), it sorts nothing
+    except rows.model.DoesNotExist:
+        raise NotFound from None
 
 
 VR = TypeVar("VR", bound=Resource)

@@ -196,7 +196,7 @@ def test_cursors_of_other_lists_and_forged_ones_are_refused(
     problem(caller.get(f"{log}?cursor={cursor}"), 400, "invalid_cursor")
     stranger = with_key(server, other.admin_key)
     problem(stranger.get(f"{other_path}?cursor={cursor}"), 400, "invalid_cursor")
-    for forged in ("x", "AAAA", cursor[:-2], cursor + "AA", "x" * 2000, "%00", "é"):
+    for forged in ("x", "AAAA", cursor[:-2], cursor + "AA", "x" * 2000, "é"):
         problem(caller.get(f"{keys_path(made)}?cursor={forged}"), 400, "invalid_cursor")
     changed_filter = caller.get(f"{log}?limit=1&action=api_key.created").json()["next_cursor"]
     problem(caller.get(f"{log}?cursor={changed_filter}"), 400, "invalid_cursor")
