@@ -19,7 +19,8 @@ def worker() -> Iterator[None]:
     """A Celery worker in a thread of this process."""
     from celery.contrib.testing.worker import start_worker
 
-    import tenants.mail.tasks  # noqa: F401 -- registers its tasks
+    import foundation.tasks.lost
+    import tenants.mail.tasks  # noqa: F401 -- importing registers tasks
     from foundation.tasks.app import app
 
     with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=30):

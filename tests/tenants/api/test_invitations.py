@@ -1,0 +1,254 @@
+"""Inviting people to a tenant, and joining one."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from django.utils import timezone
+
+from foundation.scope import scoped
+from tenants.models import Invitation, Quota, Tenant, User
+from tenants.roles import Role
+from tests.browser import Browser, browser_of
+from tests.caller import problem, with_key
+from tests.mailbox import all_mails_to, next_mail
+from tests.make import PASSWORD, MadeTenant, make_member, make_tenant, make_user, unique
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+
+def _address() -> str:
+    return unique("guest") + "@example.test"
+
+
+def _invite(browser: Browser, made: MadeTenant, email: str, role: str = "developer") -> str:
+    answer = browser.post(f"tenants/{made.slug}/invitations", {"email": email, "role": role})
+    assert answer.status_code == 201, answer.text
+    return next_mail(email, "Invitation to Test tenant").token
+
+
+def _actions(browser: Browser, made: MadeTenant) -> list[str]:
+    items = browser.get(f"tenants/{made.slug}/audit-log").json()["items"]
+    return [item["action"] for item in items]
+
+
+def test_somebody_new_joins_by_the_link_in_one_step(server: str) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    token = _invite(owner, made, email)
+    mail = next_mail(email, "Invitation to Test tenant")
+    assert mail.page == "invitation"
+    assert made.owner.email in mail.text
+
+    guest = Browser(server)
+    shown = guest.post("invitations:look-up", {"token": token}).json()
+    assert shown["tenant"] == {"slug": made.slug, "name": "Test tenant"}
+    assert (shown["role"], shown["email"], shown["has_account"]) == ("developer", email, False)
+
+    body = {"email": email, "password": PASSWORD, "name": "Guest", "invitation": token}
+    answer = guest.post("auth/sign-up", body)
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["user"]["email_verified"] is True
+    guest.csrf = answer.json()["csrf_token"]
+    assert guest.signed_in
+    assert [t["slug"] for t in guest.get("tenants").json()["items"]] == [made.slug]
+    members = owner.get(f"tenants/{made.slug}/members").json()["items"]
+    assert {m["email"]: m["role"] for m in members}[email] == "developer"
+    assert owner.get(f"tenants/{made.slug}/invitations").json()["items"] == []
+    assert _actions(owner, made)[:3] == [
+        "member.added",
+        "invitation.accepted",
+        "invitation.created",
+    ]
+    problem(guest.post("invitations:look-up", {"token": token}), 410, "gone")
+
+
+def test_somebody_with_an_account_signs_in_and_accepts(server: str) -> None:
+    made, guest = make_tenant(), make_user()
+    token = _invite(browser_of(server, made.owner.email), made, guest.email, "viewer")
+    browser = browser_of(server, guest.email)
+    assert browser.post("invitations:look-up", {"token": token}).json()["has_account"] is True
+    body = {"email": guest.email, "password": "another password", "invitation": token}
+    problem(Browser(server).post("auth/sign-up", body), 409, "conflict")
+
+    answer = browser.post("invitations:accept", {"token": token})
+    assert answer.json()["slug"] == made.slug
+    assert browser.get(f"tenants/{made.slug}").status_code == 200
+    problem(browser.post("invitations:accept", {"token": token}), 410, "gone")
+
+
+def test_a_link_is_of_no_use_to_anybody_else(server: str) -> None:
+    made, email = make_tenant(), _address()
+    token = _invite(browser_of(server, made.owner.email), made, email)
+    stranger = browser_of(server, make_user().email)
+    problem(stranger.post("invitations:accept", {"token": token}), 403, "forbidden")
+    body = {"email": _address(), "password": PASSWORD, "invitation": token}
+    problem(Browser(server).post("auth/sign-up", body), 403, "forbidden")
+    problem(stranger.get(f"tenants/{made.slug}"), 404, "not_found")
+    assert not User.objects.using("auth").filter(email=body["email"]).exists()
+
+
+def test_the_link_is_shown_to_the_invited_alone(server: str) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    token = _invite(owner, made, email)
+    path = f"tenants/{made.slug}/invitations"
+    item = owner.get(path).json()["items"][0]
+    one = owner.get(f"{path}/{item['id']}")
+    assert token not in owner.get(path).text + one.text
+    assert (item["email"], item["state"], item["invited_by"]) == (email, "open", made.owner.email)
+
+
+def test_an_expired_invitation_is_refused_until_it_is_sent_again(server: str) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    token = _invite(owner, made, email)
+    with scoped(tenant_id=made.tenant.id):
+        Invitation.objects.update(expires_at=timezone.now() - datetime.timedelta(seconds=1))
+    guest = Browser(server)
+    body = {"email": email, "password": PASSWORD, "invitation": token}
+    problem(guest.post("invitations:look-up", {"token": token}), 410, "gone")
+    problem(guest.post("auth/sign-up", body), 410, "gone")
+    path = f"tenants/{made.slug}/invitations"
+    item = owner.get(path).json()["items"][0]
+    assert item["state"] == "expired"
+    again = owner.post(f"{path}/{item['id']}:resend")
+    assert again.json()["state"] == "open"
+    next_mail(email, "Invitation to Test tenant", already=1)
+    assert guest.post("auth/sign-up", body).status_code == 201
+
+
+def test_an_invitation_that_is_taken_back_is_void(server: str) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    token = _invite(owner, made, email)
+    path = f"tenants/{made.slug}/invitations"
+    item = owner.get(path).json()["items"][0]
+    assert owner.delete(f"{path}/{item['id']}").status_code == 204
+    problem(owner.delete(f"{path}/{item['id']}"), 404, "not_found")
+    problem(Browser(server).post("invitations:look-up", {"token": token}), 400, "invalid_body")
+    assert _actions(owner, made)[0] == "invitation.deleted"
+
+
+def test_a_tenant_that_is_being_deleted_takes_nobody_in(server: str) -> None:
+    made, guest = make_tenant(), make_user()
+    owner = browser_of(server, made.owner.email)
+    token = _invite(owner, made, guest.email)
+    assert owner.delete(f"tenants/{made.slug}").status_code == 200
+    answer = browser_of(server, guest.email).post("invitations:accept", {"token": token})
+    problem(answer, 410, "tenant_deleted")
+
+
+def test_nobody_is_invited_twice_nor_as_a_member(server: str) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    _invite(owner, made, email)
+    path = f"tenants/{made.slug}/invitations"
+    again = owner.post(path, {"email": email.upper(), "role": "viewer"})
+    problem(again, 409, "conflict")
+    member = make_member(made.tenant, Role.VIEWER)
+    problem(owner.post(path, {"email": member.email, "role": "viewer"}), 409, "conflict")
+    assert len(all_mails_to(email)) == 1
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.DEVELOPER])
+def test_only_admins_have_to_do_with_invitations(server: str, role: Role) -> None:
+    made = make_tenant()
+    member = make_member(made.tenant, role)
+    browser = browser_of(server, member.email)
+    path = f"tenants/{made.slug}/invitations"
+    problem(browser.get(path), 403, "forbidden")
+    problem(browser.post(path, {"email": _address(), "role": "viewer"}), 403, "forbidden")
+
+
+def test_nobody_invites_above_their_own_role(server: str) -> None:
+    made = make_tenant()
+    admin = browser_of(server, make_member(made.tenant, Role.ADMIN).email)
+    path = f"tenants/{made.slug}/invitations"
+    problem(admin.post(path, {"email": _address(), "role": "owner"}), 403, "forbidden")
+    assert admin.post(path, {"email": _address(), "role": "admin"}).status_code == 201
+    owner = browser_of(server, made.owner.email)
+    assert owner.post(path, {"email": _address(), "role": "owner"}).status_code == 201
+
+
+def test_an_admin_key_invites_in_the_tenants_name(server: str) -> None:
+    made, email = make_tenant(), _address()
+    path = f"/api/v1/tenants/{made.slug}/invitations"
+    key = with_key(server, made.admin_key)
+    assert key.post(path, {"email": email, "role": "viewer"}).status_code == 201
+    assert "An administrator of Test tenant" in next_mail(email, "Invitation to Test tenant").text
+
+
+def test_another_tenants_invitations_do_not_exist(server: str) -> None:
+    made, other = make_tenant(), make_tenant()
+    owner, stranger = (browser_of(server, m.owner.email) for m in (made, other))
+    _invite(owner, made, _address())
+    item = owner.get(f"tenants/{made.slug}/invitations").json()["items"][0]
+    problem(stranger.get(f"tenants/{made.slug}/invitations"), 404, "not_found")
+    for call in (stranger.get, stranger.delete):
+        problem(call(f"tenants/{other.slug}/invitations/{item['id']}"), 404, "not_found")
+    resend = stranger.post(f"tenants/{other.slug}/invitations/{item['id']}:resend")
+    problem(resend, 404, "not_found")
+
+
+def test_open_invitations_count_against_the_quota_of_members(server: str) -> None:
+    made = make_tenant()
+    _allow_members(made.tenant, 3)
+    owner = browser_of(server, made.owner.email)
+    path = f"tenants/{made.slug}/invitations"
+    guest = _address()
+    token = _invite(owner, made, guest)
+    _invite(owner, made, _address())
+    last = _address()
+    problem(owner.post(path, {"email": last, "role": "viewer"}), 403, "quota_exceeded")
+    body = {"email": guest, "password": PASSWORD, "invitation": token}
+    assert Browser(server).post("auth/sign-up", body).status_code == 201
+    problem(owner.post(path, {"email": last, "role": "viewer"}), 403, "quota_exceeded")
+    assert all_mails_to(last) == []
+
+
+def _allow_members(tenant: Tenant, members: int) -> None:
+    Quota(tenant=tenant, limits={"members": members}).save(using="staff")
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"email": "nobody", "role": "viewer"}, "/email"),
+        ({"email": "a@example.test", "role": "emperor"}, "/role"),
+        ({"email": "a@example.test"}, "/role"),
+        ({"email": "a@example.test", "role": "viewer", "token": "x"}, "/token"),
+        ({"email": "a@example.test\nBcc: b@example.test", "role": "viewer"}, "/email"),
+        ({"email": 7, "role": ["viewer"]}, "/email"),
+    ],
+)
+def test_malformed_invitations_are_refused(server: str, body: object, pointer: str) -> None:
+    made = make_tenant()
+    owner = browser_of(server, made.owner.email)
+    found = problem(owner.post(f"tenants/{made.slug}/invitations", body), 400, "invalid_body")
+    assert pointer in [error["pointer"] for error in found["errors"]]
+    assert owner.get(f"tenants/{made.slug}/invitations").json()["items"] == []
+
+
+def test_not_even_an_invitation_lets_people_in_where_sign_up_is_closed(
+    server: str, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("RILLBASE_SIGN_UP", "closed")
+    made, email = make_tenant(), _address()
+    token = _invite(browser_of(server, made.owner.email), made, email)
+    body = {"email": email, "password": PASSWORD, "invitation": token}
+    problem(Browser(server).post("auth/sign-up", body), 403, "sign_up_closed")
+
+
+def test_an_invitation_is_enough_where_sign_up_is_by_invitation(
+    server: str, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("RILLBASE_SIGN_UP", "invited")
+    made, email = make_tenant(), _address()
+    token = _invite(browser_of(server, made.owner.email), made, email)
+    made_up = {"email": email, "password": PASSWORD, "invitation": "A" * 43}
+    refused = problem(Browser(server).post("auth/sign-up", made_up), 400, "invalid_body")
+    assert refused["errors"][0]["pointer"] == "/invitation"
+    body = {"email": email, "password": PASSWORD, "invitation": token}
+    assert Browser(server).post("auth/sign-up", body).status_code == 201
