@@ -177,8 +177,29 @@ SPECTACULAR_SETTINGS = {
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {"RoleEnum": "tenants.api.members.ROLES"},
-    "DISABLE_ERRORS_AND_WARNINGS": False,
+    "ENUM_NAME_OVERRIDES": {
+        "RoleEnum": "tenants.api.members.ROLES",
+        "KeyKindEnum": "tenants.models.ApiKey.Kind",
+        "KeyStateEnum": "tenants.actions.api_keys.STATES",
+        "TenantStateEnum": "tenants.models.Tenant.State",
+        "WebhookStateEnum": "tenants.models.Webhook.State",
+        "DeliveryStateEnum": "tenants.models.WebhookDelivery.State",
+        "PrincipalKindEnum": "tenants.principals.KINDS",
+    },
+    "TAGS": [
+        {"name": name}
+        for name in (
+            "Data plane",
+            "Tenants",
+            "Members",
+            "Invitations",
+            "API keys",
+            "Token issuers",
+            "Quota and usage",
+            "Webhooks",
+            "Audit log",
+        )
+    ],
 }
 
 UNFOLD = {
@@ -186,6 +207,22 @@ UNFOLD = {
     "SITE_HEADER": "Rillbase",
     "SITE_SUBHEADER": "Staff admin",
     "SITE_URL": "/",
+    "SITE_ICON": "/static/rillbase/mark.svg",
     "SHOW_HISTORY": False,
+    "COLORS": {
+        "primary": {
+            "50": "#effafa",
+            "100": "#d5f1f2",
+            "200": "#afe3e6",
+            "300": "#79ced5",
+            "400": "#3cb0bc",
+            "500": "#2194a2",
+            "600": "#0b6f86",
+            "700": "#13606f",
+            "800": "#174f5c",
+            "900": "#17424e",
+            "950": "#092b35",
+        }
+    },
     "SHOW_VIEW_ON_SITE": False,
 }

@@ -17,6 +17,8 @@ from tenants.principals import Principal
 from tenants.quotas import ensure_room
 from tenants.roles import ADMIN_SCOPE, Role
 
+STATES = ("active", "expired", "revoked")
+
 
 def describe(key: ApiKey) -> JsonObject:
     """Return a key as the API shows it: everything but its secret."""

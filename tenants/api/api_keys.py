@@ -41,7 +41,7 @@ class ApiKeyAnswer(serializers.Serializer[object]):
     scopes = serializers.ListField(child=serializers.ChoiceField(ALL_SCOPES))
     collections = serializers.ListField(child=serializers.CharField())
     allowed_networks = serializers.ListField(child=serializers.CharField())
-    state = serializers.ChoiceField(["active", "expired", "revoked"])
+    state = serializers.ChoiceField(actions.STATES)
     expires_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)

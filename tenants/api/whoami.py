@@ -9,13 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from tenants.api.base import DataView
-from tenants.principals import Kind
+from tenants.principals import KINDS
 
 
 class WhoAmIAnswer(serializers.Serializer[object]):
     """The caller, as access rules and scopes see it."""
 
-    kind = serializers.ChoiceField([kind.value for kind in Kind])
+    kind = serializers.ChoiceField(KINDS)
     tenant = serializers.CharField()
     label = serializers.CharField()
     scopes = serializers.ListField(child=serializers.CharField())

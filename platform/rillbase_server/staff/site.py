@@ -6,14 +6,16 @@ staff may do. Secrets, audit entries and tenants' ids cannot be edited here at a
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
-from django.db import models
+from django.db import models, transaction
 from django.forms import ModelForm
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
+from foundation import request_context
 from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import requeue
 from tenants.models import (
@@ -45,6 +47,9 @@ site = StaffSite(name="admin")
 
 class StaffModelAdmin(ModelAdmin):
     """Reads and writes over the staff role."""
+
+    #: Deleting many rows at once would pass by `delete_model` and so by the audit log.
+    actions: ClassVar[tuple[str, ...] | None] = None
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[models.Model]:
         manager = getattr(self.model, "unscoped", self.model._default_manager)
@@ -80,7 +85,47 @@ class ReadOnlyAdmin(StaffModelAdmin):
         return False
 
 
-class TenantAdmin(StaffModelAdmin):
+class AuditedAdmin(StaffModelAdmin):
+    """Changes of a tenant's affairs by staff, which the tenant sees in its audit log."""
+
+    def save_model(
+        self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool
+    ) -> None:
+        before = {name: form.initial.get(name) for name in form.changed_data}
+        after = {name: form.cleaned_data.get(name) for name in form.changed_data}
+        with transaction.atomic(using=ALIAS):
+            super().save_model(request, obj, form, change)
+            self._record(request, obj, "changed" if change else "created", before, after)
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        with transaction.atomic(using=ALIAS):
+            self._record(request, obj, "removed", None, None)
+            super().delete_model(request, obj)
+
+    def _record(
+        self,
+        request: HttpRequest,
+        obj: models.Model,
+        what: str,
+        before: dict[str, object] | None,
+        after: dict[str, object] | None,
+    ) -> None:
+        staff = request.user
+        AuditEntry(
+            tenant_id=obj.pk if isinstance(obj, Tenant) else obj.tenant_id,
+            action=f"{obj._meta.model_name}.{what}_by_staff",
+            actor=f"staff:{staff.pk}",
+            actor_label="Rillbase staff",
+            address=request_context.client_address.get() or None,
+            request_id=request_context.request_id.get(),
+            target_type=str(obj._meta.model_name),
+            target_id=str(obj.pk),
+            before=before and json.loads(json.dumps(before, default=str)),
+            after=after and json.loads(json.dumps(after, default=str)),
+        ).save(using=ALIAS)
+
+
+class TenantAdmin(AuditedAdmin):
     """Tenants: staff may change the plan and suspend."""
 
     list_display: ClassVar = ("slug", "name", "plan", "state", "created_at", "purge_at")
@@ -118,7 +163,7 @@ class PlanAdmin(StaffModelAdmin):
     list_display: ClassVar = ("name", "description")
 
 
-class QuotaAdmin(StaffModelAdmin):
+class QuotaAdmin(AuditedAdmin):
     """What single tenants were granted beyond their plan."""
 
     list_display: ClassVar = ("tenant", "limits", "updated_at")
