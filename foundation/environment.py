@@ -61,8 +61,10 @@ class Environment(BaseSettings):
     )
     rillbase_email_url: str = Field(
         "log://",
-        description="Mail transport: `log://` writes mails to the log, `dir:///path` to files, "
-        "`smtp://user:password@host:587?tls=1` sends them.",
+        pattern=r"^(log://$|dir:///|smtps?://[^/?#])",
+        description="Mail transport: `log://` writes links to the log (not in production), "
+        "`dir:///path` writes mails to files, `smtp://user:password@host:587?tls=1` sends them by "
+        "STARTTLS, `smtps://…` by TLS.",
     )
     rillbase_email_from: str = Field(
         "Rillbase <rillbase@localhost>", description="Sender of mails."
@@ -162,6 +164,10 @@ class Environment(BaseSettings):
             (
                 self.rillbase_public_url.startswith("https://"),
                 "RILLBASE_PUBLIC_URL must begin with https://",
+            ),
+            (
+                self.rillbase_email_url != "log://",
+                "RILLBASE_EMAIL_URL must not be log://, which writes links with secrets to the log",
             ),
             (
                 not self.rillbase_allow_loopback_targets,

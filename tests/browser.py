@@ -46,9 +46,7 @@ class Browser:
         self._session.mount("http://", _FromAddress(self.address))
         self._session.headers["User-Agent"] = "Test browser"
 
-    def call(
-        self, method: str, path: str, body: object = None, **headers: str
-    ) -> requests.Response:
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
         """Send one request. Header names are given with underscores for dashes."""
         sent = {"Origin": self.base, sessions.CSRF_HEADER: self.csrf}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -6,6 +6,7 @@ from foundation.api.rendering import timestamp
 from foundation.errors import Forbidden, LastOwner
 from foundation.json_types import JsonObject
 from tenants import audit
+from tenants.actions import tokens
 from tenants.credentials.facts import forget_access
 from tenants.models import Membership, Tenant
 from tenants.principals import Principal
@@ -77,7 +78,7 @@ def do_remove(principal: Principal, membership: Membership) -> None:
     before = describe(membership)
     target = _target(membership)
     membership.delete()
-    audit.record(
-        principal, "member.left" if leaving else "member.removed", target, before=before
-    )
+    audit.record(principal, "member.left" if leaving else "member.removed", target, before=before)
+    # Tokens for this tenant would work again if the user came back one day.
+    tokens.do_revoke_all(principal, tokens.of_tenant(membership.tenant_id, membership.user_id))
     forget_access(membership.user_id, principal.tenant_slug)

@@ -65,6 +65,12 @@ def of_user(user_id: UUID) -> models.QuerySet[PersonalToken]:
     return PersonalToken.objects.filter(user_id=user_id).select_related("tenant")
 
 
+def of_tenant(tenant_id: UUID, user_id: UUID | None = None) -> models.QuerySet[PersonalToken]:
+    """Return the tokens that are bound to a tenant, those of one user or of all. In its scope."""
+    rows = PersonalToken.objects.filter(tenant_id=tenant_id).select_related("tenant")
+    return rows if user_id is None else rows.filter(user_id=user_id)
+
+
 def working(tokens: models.QuerySet[PersonalToken]) -> models.QuerySet[PersonalToken]:
     """Return those of the tokens that are accepted at the moment."""
     unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())

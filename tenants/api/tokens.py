@@ -164,9 +164,7 @@ class BoundTokenBase(TenantView):
     roles: ClassVar = {"GET": Role.VIEWER, "POST": Role.VIEWER, "DELETE": Role.VIEWER}
 
     def rows(self) -> models.QuerySet[PersonalToken]:
-        rows = PersonalToken.objects.filter(tenant_id=self.tenant.id).select_related(
-            "tenant", "user"
-        )
+        rows = actions.of_tenant(self.tenant.id).select_related("tenant", "user")
         role = self.principal.control_role
         if role is not None and role.at_least(Role.ADMIN):
             return rows

@@ -85,4 +85,4 @@ def write(letter: Letter, to: str, facts: Mapping[str, str], link: LinkTo | None
     html = render_to_string(
         f"{_FOLDER}/letter.html", {"subject": subject, "paragraphs": paragraphs, "link": url}
     )
-    return Written(to, subject.strip(), text.strip() + "\n", html, url)
+    return Written(to, " ".join(subject.split()), text.strip() + "\n", html, url)

@@ -146,9 +146,7 @@ def test_tokens_outlive_a_new_password_unless_asked_otherwise(server: str) -> No
         ({"current_password": PASSWORD, "new_password": [NEW]}, "/new_password"),
     ],
 )
-def test_a_refused_password_change_changes_nothing(
-    server: str, body: object, pointer: str
-) -> None:
+def test_a_refused_password_change_changes_nothing(server: str, body: object, pointer: str) -> None:
     user = make_user()
     browser, other = browser_of(server, user.email), browser_of(server, user.email)
     found = problem(browser.post("me/password", body), 400, "invalid_body")

@@ -114,7 +114,9 @@ def test_changing_calls_need_the_csrf_token_of_the_session(server: str) -> None:
     assert browser.patch("me", {"name": "x"}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://localhost.evil.example"]
+)
 def test_pages_of_other_origins_can_do_nothing(server: str, origin: str) -> None:
     user = make_user()
     stranger = Browser(server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -57,7 +58,9 @@ def test_a_taken_address_gets_the_same_answer_and_its_owner_a_mail(browser: Brow
     assert _sign_up(browser, new) == {"email": new}
     assert "#token=" not in next_mail(owner.email, TAKEN).text
     browser_of(browser.base, owner.email, PASSWORD)
-    problem(Browser(browser.base).log_in(owner.email, "another password"), 401, "invalid_credentials")
+    problem(
+        Browser(browser.base).log_in(owner.email, "another password"), 401, "invalid_credentials"
+    )
 
 
 def test_the_latest_attempt_counts_while_nobody_has_verified_the_address(server: str) -> None:
@@ -198,7 +201,7 @@ def test_no_token_of_a_link_is_ever_in_the_outbox(
     kept: list[str] = []
     save = OutboxTask.save
 
-    def watched(row: OutboxTask, *args: object, **options: object) -> None:
+    def watched(row: OutboxTask, *args: Any, **options: Any) -> None:
         kept.append(str(row.arguments))
         save(row, *args, **options)
 

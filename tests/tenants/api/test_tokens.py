@@ -207,3 +207,29 @@ def test_pages_of_tokens_follow_one_another(server: str) -> None:
     assert rest["next_cursor"] is None
     other = browser_of(server, make_user().email)
     problem(other.get(f"me/tokens?cursor={page['next_cursor']}"), 400, "invalid_cursor")
+
+
+def test_a_member_who_leaves_and_returns_does_not_find_old_tokens_working(server: str) -> None:
+    made = make_tenant()
+    member = make_member(made.tenant, Role.DEVELOPER)
+    theirs = browser_of(server, member.email)
+    path = f"tenants/{made.slug}/tokens"
+    secret = theirs.post(path, {"name": "x"}).json()["secret"]
+    owner = browser_of(server, made.owner.email)
+    removed = owner.delete(f"tenants/{made.slug}/members/{member.id}")
+    assert removed.status_code == 204, removed.text
+    make_member(made.tenant, Role.DEVELOPER, user=member)
+    script = with_key(server, secret)
+    problem(script.get(f"/api/v1/tenants/{made.slug}"), 401, "invalid_credentials")
+    log = owner.get(f"tenants/{made.slug}/audit-log").json()["items"]
+    assert [entry["action"] for entry in log[:2]] == ["token.revoked", "member.removed"]
+
+
+def test_a_member_takes_their_tokens_along_when_leaving(server: str) -> None:
+    made = make_tenant()
+    member = make_member(made.tenant, Role.VIEWER)
+    theirs = browser_of(server, member.email)
+    theirs.post(f"tenants/{made.slug}/tokens", {"name": "x"})
+    left = theirs.delete(f"tenants/{made.slug}/members/{member.id}")
+    assert left.status_code == 204, left.text
+    assert [item["state"] for item in theirs.get("me/tokens").json()["items"]] == ["revoked"]

@@ -1,0 +1,37 @@
+"""The task that sends mail, with a mail server that does not want it."""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+
+import pytest
+
+from tenants.mail.letters import Letter
+from tenants.mail.tasks import send
+from tests.tenants.mail.smtp_server import SmtpServer
+
+FACTS = {"new_email": "new@example.test"}
+
+
+def _send() -> None:
+    send(letter=Letter.EMAIL_CHANGED, to="gone@example.test", facts=FACTS, link=None)
+
+
+def test_a_mail_to_a_mailbox_that_does_not_exist_is_noted_and_dropped(
+    settings_environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SmtpServer(answers={"RCPT": "550 no such user"}) as server:
+        settings_environment.setenv("RILLBASE_EMAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        _send()
+    assert "550 no such user" in caplog.text
+    assert caplog.records[-1].levelno == logging.WARNING
+
+
+def test_a_mail_that_may_be_taken_later_fails_the_task_which_then_comes_again(
+    settings_environment: pytest.MonkeyPatch,
+) -> None:
+    with SmtpServer(answers={"RCPT": "450 mailbox busy"}) as server:
+        settings_environment.setenv("RILLBASE_EMAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        with pytest.raises(smtplib.SMTPRecipientsRefused):
+            _send()
