@@ -5,4 +5,5 @@ from django.apps import AppConfig
 
 class FoundationConfig(AppConfig):
     name = "foundation"
+    verbose_name = "Background tasks"
     default_auto_field = "django.db.models.BigAutoField"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 from rillbase_server import pages
 from rillbase_server.staff.site import site
@@ -10,6 +11,7 @@ from tenants.api.urls import control_plane, data_plane
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", pages.home),
+    path("favicon.ico", RedirectView.as_view(url="/static/rillbase/mark.svg", permanent=True)),
     path("api/openapi.json", pages.openapi),
     path("api/docs", pages.docs),
     path("api/v1/", include(control_plane)),

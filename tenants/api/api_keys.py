@@ -185,7 +185,7 @@ class ApiKeyView(TenantView):
         tags=[TAG],
         summary="Revoke an API key",
         description="The key is refused everywhere within a second.",
-        responses=ApiKeyAnswer,
+        responses={200: ApiKeyAnswer},
     )
     def delete(self, request: Request, tenant: str, key: UUID) -> Response:
         row = find_for_change(request, ApiKey.objects.all(), pk=key)

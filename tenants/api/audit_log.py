@@ -34,8 +34,8 @@ class AuditEntryAnswer(serializers.Serializer[object]):
     request_id = serializers.CharField()
     target_type = serializers.CharField()
     target_id = serializers.CharField()
-    before = serializers.JSONField(allow_null=True)
-    after = serializers.JSONField(allow_null=True)
+    before = serializers.DictField(allow_null=True)
+    after = serializers.DictField(allow_null=True)
 
 
 def describe(entry: AuditEntry) -> JsonObject:

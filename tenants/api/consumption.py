@@ -26,6 +26,8 @@ from tenants.roles import Role
 
 TAG = "Quota and usage"
 MAX_SPAN = datetime.timedelta(days=92)
+#: Neither sums of time spans nor offsets of time zones overflow within these.
+YEARS = range(2000, 2200)
 DEFAULT_SPAN = datetime.timedelta(days=7)
 
 
@@ -132,7 +134,9 @@ def _moment(request: HttpRequest, name: str) -> datetime.datetime | None:
         moment = None
     if moment is None or timezone.is_naive(moment):
         raise _invalid(name, "A moment has the form 2026-11-21T10:00:00Z.")
-    return moment
+    if moment.year not in YEARS:
+        raise _invalid(name, f"The year must be from {YEARS.start} to {YEARS.stop - 1}.")
+    return moment.astimezone(datetime.UTC)
 
 
 def _invalid(name: str, detail: str) -> InvalidParameter:

@@ -192,7 +192,7 @@ class SessionsView(ConsoleView):
         operation_id="me_sessions_end_others",
         tags=[SESSIONS_TAG],
         summary="Sign out everywhere else",
-        responses=EndedAnswer,
+        responses={200: EndedAnswer},
     )
     def delete(self, request: Request) -> Response:
         own = UserSession.objects.filter(user_id=self.user_id)

@@ -133,7 +133,7 @@ class TenantDetailView(TenantView):
         tags=[TAG],
         summary="Delete a tenant",
         description="Its keys stop working at once; its data is removed after the days of grace.",
-        responses=TenantAnswer,
+        responses={200: TenantAnswer},
     )
     def delete(self, request: Request, tenant: str) -> Response:
         row = find_for_change(request, self._rows())

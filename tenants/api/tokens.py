@@ -20,7 +20,7 @@ from foundation.api.cursors import page
 from foundation.json_types import JsonObject
 from tenants.actions import tokens as actions
 from tenants.api.account_views import ConsoleView, require_session
-from tenants.api.base import TenantView, find_for_change
+from tenants.api.base import TenantView, find, find_for_change
 from tenants.api.forms import LabelField
 from tenants.api.schemas import page_of
 from tenants.models import PersonalToken
@@ -146,6 +146,16 @@ class MyTokenView(ConsoleView):
     """One of the user's tokens."""
 
     @extend_schema(
+        operation_id="me_tokens_read",
+        tags=[TAG],
+        summary="Read one of your tokens",
+        responses=TokenAnswer,
+    )
+    def get(self, request: Request, token: UUID) -> Response:
+        row = find(actions.of_user(self.user_id), pk=token)
+        return self.one(actions.describe(row), row.version)
+
+    @extend_schema(
         operation_id="me_tokens_revoke",
         tags=[TAG],
         summary="Revoke one of your tokens",
@@ -224,6 +234,16 @@ class BoundTokensView(BoundTokenBase):
 
 class BoundTokenView(BoundTokenBase):
     """One of them."""
+
+    @extend_schema(
+        operation_id="tenant_tokens_read",
+        tags=[TAG],
+        summary="Read a tenant's token",
+        responses=TenantTokenAnswer,
+    )
+    def get(self, request: Request, tenant: str, token: UUID) -> Response:
+        row = find(self.rows(), pk=token)
+        return self.one(actions.describe_with_user(row), row.version)
 
     @extend_schema(
         operation_id="tenant_tokens_revoke",

@@ -21,7 +21,7 @@ class WhoAmIAnswer(serializers.Serializer[object]):
     scopes = serializers.ListField(child=serializers.CharField())
     collections = serializers.ListField(child=serializers.CharField(), allow_null=True)
     obeys_access_rules = serializers.BooleanField()
-    auth = serializers.JSONField(allow_null=True, help_text="The end user's claims: `$auth`.")
+    auth = serializers.DictField(allow_null=True, help_text="The end user's claims: `$auth`.")
 
 
 class WhoAmIView(DataView):

@@ -8,283 +8,630 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('email', models.EmailField(max_length=254, unique=True)),
-                ('name', models.CharField(blank=True, max_length=100)),
-                ('is_active', models.BooleanField(default=True)),
-                ('is_staff', models.BooleanField(default=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('email_verified_at', models.DateTimeField(blank=True, null=True)),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                (
+                    "last_login",
+                    models.DateTimeField(blank=True, null=True, verbose_name="last login"),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("email", models.EmailField(max_length=254, unique=True)),
+                ("name", models.CharField(blank=True, max_length=100)),
+                ("is_active", models.BooleanField(default=True)),
+                ("is_staff", models.BooleanField(default=False)),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("email_verified_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Plan',
+            name="Plan",
             fields=[
-                ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('description', models.CharField(blank=True, max_length=200)),
-                ('limits', models.JSONField(default=dict)),
+                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("description", models.CharField(blank=True, max_length=200)),
+                ("limits", models.JSONField(default=dict)),
             ],
         ),
         migrations.CreateModel(
-            name='UsageSample',
+            name="UsageSample",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('tenant_id', models.UUIDField()),
-                ('at', models.DateTimeField()),
-                ('amounts', models.JSONField()),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("tenant_id", models.UUIDField()),
+                ("at", models.DateTimeField()),
+                ("amounts", models.JSONField()),
             ],
         ),
         migrations.CreateModel(
-            name='EmailProof',
+            name="EmailProof",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('purpose', models.CharField(choices=[('verify', 'Verify'), ('reset', 'Reset')], max_length=10)),
-                ('token_hash', models.BinaryField(max_length=32, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField(db_index=True)),
-                ('used_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "purpose",
+                    models.CharField(
+                        choices=[("verify", "Verify"), ("reset", "Reset")], max_length=10
+                    ),
+                ),
+                ("token_hash", models.BinaryField(max_length=32, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField(db_index=True)),
+                ("used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('slug', models.CharField(max_length=48, unique=True, validators=[django.core.validators.RegexValidator('\\A[a-z](?:[a-z0-9]|-(?=[a-z0-9])){1,47}\\Z')])),
-                ('name', models.CharField(max_length=100)),
-                ('state', models.CharField(choices=[('active', 'Active'), ('suspended', 'Suspended'), ('deleting', 'Deleting')], default='active', max_length=10)),
-                ('cors_origins', models.JSONField(default=list)),
-                ('deleted_at', models.DateTimeField(blank=True, null=True)),
-                ('purge_at', models.DateTimeField(blank=True, db_index=True, null=True)),
-                ('plan', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='tenants.plan')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "slug",
+                    models.CharField(
+                        max_length=48,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[a-z](?:[a-z0-9]|-(?=[a-z0-9])){1,47}\\Z"
+                            )
+                        ],
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("active", "Active"),
+                            ("suspended", "Suspended"),
+                            ("deleting", "Deleting"),
+                        ],
+                        default="active",
+                        max_length=10,
+                    ),
+                ),
+                ("cors_origins", models.JSONField(default=list)),
+                ("deleted_at", models.DateTimeField(blank=True, null=True)),
+                ("purge_at", models.DateTimeField(blank=True, db_index=True, null=True)),
+                (
+                    "plan",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, to="tenants.plan"
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Quota',
+            name="Quota",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('limits', models.JSONField(default=dict)),
-                ('tenant', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("limits", models.JSONField(default=dict)),
+                (
+                    "tenant",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE, to="tenants.tenant"
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='PersonalToken',
+            name="PersonalToken",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('name', models.CharField(max_length=100)),
-                ('key_id', models.CharField(max_length=16, unique=True)),
-                ('secret_hash', models.BinaryField(max_length=32)),
-                ('expires_at', models.DateTimeField(blank=True, db_index=True, null=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("name", models.CharField(max_length=100)),
+                ("key_id", models.CharField(max_length=16, unique=True)),
+                ("secret_hash", models.BinaryField(max_length=32)),
+                ("expires_at", models.DateTimeField(blank=True, db_index=True, null=True)),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='ApiKey',
+            name="ApiKey",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('kind', models.CharField(choices=[('secret', 'Secret'), ('publishable', 'Publishable')], max_length=12)),
-                ('name', models.CharField(max_length=100)),
-                ('key_id', models.CharField(max_length=16, unique=True)),
-                ('secret_hash', models.BinaryField(max_length=32)),
-                ('public_text', models.CharField(blank=True, max_length=100)),
-                ('scopes', models.JSONField(default=list)),
-                ('collections', models.JSONField(default=list)),
-                ('allowed_networks', models.JSONField(default=list)),
-                ('expires_at', models.DateTimeField(blank=True, db_index=True, null=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('created_by', models.UUIDField(null=True)),
-                ('successor', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='tenants.apikey')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_keys', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("secret", "Secret"), ("publishable", "Publishable")],
+                        max_length=12,
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                ("key_id", models.CharField(max_length=16, unique=True)),
+                ("secret_hash", models.BinaryField(max_length=32)),
+                ("public_text", models.CharField(blank=True, max_length=100)),
+                ("scopes", models.JSONField(default=list)),
+                ("collections", models.JSONField(default=list)),
+                ("allowed_networks", models.JSONField(default=list)),
+                ("expires_at", models.DateTimeField(blank=True, db_index=True, null=True)),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                ("created_by", models.UUIDField(null=True)),
+                (
+                    "successor",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="tenants.apikey",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_keys",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='UserSession',
+            name="UserSession",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('token_hash', models.BinaryField(max_length=32, unique=True)),
-                ('address', models.GenericIPAddressField(null=True)),
-                ('user_agent', models.CharField(blank=True, max_length=300)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_seen_at', models.DateTimeField()),
-                ('expires_at', models.DateTimeField(db_index=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("token_hash", models.BinaryField(max_length=32, unique=True)),
+                ("address", models.GenericIPAddressField(null=True)),
+                ("user_agent", models.CharField(blank=True, max_length=300)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_seen_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField(db_index=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sessions",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Webhook',
+            name="Webhook",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('name', models.CharField(max_length=100)),
-                ('url', models.CharField(max_length=2000)),
-                ('events', models.JSONField(default=list)),
-                ('sealed_secret', models.BinaryField()),
-                ('sealed_previous_secret', models.BinaryField(default=b'')),
-                ('previous_until', models.DateTimeField(blank=True, null=True)),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('active', 'Active'), ('disabled', 'Disabled')], default='pending', max_length=10)),
-                ('state_reason', models.CharField(blank=True, max_length=200)),
-                ('failing_since', models.DateTimeField(blank=True, null=True)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("name", models.CharField(max_length=100)),
+                ("url", models.CharField(max_length=2000)),
+                ("events", models.JSONField(default=list)),
+                ("sealed_secret", models.BinaryField()),
+                ("sealed_previous_secret", models.BinaryField(default=b"")),
+                ("previous_until", models.DateTimeField(blank=True, null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("active", "Active"),
+                            ("disabled", "Disabled"),
+                        ],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("state_reason", models.CharField(blank=True, max_length=200)),
+                ("failing_since", models.DateTimeField(blank=True, null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="webhooks",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('role', models.CharField(choices=[('viewer', 'viewer'), ('developer', 'developer'), ('admin', 'admin'), ('owner', 'owner')], max_length=10)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "viewer"),
+                            ("developer", "developer"),
+                            ("admin", "admin"),
+                            ("owner", "owner"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'user'), name='membership_once_per_tenant')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "user"), name="membership_once_per_tenant"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Issuer',
+            name="Issuer",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('name', models.CharField(max_length=63)),
-                ('issuer', models.CharField(max_length=300)),
-                ('audience', models.CharField(max_length=300)),
-                ('algorithms', models.JSONField(default=list)),
-                ('jwks_url', models.CharField(blank=True, max_length=500)),
-                ('sealed_secret', models.BinaryField(default=b'')),
-                ('leeway_s', models.PositiveSmallIntegerField(default=30)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='issuers', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("name", models.CharField(max_length=63)),
+                ("issuer", models.CharField(max_length=300)),
+                ("audience", models.CharField(max_length=300)),
+                ("algorithms", models.JSONField(default=list)),
+                ("jwks_url", models.CharField(blank=True, max_length=500)),
+                ("sealed_secret", models.BinaryField(default=b"")),
+                ("leeway_s", models.PositiveSmallIntegerField(default=30)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="issuers",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'name'), name='issuer_name_per_tenant'), models.UniqueConstraint(fields=('tenant', 'issuer', 'audience'), name='issuer_once_per_tenant')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "name"), name="issuer_name_per_tenant"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("tenant", "issuer", "audience"), name="issuer_once_per_tenant"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Invitation',
+            name="Invitation",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('email', models.EmailField(max_length=254)),
-                ('role', models.CharField(choices=[('viewer', 'viewer'), ('developer', 'developer'), ('admin', 'admin'), ('owner', 'owner')], max_length=10)),
-                ('token_hash', models.BinaryField(max_length=32, unique=True)),
-                ('expires_at', models.DateTimeField(db_index=True)),
-                ('accepted_at', models.DateTimeField(blank=True, null=True)),
-                ('invited_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='invitations', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("email", models.EmailField(max_length=254)),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "viewer"),
+                            ("developer", "developer"),
+                            ("admin", "admin"),
+                            ("owner", "owner"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("token_hash", models.BinaryField(max_length=32, unique=True)),
+                ("expires_at", models.DateTimeField(db_index=True)),
+                ("accepted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "invited_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="invitations",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('accepted_at__isnull', True)), fields=('tenant', 'email'), name='invitation_open_once_per_address')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("accepted_at__isnull", True)),
+                        fields=("tenant", "email"),
+                        name="invitation_open_once_per_address",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('at', models.DateTimeField(auto_now_add=True, db_index=True)),
-                ('action', models.CharField(max_length=60)),
-                ('actor', models.CharField(max_length=80)),
-                ('actor_label', models.CharField(blank=True, max_length=260)),
-                ('address', models.GenericIPAddressField(null=True)),
-                ('request_id', models.CharField(blank=True, max_length=64)),
-                ('target_type', models.CharField(max_length=40)),
-                ('target_id', models.CharField(max_length=80)),
-                ('before', models.JSONField(null=True)),
-                ('after', models.JSONField(null=True)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("at", models.DateTimeField(auto_now_add=True, db_index=True)),
+                ("action", models.CharField(max_length=60)),
+                ("actor", models.CharField(max_length=80)),
+                ("actor_label", models.CharField(blank=True, max_length=260)),
+                ("address", models.GenericIPAddressField(null=True)),
+                ("request_id", models.CharField(blank=True, max_length=64)),
+                ("target_type", models.CharField(max_length=40)),
+                ("target_id", models.CharField(max_length=80)),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['tenant', '-id'], name='audit_newest_first')],
+                "verbose_name": "audit entry",
+                "verbose_name_plural": "audit entries",
+                "indexes": [models.Index(fields=["tenant", "-id"], name="audit_newest_first")],
             },
         ),
         migrations.CreateModel(
-            name='UsageHour',
+            name="UsageHour",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('hour', models.DateTimeField()),
-                ('metric', models.CharField(max_length=40)),
-                ('amount', models.BigIntegerField(default=0)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("hour", models.DateTimeField()),
+                ("metric", models.CharField(max_length=40)),
+                ("amount", models.BigIntegerField(default=0)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'metric', 'hour'), name='usage_once_per_hour')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "metric", "hour"), name="usage_once_per_hour"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='WebhookDelivery',
+            name="WebhookDelivery",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('event_id', models.UUIDField()),
-                ('event_type', models.CharField(max_length=60)),
-                ('payload', models.JSONField()),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('delivered', 'Delivered'), ('failed', 'Failed')], default='pending', max_length=10)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('next_attempt_at', models.DateTimeField(blank=True, db_index=True, null=True)),
-                ('last_status', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('last_error', models.CharField(blank=True, max_length=300)),
-                ('last_answer', models.CharField(blank=True, max_length=1000)),
-                ('last_duration_ms', models.PositiveIntegerField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('redelivery_of', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='tenants.webhookdelivery')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
-                ('webhook', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='tenants.webhook')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=foundation.ids.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("event_id", models.UUIDField()),
+                ("event_type", models.CharField(max_length=60)),
+                ("payload", models.JSONField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("delivered", "Delivered"),
+                            ("failed", "Failed"),
+                        ],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("next_attempt_at", models.DateTimeField(blank=True, db_index=True, null=True)),
+                ("last_status", models.PositiveSmallIntegerField(blank=True, null=True)),
+                ("last_error", models.CharField(blank=True, max_length=300)),
+                ("last_answer", models.CharField(blank=True, max_length=1000)),
+                ("last_duration_ms", models.PositiveIntegerField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "redelivery_of",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="tenants.webhookdelivery",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "webhook",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="tenants.webhook",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['tenant', 'webhook', '-id'], name='delivery_newest_first')],
+                "verbose_name": "webhook delivery",
+                "verbose_name_plural": "webhook deliveries",
+                "indexes": [
+                    models.Index(fields=["tenant", "webhook", "-id"], name="delivery_newest_first")
+                ],
             },
         ),
     ]

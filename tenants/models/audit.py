@@ -29,4 +29,6 @@ class AuditEntry(TenantOwned):
     after = models.JSONField(null=True)
 
     class Meta:
+        verbose_name = "audit entry"
+        verbose_name_plural = "audit entries"
         indexes = [models.Index(fields=["tenant", "-id"], name="audit_newest_first")]

@@ -67,4 +67,6 @@ class WebhookDelivery(TenantOwned):
     redelivery_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True)
 
     class Meta:
+        verbose_name = "webhook delivery"
+        verbose_name_plural = "webhook deliveries"
         indexes = [models.Index(fields=["tenant", "webhook", "-id"], name="delivery_newest_first")]

@@ -135,7 +135,9 @@ def _web(plan: Plan) -> Service:
     argv += ["--app-dir", str(REPOSITORY / "platform")]
     argv += ["--host", options.host, "--port", str(options.port)]
     argv += ["--workers", str(options.workers)]
-    argv += ["--ws", "websockets", "--no-access-log", "--no-server-header"]
+    argv += ["--ws", "websockets-sansio", "--no-access-log", "--no-server-header"]
+    # The edge judges proxies' headers by RILLBASE_TRUSTED_PROXIES.
+    argv += ["--no-proxy-headers"]
     argv += ["--timeout-graceful-shutdown", str(CONNECTIONS_GRACE_S)]
     return Service(
         name="web",

@@ -1,0 +1,110 @@
+"""The OpenAPI document is complete, and the server keeps to it whatever it is sent."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import schemathesis
+from drf_spectacular.generators import SchemaGenerator
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tenants.models import Quota
+from tests.caller import Caller, anonymous, signed_in, with_key
+from tests.make import MadeTenant, make_tenant
+
+#: Requests for each operation; about sixty operations keep this below a minute.
+EXAMPLES = 12
+
+
+def document() -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
+
+
+DOCUMENT = document()
+OPERATIONS = {
+    str(result.ok().definition.raw["operationId"]): result.ok()
+    for result in schemathesis.openapi.from_dict(DOCUMENT).get_all_operations()
+}
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, method, operation)
+        for path, methods in DOCUMENT["paths"].items()
+        for method, operation in methods.items()
+        if method in ("get", "post", "put", "patch", "delete")
+    ]
+
+
+def test_the_document_is_openapi_3_1_and_served(server: str) -> None:
+    answer = anonymous(server).get("/api/openapi.json")
+    assert answer.json()["openapi"].startswith("3.1")
+    assert answer.json()["paths"].keys() == DOCUMENT["paths"].keys()
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), operations())
+def test_every_operation_is_described(path: str, method: str, operation: dict[str, Any]) -> None:
+    assert operation.get("summary"), f"{method} {path} has no summary"
+    assert operation.get("tags"), f"{method} {path} has no tag"
+    assert operation["responses"].keys() - {"default"}, f"{method} {path} has no answer"
+
+
+def test_the_docs_page_loads_nothing_from_elsewhere(server: str) -> None:
+    page = anonymous(server).get("/api/docs").text
+    assert "http://" not in page
+    assert "https://" not in page
+    for source in ("swagger-ui-bundle.js", "swagger-ui.css"):
+        path = f"/static/drf_spectacular_sidecar/swagger-ui-dist/{source}"
+        assert path in page
+        assert anonymous(server).get(path).status_code == 200
+
+
+def caller_for(server: str, operation: Any, made: MadeTenant) -> Caller:
+    path = operation.path
+    if "/auth/" in path:
+        return anonymous(server)
+    if "{tenant}" in path or path.startswith("/v1/"):
+        return with_key(server, made.admin_key)
+    return signed_in(server, made.owner)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_whatever_is_sent_the_answer_is_one_of_the_documented(server: str, name: str) -> None:
+    operation, made = OPERATIONS[name], make_tenant(plan="dedicated")
+    plenty = {"requests_per_s": 1_000_000, "requests_burst": 1_000_000}
+    Quota(tenant=made.tenant, limits=plenty).save(using="staff")
+    caller = caller_for(server, operation, made)
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy())
+    def holds(case: Any) -> None:
+        if "tenant" in (case.path_parameters or {}):
+            case.path_parameters["tenant"] = made.slug
+        response = case.call(base_url=server, headers=caller.headers)
+        case.validate_response(response, checks=CHECKS)
+
+    holds()
