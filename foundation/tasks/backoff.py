@@ -33,7 +33,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How often a task is tried. Eight attempts with the usual delays span about an hour."""
+    """How often a task is tried. Eight attempts with the usual delays span about half an hour."""
 
     attempts: int = 8
     backoff: Backoff = Backoff()

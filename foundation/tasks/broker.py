@@ -74,6 +74,9 @@ class Broker:
                 task_id=task_id,
                 queue=queue,
                 headers={CONTEXT_HEADER: context},
+                # Celery logs these; arguments may hold addresses of people.
+                argsrepr="",
+                kwargsrepr="",
                 producer=self._ready_producer(),
                 retry=False,
                 ignore_result=True,

@@ -6,6 +6,8 @@ attempt may have been cut off anywhere.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,6 +21,8 @@ from foundation.tasks.backoff import Policy
 from foundation.tasks.broker import CONTEXT_HEADER
 from foundation.tasks.context import TaskContext
 from foundation.tasks.failures import Failure, describe_error, note_periodic, settle
+
+logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -81,9 +85,19 @@ def _attempt(
     message: Task, name: str, function: Callable[..., None], arguments: JsonObject
 ) -> None:
     context = TaskContext.of(getattr(message.request, CONTEXT_HEADER, None))
+    began = time.monotonic()
     with context.entered(name):
         try:
             function(**arguments)
+            logger.info(
+                "%s is done",
+                name,
+                extra={
+                    "task_id": message.request.id,
+                    "attempt": context.attempt,
+                    "duration_ms": round((time.monotonic() - began) * 1000),
+                },
+            )
         except Exception as error:  # noqa: BLE001 -- whatever a task raises is settled
             failed = Failure(message.request.id, name, arguments, context, describe_error(error))
             _settle_or_return(failed)

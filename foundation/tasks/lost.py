@@ -5,6 +5,9 @@ database: it forks, and connections do not survive that. So the main process sen
 the loss, which another process settles like any other failure. Only then is the lost message
 acknowledged. Without this, a task that kills its process would be delivered again without end.
 
+A message of a task that this release does not have, sent by a newer one while an update is under
+way, is reported in the same way: Celery would throw it away.
+
 A whole machine that dies takes its main process along; its messages come back after the
 visibility timeout, and the attempt does not count.
 """
@@ -12,9 +15,11 @@ visibility timeout, and the attempt does not count.
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from celery.exceptions import WorkerLostError
+from celery.exceptions import TimeLimitExceeded, WorkerLostError
+from celery.signals import task_unknown
 from celery.worker.request import Request
 from celery.worker.state import task_ready
 
@@ -24,6 +29,9 @@ from foundation.tasks.context import TaskContext
 from foundation.tasks.definition import settle_by_policy, task
 from foundation.tasks.failures import Failure
 from foundation.tasks.queues import DEFAULT
+
+if TYPE_CHECKING:
+    from kombu.message import Message
 
 RECORD_LOSS = "foundation.tasks.record_loss"
 
@@ -73,11 +81,16 @@ def report_loss(task_id: str, name: str, arguments: JsonObject, header: object, 
 
 
 class LossReportingRequest(Request):  # type: ignore[misc]
-    """A message in the worker's main process."""
+    """A message in the worker's main process.
+
+    A hard time limit arrives by both methods, as a time-out and as a failure, in either order.
+    """
+
+    _loss_reported = False
 
     def on_timeout(self, soft: bool, timeout: float) -> None:  # noqa: FBT001 -- Celery's signature
         """Report a task that was killed at its hard limit; else do what Celery does."""
-        if soft or not self._report(f"The hard time limit of {timeout} s was exceeded."):
+        if soft or not self._report(_what_happened(TimeLimitExceeded(timeout))):
             super().on_timeout(soft, timeout)
 
     def on_failure(
@@ -88,15 +101,39 @@ class LossReportingRequest(Request):  # type: ignore[misc]
     ) -> None:
         """Report a task whose process died; else do what Celery does."""
         error = getattr(exc_info, "exception", None)
-        died = isinstance(error, (WorkerLostError, SystemExit))
-        if not died or not self._report(f"The process died: {error}"):
+        error = getattr(error, "exc", error)  # the pool wraps it to carry a traceback
+        died = isinstance(error, (WorkerLostError, TimeLimitExceeded, SystemExit))
+        if not died or not self._report(_what_happened(error)):
             super().on_failure(exc_info, send_failed_event, return_ok)
 
     def _report(self, error: str) -> bool:
+        if self._loss_reported:
+            return True
         header = self._request_dict.get(CONTEXT_HEADER)
         if not report_loss(self.id, self.name, self.kwargs, header, error):
             return False
+        self._loss_reported = True
         task_ready(self)
         self.acknowledge()
         logger.error("%s was lost: %s", self.name, error, extra={"task_id": self.id})
         return True
+
+
+def _what_happened(error: object) -> str:
+    if isinstance(error, TimeLimitExceeded):
+        return f"The hard time limit of {error.args[0]} s was exceeded."
+    return f"The process died: {error}"
+
+
+def _report_unknown(
+    message: Message,
+    name: str,
+    id: str,  # noqa: A002 -- Celery's name
+    exc: Exception,
+    **_: object,
+) -> None:
+    _, arguments, _ = message.payload
+    report_loss(id, name, arguments, message.headers.get(CONTEXT_HEADER), f"Unknown task: {exc}")
+
+
+task_unknown.connect(_report_unknown, weak=False)

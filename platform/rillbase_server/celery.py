@@ -9,6 +9,7 @@ the announcement that a process is ready (`launcher/celery_process.py`).
 
 from __future__ import annotations
 
+import logging
 import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
@@ -103,6 +104,9 @@ app.conf.update(
 def _log_as_all_processes_do(**_: object) -> None:
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+    # These write tasks' arguments, which may hold people's addresses. Each task logs its own end.
+    for name in ("celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _process_begins(**_: object) -> None:

@@ -1,0 +1,167 @@
+"""What a task promises, with a real worker: it runs after the commit, and again when it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+
+from foundation import request_context
+from foundation.ids import uuid7
+from foundation.models import DeadLetter, OutboxTask
+from foundation.scope import scoped
+from foundation.tasks import AlreadyRequeued, requeue, run_after_commit
+from foundation.tasks.backoff import Policy
+from foundation.tasks.context import TaskContext
+from foundation.tasks.failures import Failure, settle
+from tests.foundation.tasks.bench import Bench
+from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
+from tests.make import make_tenant
+from tests.waiting import wait_until
+
+
+def _letters(file: Path) -> list[DeadLetter]:
+    return list(DeadLetter.objects.using("relay").filter(arguments__file=str(file)))
+
+
+def _wait_for_letter(file: Path) -> DeadLetter:
+    wait_until(lambda: bool(_letters(file)), what="a dead letter", timeout_s=TIMEOUT_S)
+    (letter,) = _letters(file)
+    return letter
+
+
+def test_a_task_runs_after_the_commit_and_not_before(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    with transaction.atomic():
+        bench.run("note", {"file": str(file), "text": "in the transaction"})
+        run_after_commit("bench.note", {"file": str(file) + ".other", "text": "x"}, using="auth")
+        wait_for_lines(Path(f"{file}.other"), ["x"])  # the worker is at work all the while
+        assert not file.exists()
+    wait_for_lines(file, ["in the transaction"])
+
+
+def test_a_task_of_a_rolled_back_transaction_never_runs(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    with transaction.atomic():
+        bench.run("note", {"file": str(file), "text": "never"})
+        transaction.set_rollback(True)
+    bench.run("note", {"file": str(tmp_path / "after"), "text": "done"})
+    wait_for_lines(tmp_path / "after", ["done"])
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_delayed_task_waits_in_the_outbox_and_then_runs(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    row = run_after_commit("bench.note", {"file": str(file), "text": "late"}, due_in_s=1.5)
+    assert OutboxTask.objects.using("relay").filter(pk=row.pk).exists()
+    wait_for_lines(file, ["late"])
+    wait_until(
+        lambda: not OutboxTask.objects.using("relay").filter(pk=row.pk).exists(),
+        what="the row to go once the broker has the task",
+    )
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_task_knows_the_request_and_the_tenant_that_it_came_from(tmp_path: Path) -> None:
+    made = make_tenant()
+    token = request_context.request_id.set("req-42")
+    try:
+        with scoped(tenant_id=made.tenant.id):
+            run_after_commit(
+                "bench.tell_context", {"file": str(tmp_path / "n")}, tenant_id=made.tenant.id
+            )
+    finally:
+        request_context.request_id.reset(token)
+    wait_for_lines(tmp_path / "n", [f"req-42 {made.tenant.id}"])
+
+
+def test_a_task_that_fails_is_tried_again(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    bench.run("fail", {"file": str(file), "times": 2})
+    wait_for_lines(file, ["tried"] * 3)
+    assert _letters(file) == []
+
+
+def test_after_its_last_attempt_a_task_becomes_a_dead_letter_that_can_be_requeued(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    bench.run("fail", {"file": str(file), "times": 3})
+    letter = _wait_for_letter(file)
+    assert lines(file) == ["tried"] * 3
+    assert (letter.name, letter.attempts, letter.requeued_at) == ("bench.fail", 3, None)
+    assert letter.error.rstrip().endswith("RuntimeError: it went wrong")
+
+    requeue(letter)
+    wait_for_lines(file, ["tried"] * 4)
+    with pytest.raises(AlreadyRequeued):
+        requeue(letter)
+
+
+def test_a_task_whose_process_is_killed_is_done_again(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    bench.run("die", {"file": str(file), "times": 1})
+    wait_for_lines(file, ["begun", "begun", "finished"])
+
+
+def test_a_task_that_always_kills_its_process_becomes_a_dead_letter(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    bench.run("die", {"file": str(file), "times": 99})
+    letter = _wait_for_letter(file)
+    assert lines(file) == ["begun"] * 3
+    assert "process died" in letter.error
+    assert letter.attempts == 3
+
+
+def test_a_task_that_ignores_its_time_limit_is_killed_and_tried_again(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    bench.run("hang", {"file": str(file), "times": 1})
+    wait_for_lines(file, ["begun", "begun"])
+    assert "interrupted" in lines(Path(f"{file}.soft"))
+    assert _letters(file) == []
+
+
+def test_a_task_that_always_overstays_becomes_a_dead_letter(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    bench.run("hang", {"file": str(file), "times": 99})
+    letter = _wait_for_letter(file)
+    assert "hard time limit" in letter.error
+    assert lines(file) == ["begun"] * 3
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_task_that_this_release_does_not_know_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    row = run_after_commit("bench.of_a_newer_release", {"file": str(file)})
+    wait_until(
+        lambda: OutboxTask.objects.using("relay").filter(pk=row.pk, attempt=2).exists(),
+        what="the task to be kept for another attempt",
+        timeout_s=TIMEOUT_S,
+    )
+    OutboxTask.objects.using("relay").filter(pk=row.pk).delete()
+
+
+def test_a_periodic_task_that_keeps_failing_leaves_one_dead_letter(bench: Bench) -> None:
+    letters = DeadLetter.objects.using("relay").filter(name="bench.fail_by_the_clock")
+    bench.run("fail_by_the_clock", {})
+    bench.run("fail_by_the_clock", {})
+    wait_until(
+        lambda: [x.attempts for x in letters.all()] == [2],
+        what="both failures to be counted in one dead letter",
+        timeout_s=TIMEOUT_S,
+    )
+
+
+def test_settling_a_failure_twice_schedules_one_attempt() -> None:
+    failure = Failure(str(uuid7()), "bench.note", {}, TaskContext(), "it went wrong")
+    for _ in range(2):
+        settle(failure, Policy())
+    (row,) = OutboxTask.objects.using("relay").filter(pk=failure.task_id)
+    assert row.attempt == 2
+    row.delete()

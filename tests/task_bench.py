@@ -1,0 +1,96 @@
+"""The real Celery application with a few tasks for tests.
+
+Started as `celery -A tests.task_bench worker` by `tests.celery_worker`. What tasks did is read
+from the files that their arguments name.
+"""
+
+# ruff: noqa: I001 -- the application comes first: it sets Django up
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from rillbase_server.celery import app
+
+from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import worker_ready
+
+from foundation import request_context
+from foundation.tasks import task
+from foundation.tasks.backoff import Backoff, Policy
+from foundation.tasks.definition import PERIODIC
+
+_IMPATIENT = Policy(attempts=3, backoff=Backoff(first_s=0.05, factor=1, longest_s=0.05))
+
+app.conf.broker_transport_options = {
+    **app.conf.broker_transport_options,
+    "visibility_timeout": int(os.environ["BENCH_VISIBILITY_TIMEOUT_S"]),
+    "unacked_restore_interval": 1,
+}
+
+
+def _announce(**_: object) -> None:
+    Path(os.environ["BENCH_READY_FILE"]).touch()
+
+
+worker_ready.connect(_announce, weak=False)
+
+
+def _note(file: str, line: str) -> int:
+    """Append a line; return how many there are now."""
+    with Path(file).open("a") as notes:
+        notes.write(line + "\n")
+    return len(Path(file).read_text().splitlines())
+
+
+@task(name="bench.note", policy=_IMPATIENT)
+def note(*, file: str, text: str) -> None:
+    _note(file, text)
+
+
+@task(name="bench.tell_context", policy=_IMPATIENT)
+def tell_context(*, file: str) -> None:
+    _note(file, f"{request_context.request_id.get()} {request_context.tenant_id.get()}")
+
+
+@task(name="bench.fail", policy=_IMPATIENT)
+def fail(*, file: str, times: int) -> None:
+    if _note(file, "tried") <= times:
+        raise RuntimeError("it went wrong")
+
+
+@task(name="bench.die", policy=_IMPATIENT)
+def die(*, file: str, times: int) -> None:
+    """Die as by the kernel's out-of-memory killer."""
+    if _note(file, "begun") <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _note(file, "finished")
+
+
+@task(name="bench.hang", policy=_IMPATIENT, soft_limit_s=0.5, hard_limit_s=1)
+def hang(*, file: str, times: int) -> None:
+    """Overstay, and ignore the soft limit."""
+    if _note(file, "begun") > times:
+        return
+    while True:
+        try:
+            time.sleep(60)
+        except SoftTimeLimitExceeded:
+            _note(file + ".soft", "interrupted")
+
+
+@task(name="bench.linger", policy=_IMPATIENT)
+def linger(*, file: str, gate: str) -> None:
+    """Run until the gate opens."""
+    _note(file, "begun")
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    _note(file, "finished")
+
+
+@task(name="bench.fail_by_the_clock", policy=PERIODIC)
+def fail_by_the_clock() -> None:
+    raise RuntimeError("the clock struck in vain")
