@@ -118,6 +118,14 @@ def settings_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mon
     """Change environment variables for one test; the typed settings follow."""
     from foundation.environment import environment
 
+    change = monkeypatch.setenv
+
+    def change_and_read_again(name: str, value: str, prepend: str | None = None) -> None:
+        change(name, value, prepend)
+        # Now and not before: threads of the server read the settings at any moment.
+        environment.cache_clear()
+
+    monkeypatch.setattr(monkeypatch, "setenv", change_and_read_again)
     environment.cache_clear()
     yield monkeypatch
     monkeypatch.undo()

@@ -34,6 +34,8 @@ def test_a_token_opens_all_of_its_users_tenants_and_is_shown_once(server: str) -
     script = with_key(server, token["secret"])
     for tenant in (first, second):
         assert script.get(f"/api/v1/tenants/{tenant.slug}").status_code == 200
+    one = browser.get(f"me/tokens/{token['id']}")
+    assert (one.json()["name"], one.headers["ETag"]) == ("laptop", made.headers["ETag"])
     listed = browser.get("me/tokens")
     assert [item["id"] for item in listed.json()["items"]] == [token["id"]]
     assert "secret" not in listed.json()["items"][0]
@@ -147,7 +149,9 @@ def test_members_see_their_own_tokens_and_admins_all(server: str) -> None:
     by_key = with_key(server, made.admin_key).get(f"/api/v1/{path}").json()["items"]
     assert [item["id"] for item in by_key] == [devs, owners]
 
+    problem(dev.get(f"{path}/{owners}"), 404, "not_found")
     problem(dev.delete(f"{path}/{owners}"), 404, "not_found")
+    assert owner.get(f"{path}/{devs}").json()["user_email"] == developer.email
     assert owner.delete(f"{path}/{devs}").json()["state"] == "revoked"
     log = owner.get(f"tenants/{made.slug}/audit-log").json()["items"]
     assert [entry["action"] for entry in log[:3]] == [
