@@ -152,7 +152,7 @@ def _note_failure(webhook: Webhook, after: Next, now: datetime.datetime) -> None
     Webhook.objects.filter(pk=webhook.pk).update(
         failing_since=since,
         held_until=now + datetime.timedelta(seconds=pause_s),
-        version=F("version") + (webhook.failing_since is None),
+        version=F("version") + int(webhook.failing_since is None),
     )
     wake(webhook.pk, due_in_s=pause_s)
     if after.verdict is Verdict.RETRY and after.pause_s > pause_s:

@@ -1,0 +1,78 @@
+"""Makes webhooks and looks at their deliveries, past the API."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from foundation.models import OutboxTask
+from foundation.scope import scoped
+from tenants.models import Webhook, WebhookDelivery
+from tenants.webhooks import events, secret
+from tenants.webhooks.delivery import work_off
+from tests.make import MadeTenant, make_tenant
+
+
+@dataclass(frozen=True)
+class MadeWebhook:
+    """A webhook and its secret."""
+
+    made: MadeTenant
+    webhook: Webhook
+    secret: str
+
+    def now(self) -> Webhook:
+        """Return the row as it stands."""
+        return Webhook.unscoped.using("relay").get(pk=self.webhook.pk)
+
+    def announce(self, event_type: str = "api_key.created", **data: str) -> None:
+        with scoped(tenant_id=self.made.tenant.id):
+            events.announce(event_type, dict(data))
+
+    def work(self) -> None:
+        """Do what the task does."""
+        work_off(self.made.tenant.id, self.webhook.pk)
+
+    def deliveries(self) -> list[WebhookDelivery]:
+        rows = WebhookDelivery.unscoped.using("relay").filter(webhook=self.webhook)
+        return list(rows.order_by("pk"))
+
+    def wake_ups_s(self) -> list[float]:
+        """Return in how many seconds wake-ups are due that have been arranged."""
+        rows = OutboxTask.objects.using("relay").filter(
+            name=events.WORK_TASK, arguments__webhook=str(self.webhook.pk)
+        )
+        now = timezone.now()
+        return sorted((row.due_at - now).total_seconds() for row in rows)
+
+    def let_pass(self, time: datetime.timedelta) -> None:
+        """Turn the clock: everything that was noted happened that much earlier."""
+        row = self.now()
+        for name in ("failing_since", "held_until"):
+            moment = getattr(row, name)
+            setattr(row, name, moment - time if moment else None)
+        row.save(using="relay")
+        for delivery in self.deliveries():
+            if delivery.next_attempt_at is not None:
+                delivery.next_attempt_at -= time
+                delivery.save(using="relay")
+
+
+def make_webhook(
+    url: str,
+    *,
+    made: MadeTenant | None = None,
+    patterns: tuple[str, ...] = ("*",),
+    state: str = Webhook.State.ACTIVE,
+) -> MadeWebhook:
+    """Make a webhook that needs no handshake."""
+    made = made or make_tenant()
+    webhook = Webhook(
+        tenant_id=made.tenant.id, name="Hook", url=url, events=list(patterns), state=state
+    )
+    text = secret.give_secret(webhook)
+    with scoped(tenant_id=made.tenant.id):
+        webhook.save()
+    return MadeWebhook(made, webhook, text)
