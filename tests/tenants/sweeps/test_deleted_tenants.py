@@ -1,0 +1,163 @@
+"""A tenant whose days of grace are over leaves no trace in any store."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+from uuid import UUID
+
+import psycopg
+from django.utils import timezone
+
+from foundation.ids import uuid7
+from foundation.limits import Limit, limiter
+from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
+from foundation.scope import scoped
+from tenants import audit, purge
+from tenants.models import (
+    Invitation,
+    Issuer,
+    PersonalToken,
+    Quota,
+    Tenant,
+    UsageHour,
+    UsageSample,
+    Webhook,
+    WebhookDelivery,
+)
+from tenants.roles import Role
+from tenants.sweeps import deleted_tenants
+from tests.make import MadeTenant, make_key, make_tenant, unique
+
+HOUR = datetime.timedelta(hours=1)
+
+
+def _fill(made: MadeTenant) -> None:
+    """Leave something of the tenant in every store that there is."""
+    tenant, now = made.tenant, timezone.now()
+    Quota(tenant_id=tenant.id, limits={"members": 7}).save(using="staff")
+    make_key(tenant)
+    with scoped(tenant_id=tenant.id, user_id=made.owner.id):
+        Invitation.objects.create(
+            email=unique("g") + "@example.test",
+            role=Role.VIEWER,
+            token_hash=os.urandom(32),
+            expires_at=now + HOUR,
+        )
+        Issuer.objects.create(name="i", issuer="https://i.test", audience="a")
+        PersonalToken(
+            user_id=made.owner.pk,
+            tenant_id=tenant.pk,
+            name="t",
+            key_id=secrets.token_hex(8),
+            secret_hash=b"x",
+        ).save()
+        webhook = Webhook.objects.create(
+            name="w",
+            url="https://example.test",
+            events=["*"],
+            sealed_secret=b"",
+            state=Webhook.State.PENDING,
+        )
+        first = WebhookDelivery.objects.create(
+            webhook=webhook, event_id=uuid7(), event_type="x.y", payload={}
+        )
+        WebhookDelivery.objects.create(
+            webhook=webhook, event_id=uuid7(), event_type="x.y", payload={}, redelivery_of=first
+        )
+        audit.record(None, "tenant.filled", audit.Target("tenant", str(tenant.id)))
+        IdempotencyRecord.objects.create(
+            tenant_id=tenant.id, key_hash=os.urandom(32), request_hash=b"", status=200, body=b""
+        )
+        OutboxTask(tenant_id=tenant.id, name="x", due_at=now + 10 * HOUR).save()
+    UsageSample.objects.using("relay").create(tenant_id=tenant.id, at=now, amounts={"reads": 1})
+    UsageHour(tenant_id=tenant.id, hour=now, metric="reads", amount=1).save(using="relay")
+    DeadLetter.objects.using("relay").create(
+        tenant_id=tenant.id, task_id=str(uuid7()), name="x", error="e"
+    )
+    # Slow enough that the counter is still there when the test looks.
+    limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
+
+
+def _delete(made: MadeTenant, purge_at: datetime.datetime) -> None:
+    Tenant.objects.using("relay").filter(pk=made.tenant.id).update(
+        state=Tenant.State.DELETING, deleted_at=timezone.now(), purge_at=purge_at
+    )
+
+
+def _tables_of_tenants(postgres_url: str) -> set[str]:
+    with psycopg.connect(postgres_url) as connection:
+        rows = connection.execute(
+            "SELECT table_name FROM information_schema.columns "
+            "WHERE column_name = 'tenant_id' AND table_schema = 'public'"
+        ).fetchall()
+    return {name for (name,) in rows}
+
+
+def test_nothing_of_a_purged_tenant_is_left_in_any_store(postgres_url: str) -> None:
+    made, neighbour = make_tenant(), make_tenant()
+    _fill(made)
+    _fill(neighbour)
+    traces = purge.find_traces(made.tenant.id)
+    found = {trace.split()[1].rstrip(":") for trace in traces if trace.startswith("table")}
+    assert _tables_of_tenants(postgres_url) <= found, "the test leaves something in every table"
+    assert any(trace.startswith("valkey key") for trace in traces)
+    before = purge.find_traces(neighbour.tenant.id)
+
+    _delete(made, timezone.now())
+    deleted_tenants.sweep()
+    deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
+
+    assert purge.find_traces(made.tenant.id) == []
+    assert purge.find_traces(neighbour.tenant.id) == before
+
+
+def test_a_tenant_in_its_days_of_grace_is_left_alone() -> None:
+    made = make_tenant()
+    _delete(made, timezone.now() + HOUR)
+    deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
+    assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
+
+
+def test_a_tenant_whose_deletion_was_taken_back_is_left_alone() -> None:
+    made = make_tenant()
+    _delete(made, timezone.now() - HOUR)
+    Tenant.objects.using("relay").filter(pk=made.tenant.id).update(state=Tenant.State.ACTIVE)
+    deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
+    assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
+
+
+def test_a_purge_that_was_cut_off_begins_again_and_finishes() -> None:
+    class PowerCutError(Exception):
+        pass
+
+    cut_off = True
+
+    def cleaner(tenant_id: UUID) -> None:
+        """A later part's cleaner, which goes first."""
+        if cut_off:
+            raise PowerCutError
+
+    made = make_tenant()
+    _fill(made)
+    _delete(made, timezone.now())
+    purge.register_cleaner(cleaner)
+    try:
+        for _ in range(2):
+            try:
+                deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
+            except PowerCutError:
+                assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
+                cut_off = False
+    finally:
+        purge._cleaners.remove(cleaner)
+    assert purge.find_traces(made.tenant.id) == []
+
+
+def test_purging_twice_changes_nothing() -> None:
+    made = make_tenant()
+    _delete(made, timezone.now())
+    for _ in range(2):
+        purge.purge(made.tenant.id)
+    assert purge.find_traces(made.tenant.id) == []

@@ -1,0 +1,209 @@
+"""What expires is told once, or goes; what has not stays."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+from collections.abc import Callable
+
+import pytest
+from django.utils import timezone
+
+from foundation.ids import uuid7
+from foundation.models import IdempotencyRecord
+from foundation.scope import scoped
+from tenants.models import (
+    ApiKey,
+    AuditEntry,
+    EmailProof,
+    Invitation,
+    PersonalToken,
+    UserSession,
+    Webhook,
+    WebhookDelivery,
+)
+from tenants.roles import Role
+from tenants.sweeps import (
+    expired_api_keys,
+    expired_invitations,
+    expired_sign_ins,
+    expired_tokens,
+    old_audit_entries,
+    old_deliveries,
+    old_idempotency_records,
+)
+from tests.make import MadeTenant, make_key, make_tenant, make_user, unique
+
+HOUR = datetime.timedelta(hours=1)
+MINUTE = datetime.timedelta(minutes=1)
+DAY = datetime.timedelta(days=1)
+
+
+def _ago(time: datetime.timedelta) -> datetime.datetime:
+    return timezone.now() - time
+
+
+def _actions(made: MadeTenant, action: str) -> int:
+    rows = AuditEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id, action=action)
+    return rows.count()
+
+
+def test_an_expired_key_is_told_to_the_audit_log_once() -> None:
+    made = make_tenant()
+    make_key(made.tenant, expires_at=_ago(HOUR))
+    make_key(made.tenant, expires_at=timezone.now() + HOUR)
+    make_key(made.tenant, expires_at=_ago(HOUR + MINUTE))
+    keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    keys.filter(expires_at__lt=_ago(HOUR + MINUTE / 2)).update(revoked_at=timezone.now())
+    for _ in range(3):
+        expired_api_keys.sweep()
+    assert _actions(made, "api_key.expired") == 1
+
+
+def test_a_key_whose_expiry_is_moved_and_passes_again_is_told_again() -> None:
+    made = make_tenant()
+    make_key(made.tenant, expires_at=_ago(HOUR))
+    expired_api_keys.sweep()
+    keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    told = keys.exclude(expires_at=None)
+    told.update(expires_at=timezone.now() + HOUR)
+    expired_api_keys.sweep()
+    assert _actions(made, "api_key.expired") == 1
+    told.update(expires_at=timezone.now())
+    expired_api_keys.sweep()
+    assert _actions(made, "api_key.expired") == 2
+
+
+def _invite(
+    made: MadeTenant, expires_at: datetime.datetime, accepted_at: datetime.datetime | None = None
+) -> Invitation:
+    with scoped(tenant_id=made.tenant.id):
+        return Invitation.objects.create(
+            email=unique("guest") + "@example.test",
+            role=Role.VIEWER,
+            token_hash=os.urandom(32),
+            expires_at=expires_at,
+            accepted_at=accepted_at,
+        )
+
+
+def test_an_expired_invitation_goes_with_one_audit_entry() -> None:
+    made = make_tenant()
+    over = _invite(made, _ago(HOUR))
+    open_ = _invite(made, timezone.now() + HOUR)
+    accepted = _invite(made, _ago(HOUR), accepted_at=_ago(2 * HOUR))
+    long_accepted = _invite(made, _ago(40 * DAY), accepted_at=_ago(31 * DAY))
+    for _ in range(2):
+        expired_invitations.sweep()
+    left = Invitation.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    assert set(left.values_list("pk", flat=True)) == {open_.pk, accepted.pk}
+    assert not {over.pk, long_accepted.pk} & set(left.values_list("pk", flat=True))
+    assert _actions(made, "invitation.expired") == 1
+
+
+def test_tokens_go_a_month_after_they_expired_or_were_revoked() -> None:
+    user = make_user()
+
+    def token(**columns: object) -> PersonalToken:
+        row = PersonalToken(
+            user_id=user.pk, name="t", key_id=secrets.token_hex(8), secret_hash=b"x", **columns
+        )
+        with scoped(user_id=user.pk):
+            row.save()
+        return row
+
+    kept = [token(), token(expires_at=_ago(29 * DAY)), token(revoked_at=_ago(29 * DAY))]
+    token(expires_at=_ago(31 * DAY))
+    token(revoked_at=_ago(31 * DAY))
+    expired_tokens.sweep()
+    left = PersonalToken.objects.using("relay").filter(user=user)
+    assert {row.pk for row in left} == {row.pk for row in kept}
+
+
+def test_expired_sessions_and_mailed_links_go() -> None:
+    user = make_user()
+    for expires_at in (_ago(HOUR), timezone.now() + HOUR):
+        UserSession.objects.using("auth").create(
+            user=user,
+            token_hash=os.urandom(32),
+            last_seen_at=_ago(HOUR),
+            expires_at=expires_at,
+        )
+        EmailProof.objects.using("auth").create(
+            user=user, purpose="verify", token_hash=os.urandom(32), expires_at=expires_at
+        )
+    expired_sign_ins.sweep()
+    now = timezone.now()
+    sessions = UserSession.objects.using("relay").filter(user=user)
+    proofs = EmailProof.objects.using("relay").filter(user=user)
+    assert [row.expires_at > now for row in sessions] == [True]
+    assert [row.expires_at > now for row in proofs] == [True]
+
+
+def test_idempotency_records_go_after_a_day(as_owner: Callable[..., None]) -> None:
+    made = make_tenant()
+    with scoped(tenant_id=made.tenant.id):
+        old, fresh = (
+            IdempotencyRecord.objects.create(
+                tenant_id=made.tenant.id,
+                key_hash=os.urandom(32),
+                request_hash=b"r",
+                status=200,
+                body=b"",
+            )
+            for _ in range(2)
+        )
+    as_owner(
+        "UPDATE foundation_idempotencyrecord SET created_at = %s WHERE id = %s",
+        _ago(25 * HOUR),
+        old.pk,
+    )
+    old_idempotency_records.sweep()
+    left = IdempotencyRecord.objects.using("relay").filter(tenant_id=made.tenant.id)
+    assert [row.pk for row in left] == [fresh.pk]
+
+
+def test_audit_entries_are_kept_for_as_long_as_the_settings_say(
+    as_owner: Callable[..., None], settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("RILLBASE_AUDIT_RETENTION_DAYS", "10")
+    made = make_tenant()
+    with scoped(tenant_id=made.tenant.id):
+        old, fresh = (
+            AuditEntry.objects.create(action="x.y", actor="system", target_type="x", target_id="1")
+            for _ in range(2)
+        )
+    as_owner("UPDATE tenants_auditentry SET at = %s WHERE id = %s", _ago(11 * DAY), old.pk)
+    old_audit_entries.sweep()
+    left = AuditEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    assert [row.pk for row in left] == [fresh.pk]
+
+
+def test_finished_deliveries_go_after_a_month_and_redeliveries_of_them_stay() -> None:
+    made = make_tenant()
+    states = WebhookDelivery.State
+    with scoped(tenant_id=made.tenant.id):
+        webhook = Webhook.objects.create(name="w", url="https://example.test", sealed_secret=b"")
+
+        def delivery(
+            finished_at: datetime.datetime | None, repeats: WebhookDelivery | None = None
+        ) -> WebhookDelivery:
+            return WebhookDelivery.objects.create(
+                webhook=webhook,
+                event_id=uuid7(),
+                event_type="x.y",
+                payload={},
+                state=states.FAILED if finished_at else states.PENDING,
+                finished_at=finished_at,
+                redelivery_of=repeats,
+            )
+
+        old = delivery(_ago(31 * DAY))
+        again = delivery(_ago(DAY), repeats=old)
+        pending = delivery(None)
+    old_deliveries.sweep()
+    left = WebhookDelivery.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    assert {row.pk for row in left} == {again.pk, pending.pk}
+    again.refresh_from_db(using="relay", from_queryset=WebhookDelivery.unscoped.using("relay"))
+    assert again.redelivery_of_id is None
