@@ -1,4 +1,4 @@
-"""A real worker process of a test's own, to be stopped and killed at will."""
+"""Real processes of Celery of a test's own, to be stopped and killed at will."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.waiting import wait_until
@@ -78,3 +80,18 @@ class CeleryWorker:
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
         return self._process
+
+
+@contextmanager
+def running_beat(folder: Path, broker_url: str) -> Iterator[None]:
+    """Run the installation's clock, as the launcher does, until the block ends."""
+    argv = [sys.executable, "-m", "celery", "-A", "rillbase_server.celery", "--quiet", "beat"]
+    argv += ["--schedule", str(folder / "beat-schedule"), "--pidfile", ""]
+    environment = {**os.environ, "BROKER_URL": broker_url}
+    with (folder / "beat.log").open("ab") as log:
+        beat = subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        beat.terminate()
+        beat.wait(STOP_TIMEOUT_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,11 +51,12 @@ def _relay_running() -> Iterator[None]:
 
 
 @contextmanager
-def running_bench(folder: Path) -> Iterator[Bench]:
+def running_bench(folder: Path, *, relay: bool = True) -> Iterator[Bench]:
+    """Broker and relay run until the block ends; the worker is for the test to start."""
     broker = OwnValkey(folder)
     worker = CeleryWorker(folder, broker.url)
     try:
-        with _broker_of_this_process(broker.url), _relay_running():
+        with _broker_of_this_process(broker.url), _relay_running() if relay else nullcontext():
             yield Bench(broker, worker)
     finally:
         worker.close()

@@ -27,3 +27,12 @@ def own_bench(tmp_path: Path) -> Iterator[Bench]:
 
     with running_bench(tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def bench_without_relay(tmp_path: Path) -> Iterator[Bench]:
+    """Broker of the test's own; what relays is for the test to start."""
+    from tests.foundation.tasks.bench import running_bench
+
+    with running_bench(tmp_path, relay=False) as running:
+        yield running

@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 from foundation.models import OutboxTask
+from foundation.tasks import run_after_commit
 from foundation.tasks.broker import Broker
 from foundation.tasks.dispatch import hand_over_due
+from tests.celery_worker import running_beat
 from tests.foundation.tasks.bench import Bench
 from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
 from tests.waiting import wait_until
@@ -100,3 +102,13 @@ def test_several_dispatchers_at_once_hand_each_task_over_once(
     wait_until(lambda: _waiting(file) == 0, what="the outbox to empty")
     with own_bench.broker.client() as client:
         assert client.llen("default") == 60
+
+
+def test_the_clock_of_the_installation_relays_what_is_due(
+    bench_without_relay: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    bench_without_relay.worker.start()
+    run_after_commit("bench.note", {"file": str(file), "text": "due"}, due_in_s=0.1)
+    with running_beat(tmp_path, bench_without_relay.broker.url):
+        wait_for_lines(file, ["due"])
