@@ -46,6 +46,7 @@ pub mod decimal;
 pub mod ejson;
 pub mod environment;
 pub mod error;
+pub mod expression;
 pub mod filter;
 pub mod fuel;
 pub mod index;

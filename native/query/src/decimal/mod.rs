@@ -11,6 +11,7 @@ mod convert;
 mod text;
 mod wide;
 
+pub use arithmetic::Rounding;
 pub use text::ParseError;
 
 /// Digits of the coefficient.

@@ -5,7 +5,7 @@
 //! bytes again. Children of a connective are sorted by their own canonical
 //! bytes, doubles are dropped.
 
-use super::{Node, Predicate, Test};
+use super::{Node, Predicate, Test, Whole};
 use crate::bson::{ArrayWriter, Document, DocumentWriter, Regex, Value, ValueRef};
 use crate::pattern::Pattern;
 
@@ -114,6 +114,9 @@ fn leaf_document(leaf: &Node) -> Vec<u8> {
                 ValueRef::Document(Document::trusted(&inner)),
             )
         }
+        Node::Whole(whole) => match whole.as_ref() {
+            Whole::Expression(source, _) => one("$expr", source.as_ref()),
+        },
         Node::And(_) | Node::Or(_) => canonical(leaf.clone()).1,
     }
 }
@@ -237,6 +240,8 @@ fn append_conditions(writer: &mut DocumentWriter, node: &Node) {
             let inner = conditions(inner);
             writer.append("$not", ValueRef::Document(Document::trusted(&inner)));
         }
+        // There is no whole document inside `$elemMatch`.
+        Node::Whole(_) => {}
         Node::Field(predicate) => {
             let test = test_document(&predicate.test);
             for element in Document::trusted(&test).elements() {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-use super::{Comparison, Node, Predicate, Test};
+use super::{Comparison, Node, Predicate, Test, Whole};
 use crate::bson::{Document, ValueRef};
 use crate::environment::Environment;
 use crate::error::Failure;
@@ -41,6 +41,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
     pub(crate) fn node(&self, node: &Node, document: Document<'a>) -> Result<bool, Failure> {
         match node {
             Node::Field(predicate) => self.predicate(predicate, document),
+            Node::Whole(whole) => self.whole(whole),
             Node::Not(inner) => self.unmatched(|| self.node(inner, document)),
             Node::And(children) => {
                 for child in children {
@@ -58,6 +59,12 @@ impl<'a, 'e> Matcher<'a, 'e> {
                 }
                 Ok(false)
             }
+        }
+    }
+
+    fn whole(&self, whole: &Whole) -> Result<bool, Failure> {
+        match whole {
+            Whole::Expression(_, expression) => expression.is_true(self.root, self.environment),
         }
     }
 
@@ -98,6 +105,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
     fn value(&self, node: &Node, value: ValueRef<'a>) -> Result<bool, Failure> {
         match node {
             Node::Field(predicate) => self.test(&predicate.test, Some(value)),
+            Node::Whole(whole) => self.whole(whole),
             Node::Not(inner) => self.unmatched(|| self.value(inner, value)),
             Node::And(children) => {
                 for child in children {
@@ -188,11 +196,6 @@ impl<'a, 'e> Matcher<'a, 'e> {
             }
             _ => Ok(false),
         }
-    }
-
-    /// The document that matching began with.
-    pub(crate) const fn root(&self) -> Document<'a> {
-        self.root
     }
 }
 

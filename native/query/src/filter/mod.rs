@@ -27,7 +27,8 @@ use sha2::{Digest, Sha256};
 pub use arguments::{BitTest, Bits, Kinds};
 pub use list::List;
 pub(crate) use matcher::Matcher;
-pub use node::{Comparison, Node, Predicate, Test};
+pub use node::{Comparison, Node, Predicate, Test, Whole};
+pub(crate) use operators::is_true;
 pub(crate) use parse::Parser;
 
 use crate::bson::Document;

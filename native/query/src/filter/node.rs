@@ -1,7 +1,10 @@
 //! The tree of a filter.
 
+use std::sync::Arc;
+
 use super::{BitTest, Kinds, List};
 use crate::bson::Value;
+use crate::expression::Expression;
 use crate::path::{Leaf, Path};
 use crate::pattern::Pattern;
 
@@ -18,6 +21,15 @@ pub enum Node {
     Not(Box<Node>),
     /// A test of what a path finds.
     Field(Predicate),
+    /// A test of the document as a whole.
+    Whole(Arc<Whole>),
+}
+
+/// A test of the document as a whole.
+#[derive(Debug)]
+pub enum Whole {
+    /// `$expr`, with its text.
+    Expression(Value, Expression),
 }
 
 /// A test of what a path finds; one value that passes is enough.

@@ -18,7 +18,7 @@ fn push_down(node: Node, negated: bool) -> Node {
         Node::Not(inner) => push_down(*inner, !negated),
         Node::And(children) => connect(children, negated, negated),
         Node::Or(children) => connect(children, negated, !negated),
-        leaf @ Node::Field(_) => match simplify(leaf) {
+        leaf @ (Node::Field(_) | Node::Whole(_)) => match simplify(leaf) {
             Node::Or(none) if negated && none.is_empty() => Node::And(none),
             simple if negated => Node::Not(Box::new(simple)),
             simple => simple,

@@ -1,8 +1,11 @@
 //! Parsing a filter's documents: connectives and fields.
 
-use super::{Node, Predicate, Test};
+use std::sync::Arc;
+
+use super::{Node, Predicate, Test, Whole};
 use crate::bson::{Document, Value, ValueRef};
 use crate::error::{Code, Error, Place};
+use crate::expression::Expression;
 use crate::limits::{FILTER_DEPTH, FILTER_NODES};
 use crate::path::Path;
 use crate::pattern::Pattern;
@@ -11,6 +14,8 @@ use crate::pattern::Pattern;
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     nodes: usize,
+    /// Whether this is inside `$elemMatch`, where there is no whole document.
+    in_element: bool,
     /// Why the filter depends on the moment, where it first does.
     pub(crate) moment: Option<Error>,
 }
@@ -89,8 +94,23 @@ impl Parser {
                 Ok(Some(Node::Not(Box::new(Node::Or(any)))))
             }
             "$comment" => Ok(None),
+            "$expr" if self.in_element => {
+                Err(refuse(place, "$expr cannot stand inside $elemMatch"))
+            }
+            "$expr" => self.whole_expression(value, place).map(Some),
             _ => Err(unsupported(place, name)),
         }
+    }
+
+    fn whole_expression(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Node, Error> {
+        let expression = Expression::parse(value, place)?;
+        if let Some(moment) = expression.moment() {
+            self.moment.get_or_insert_with(|| moment.clone());
+        }
+        Ok(Node::Whole(Arc::new(Whole::Expression(
+            value.into(),
+            expression,
+        ))))
     }
 
     fn branches(
@@ -218,9 +238,10 @@ impl Parser {
             self.operators(&Path::itself(), document, depth, place, &mut all)?;
             return Ok(Test::ElementValue(Box::new(Node::And(all))));
         }
-        Ok(Test::ElementDocument(Box::new(
-            self.filter(document, depth, place)?,
-        )))
+        let outside = std::mem::replace(&mut self.in_element, true);
+        let node = self.filter(document, depth, place);
+        self.in_element = outside;
+        Ok(Test::ElementDocument(Box::new(node?)))
     }
 }
 

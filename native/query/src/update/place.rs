@@ -129,6 +129,7 @@ fn collect_names(node: &Node, names: &mut Vec<String>) {
             .iter()
             .for_each(|child| collect_names(child, names)),
         Node::Not(inner) => collect_names(inner, names),
+        Node::Whole(_) => names.push(String::new()),
         Node::Field(predicate) => {
             names.extend(
                 predicate

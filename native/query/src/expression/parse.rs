@@ -1,0 +1,470 @@
+//! Parsing expressions.
+
+use super::Tree;
+use super::function::{Function, Shape};
+use crate::bson::{Document, Value, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
+use crate::path::Segment;
+
+/// What parsing knows: the variables in scope, and what it has met.
+#[derive(Debug, Default)]
+pub(crate) struct Parsing {
+    /// Names in scope with their numbers; the latest of a name counts.
+    scope: Vec<(String, usize)>,
+    variables: usize,
+    nodes: usize,
+    pub(crate) moment: Option<Error>,
+}
+
+fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidExpression, place, detail)
+}
+
+impl Parsing {
+    pub(super) fn expression(
+        &mut self,
+        value: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        self.nodes += 1;
+        if depth > EXPRESSION_DEPTH || self.nodes > 10 * FILTER_NODES {
+            let detail = format!(
+                "an expression nests at most {EXPRESSION_DEPTH} deep and has {} nodes",
+                10 * FILTER_NODES
+            );
+            return Err(Error::new(Code::FilterTooLarge, place, detail));
+        }
+        match value {
+            ValueRef::String(text) => self.text(text, place),
+            ValueRef::Document(document) => self.document(document, depth + 1, place),
+            ValueRef::Array(array) => {
+                let items = array.iter().enumerate();
+                let items = items
+                    .map(|(index, item)| self.expression(item, depth + 1, &place.index(index)));
+                Ok(Tree::Array(items.collect::<Result<_, _>>()?))
+            }
+            other => Ok(Tree::Literal(other.into())),
+        }
+    }
+
+    /// `$path`, `$$variable.path` or plain text.
+    fn text(&mut self, text: &str, place: &Place<'_>) -> Result<Tree, Error> {
+        if let Some(rest) = text.strip_prefix("$$") {
+            let (name, path) = rest
+                .split_once('.')
+                .map_or((rest, None), |(name, path)| (name, Some(path)));
+            let path = path.map_or_else(|| Ok(Box::default()), |path| segments(path, place))?;
+            return self.variable(name, path, place);
+        }
+        match text.strip_prefix('$') {
+            Some(path) => Ok(Tree::Field(segments(path, place)?)),
+            None => Ok(Tree::Literal(Value::String(text.into()))),
+        }
+    }
+
+    fn variable(
+        &mut self,
+        name: &str,
+        path: Box<[Segment]>,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        if let Some((_, number)) = self.scope.iter().rev().find(|(known, _)| known == name) {
+            return Ok(Tree::Variable(*number, path));
+        }
+        match name {
+            "ROOT" | "CURRENT" => Ok(Tree::Field(path)),
+            "REMOVE" => Ok(Tree::Missing),
+            "NOW" if path.is_empty() => {
+                self.depends_on_moment("$$NOW", place);
+                Ok(Tree::Now)
+            }
+            _ => Err(refuse(
+                place,
+                format!("the variable $${name} is not defined"),
+            )),
+        }
+    }
+
+    fn depends_on_moment(&mut self, name: &str, place: &Place<'_>) {
+        let detail = format!("{name} depends on the moment, which a subscription cannot follow");
+        self.moment
+            .get_or_insert_with(|| Error::new(Code::NotLive, place, detail));
+    }
+
+    /// One operator, or a document to build.
+    fn document(
+        &mut self,
+        document: Document<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        let first = document.iter().next();
+        if let Some((name, argument)) = first.filter(|(name, _)| name.starts_with('$')) {
+            if document.len() != 1 {
+                return Err(refuse(place, "an operator stands alone in its document"));
+            }
+            return self.operator(name, argument, depth, &place.key(name));
+        }
+        let mut fields: Vec<(String, Tree)> = Vec::new();
+        for (name, value) in document.iter() {
+            let here = place.key(name);
+            if name.starts_with('$') || name.contains('.') {
+                return Err(refuse(
+                    &here,
+                    "a field of a document to build has neither '$' in front nor dots",
+                ));
+            }
+            fields.push((name.to_owned(), self.expression(value, depth, &here)?));
+        }
+        Ok(Tree::Document(fields))
+    }
+
+    fn operator(
+        &mut self,
+        name: &str,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        match name {
+            "$literal" | "$const" => Ok(Tree::Literal(argument.into())),
+            "$and" => Ok(Tree::And(self.list(argument, depth, place)?)),
+            "$or" => Ok(Tree::Or(self.list(argument, depth, place)?)),
+            "$ifNull" => {
+                let items = self.list(argument, depth, place)?;
+                if items.len() < 2 {
+                    Err(refuse(place, "$ifNull takes two or more"))
+                } else {
+                    Ok(Tree::IfNull(items))
+                }
+            }
+            "$cond" => self.condition(argument, depth, place),
+            "$switch" => self.switch(argument, depth, place),
+            "$let" => self.bindings(argument, depth, place),
+            "$map" | "$filter" => self.over_array(name, argument, depth, place),
+            "$reduce" => self.reduce(argument, depth, place),
+            "$rand" => {
+                self.depends_on_moment(name, place);
+                Err(Error::new(
+                    Code::UnsupportedOperator,
+                    place,
+                    "$rand is not supported: an answer must be repeatable",
+                ))
+            }
+            _ => self.call(name, argument, depth, place),
+        }
+    }
+
+    fn list(
+        &mut self,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Vec<Tree>, Error> {
+        match argument {
+            ValueRef::Array(array) => {
+                let items = array.iter().enumerate();
+                items
+                    .map(|(index, item)| self.expression(item, depth + 1, &place.index(index)))
+                    .collect()
+            }
+            other => Ok(vec![self.expression(other, depth + 1, place)?]),
+        }
+    }
+
+    fn call(
+        &mut self,
+        name: &str,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        let Some((function, shape)) = Function::from_name(name) else {
+            let detail = match name {
+                "$function" | "$accumulator" | "$where" => {
+                    format!("{name} runs JavaScript, which is refused always")
+                }
+                _ => format!("the expression {name} is unknown or not supported"),
+            };
+            return Err(Error::new(Code::UnsupportedOperator, place, detail));
+        };
+        let args = match shape {
+            Shape::List(least, most) => {
+                let items = self.list(argument, depth, place)?;
+                if items.len() < least || items.len() > most {
+                    return Err(refuse(
+                        place,
+                        format!(
+                            "{name} takes {least} to {most} arguments, not {}",
+                            items.len()
+                        ),
+                    ));
+                }
+                items.into_iter().map(Some).collect()
+            }
+            Shape::Named(names, required) => {
+                self.named(name, names, required, argument, depth, place)?
+            }
+        };
+        Ok(Tree::Call(function, args))
+    }
+
+    /// Arguments by name. The functions of a date, and `$getField`, also take
+    /// their first argument alone.
+    fn named(
+        &mut self,
+        name: &str,
+        names: &[&str],
+        required: usize,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Vec<Option<Tree>>, Error> {
+        let alone =
+            matches!(names, ["date", "timezone"] | ["field", "input"]) && name != "$unsetField";
+        let has_operator = |inner: &Document<'_>| {
+            inner
+                .iter()
+                .next()
+                .is_some_and(|(key, _)| key.starts_with('$'))
+        };
+        let fields = argument
+            .as_document()
+            .filter(|inner| !alone || !has_operator(inner));
+        let Some(fields) = fields else {
+            if !alone {
+                return Err(refuse(
+                    place,
+                    format!("{name} takes a document of {}", names.join(", ")),
+                ));
+            }
+            let argument = argument
+                .as_array()
+                .filter(|array| array.len() == 1)
+                .and_then(|array| array.get(0))
+                .unwrap_or(argument);
+            return Ok(vec![Some(self.expression(argument, depth + 1, place)?)]);
+        };
+        let mut args: Vec<Option<Tree>> = vec![None; names.len()];
+        for (key, value) in fields.iter() {
+            let here = place.key(key);
+            let slot = names
+                .iter()
+                .position(|known| *known == key)
+                .and_then(|index| args.get_mut(index));
+            let Some(slot) = slot else {
+                return Err(refuse(&here, format!("{name} takes {}", names.join(", "))));
+            };
+            *slot = Some(self.expression(value, depth + 1, &here)?);
+        }
+        if let Some(index) = args.iter().take(required).position(Option::is_none) {
+            let missing = names.get(index).copied().unwrap_or_default();
+            return Err(refuse(place, format!("{name} needs '{missing}'")));
+        }
+        Ok(args)
+    }
+
+    /// The named parts of an operator that evaluates lazily.
+    fn parts<'v, const N: usize>(
+        argument: ValueRef<'v>,
+        names: [&str; N],
+        place: &Place<'_>,
+    ) -> Result<[Option<ValueRef<'v>>; N], Error> {
+        let Some(document) = argument.as_document() else {
+            return Err(refuse(
+                place,
+                format!("a document of {} is expected", names.join(", ")),
+            ));
+        };
+        if let Some((key, _)) = document.iter().find(|(key, _)| !names.contains(key)) {
+            return Err(refuse(
+                &place.key(key),
+                format!("only {} are known here", names.join(", ")),
+            ));
+        }
+        Ok(names.map(|name| document.get(name)))
+    }
+
+    fn required(
+        &mut self,
+        value: Option<ValueRef<'_>>,
+        name: &str,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Box<Tree>, Error> {
+        let value = value.ok_or_else(|| refuse(place, format!("'{name}' is missing")))?;
+        self.expression(value, depth + 1, &place.key(name))
+            .map(Box::new)
+    }
+
+    fn condition(
+        &mut self,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        if argument.as_array().is_some() {
+            let items = self.list(argument, depth, place)?;
+            let items: [Tree; 3] = items
+                .try_into()
+                .map_err(|_| refuse(place, "$cond takes three: if, then, else"))?;
+            return Ok(Tree::Condition(Box::new(items)));
+        }
+        let [condition, then, otherwise] = Self::parts(argument, ["if", "then", "else"], place)?;
+        let condition = *self.required(condition, "if", depth, place)?;
+        let then = *self.required(then, "then", depth, place)?;
+        let otherwise = *self.required(otherwise, "else", depth, place)?;
+        Ok(Tree::Condition(Box::new([condition, then, otherwise])))
+    }
+
+    fn switch(
+        &mut self,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        let [branches, default] = Self::parts(argument, ["branches", "default"], place)?;
+        let here = place.key("branches");
+        let branches = branches
+            .and_then(|branches| branches.as_array())
+            .filter(|branches| !branches.is_empty());
+        let branches = branches
+            .ok_or_else(|| refuse(&here, "$switch takes an array of at least one branch"))?;
+        let mut parsed = Vec::new();
+        for (index, branch) in branches.iter().enumerate() {
+            let at = here.index(index);
+            let [case, then] = Self::parts(branch, ["case", "then"], &at)?;
+            parsed.push((
+                *self.required(case, "case", depth, &at)?,
+                *self.required(then, "then", depth, &at)?,
+            ));
+        }
+        let default = match default {
+            Some(_) => Some(self.required(default, "default", depth, place)?),
+            None => None,
+        };
+        Ok(Tree::Switch(parsed, default))
+    }
+
+    fn bind(&mut self, name: &str, place: &Place<'_>) -> Result<usize, Error> {
+        let well_formed = name
+            .starts_with(|letter: char| letter.is_ascii_lowercase() || !letter.is_ascii())
+            && name.chars().all(|letter| {
+                letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii()
+            });
+        if !well_formed {
+            return Err(refuse(
+                place,
+                "a variable's name is a lower-case letter, then letters, digits and _",
+            ));
+        }
+        self.variables += 1;
+        self.scope.push((name.to_owned(), self.variables - 1));
+        Ok(self.variables - 1)
+    }
+
+    fn bindings(
+        &mut self,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        let [vars, result] = Self::parts(argument, ["vars", "in"], place)?;
+        let here = place.key("vars");
+        let vars = vars
+            .and_then(|vars| vars.as_document())
+            .ok_or_else(|| refuse(&here, "vars is a document"))?;
+        let mut values = Vec::new();
+        // All values are those of the outer scope.
+        for (name, value) in vars.iter() {
+            values.push((name, self.expression(value, depth + 1, &here.key(name))?));
+        }
+        let outer = self.scope.len();
+        let mut bound = Vec::new();
+        for (name, value) in values {
+            bound.push((self.bind(name, &here.key(name))?, value));
+        }
+        let result = self.required(result, "in", depth, place);
+        self.scope.truncate(outer);
+        Ok(Tree::Let(bound, result?))
+    }
+
+    fn over_array(
+        &mut self,
+        name: &str,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        let body = if name == "$map" { "in" } else { "cond" };
+        let [input, each, result, limit] =
+            Self::parts(argument, ["input", "as", body, "limit"], place)?;
+        let input = self.required(input, "input", depth, place)?;
+        let limit = match limit {
+            Some(_) if name == "$filter" => Some(self.required(limit, "limit", depth, place)?),
+            Some(_) => return Err(refuse(&place.key("limit"), "$map has no limit")),
+            None => None,
+        };
+        let each = match each {
+            None => "this",
+            Some(ValueRef::String(each)) => each,
+            Some(_) => return Err(refuse(&place.key("as"), "a variable's name is a string")),
+        };
+        let outer = self.scope.len();
+        let number = self.bind(each, &place.key("as"))?;
+        let result = self.required(result, body, depth, place);
+        self.scope.truncate(outer);
+        let result = result?;
+        Ok(match name {
+            "$map" => Tree::Map {
+                input,
+                each: number,
+                result,
+            },
+            _ => Tree::Filter {
+                input,
+                each: number,
+                keep: result,
+                limit,
+            },
+        })
+    }
+
+    fn reduce(
+        &mut self,
+        argument: ValueRef<'_>,
+        depth: usize,
+        place: &Place<'_>,
+    ) -> Result<Tree, Error> {
+        let [input, initial, result] =
+            Self::parts(argument, ["input", "initialValue", "in"], place)?;
+        let input = self.required(input, "input", depth, place)?;
+        let initial = self.required(initial, "initialValue", depth, place)?;
+        let outer = self.scope.len();
+        let (each, sum) = (self.bind("this", place)?, self.bind("value", place)?);
+        let result = self.required(result, "in", depth, place);
+        self.scope.truncate(outer);
+        Ok(Tree::Reduce {
+            input,
+            initial,
+            each,
+            sum,
+            result: result?,
+        })
+    }
+}
+
+fn segments(path: &str, place: &Place<'_>) -> Result<Box<[Segment]>, Error> {
+    if path
+        .split('.')
+        .any(|part| part.is_empty() || part.starts_with('$'))
+    {
+        return Err(refuse(
+            place,
+            "a field path has no empty parts and none that begins with '$'",
+        ));
+    }
+    Ok(path.split('.').map(Segment::new).collect())
+}
