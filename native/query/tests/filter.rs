@@ -11,7 +11,13 @@ mod filter_cases;
 use common::{any_document, any_value, document};
 use filter_cases::{FAMILIES, REFUSED};
 use proptest::prelude::*;
+use rillbase_query::bson::ValueRef;
+use rillbase_query::environment::Environment;
+use rillbase_query::error::Place;
 use rillbase_query::filter::Filter;
+use rillbase_query::fuel::Fuel;
+use rillbase_query::schema::Schema;
+use rillbase_query::sort::Sort;
 
 fn filter(text: &str) -> Filter {
     Filter::parse(document(text).as_ref()).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -284,4 +290,75 @@ proptest! {
         });
         prop_assert_eq!(matches(&list, &doc), any);
     }
+}
+
+#[test]
+fn text_scores_grow_with_frequency_and_coverage() {
+    let coffee = filter(r#"{"$text":{"$search":"coffee"}}"#);
+    let score = |doc: &str| {
+        coffee
+            .rank_in(document(doc).as_ref(), &Environment::default())
+            .expect("fuel")
+    };
+    assert_eq!(score(r#"{"a":"tea"}"#), None);
+    assert_eq!(score(r#"{"a":"coffee"}"#), Some(1.0));
+    // A string that is the term itself counts a tenth more; "coffee" has the stem "coffe".
+    let tea = filter(r#"{"$text":{"$search":"tea"}}"#);
+    let exact = tea.rank_in(document(r#"{"a":"Tea"}"#).as_ref(), &Environment::default());
+    assert_eq!(exact, Ok(Some(1.1)));
+    assert_eq!(score(r#"{"a":"coffee shop"}"#), Some(0.75));
+    assert_eq!(
+        score(r#"{"a":"coffee coffee shop here"}"#),
+        Some(1.5 * 0.75)
+    );
+    assert_eq!(
+        score(r#"{"a":"coffee shop","b":["coffee shop"]}"#),
+        Some(1.5)
+    );
+}
+
+#[test]
+fn near_ranks_by_distance() {
+    let near = filter(r#"{"p":{"$near":{"$geometry":{"type":"Point","coordinates":[0,0]}}}}"#);
+    let distance = |doc: &str| {
+        near.rank_in(document(doc).as_ref(), &Environment::default())
+            .expect("fuel")
+    };
+    let degree = std::f64::consts::PI / 180.0 * 6_378_100.0;
+    let found = distance(r#"{"p":[[5,0],[1,0]]}"#).expect("a point");
+    assert!((found - degree).abs() < 1e-3);
+    assert_eq!(
+        distance(
+            r#"{"p":{"type":"Polygon","coordinates":[[[-1,-1],[1,-1],[1,1],[-1,1],[-1,-1]]]}}"#
+        ),
+        Some(0.0)
+    );
+    assert_eq!(distance("{}"), None);
+    assert_eq!(near.default_sort(), Sort::by_distance());
+}
+
+#[test]
+fn a_schema_names_all_that_is_wrong() {
+    let schema = document(
+        r#"{"required":["name"],"properties":{"age":{"bsonType":"int","minimum":0},"tags":{"items":{"type":"string"}}},"additionalProperties":false}"#,
+    );
+    let schema =
+        Schema::parse(ValueRef::Document(schema.as_ref()), &Place::root()).expect("schema");
+    let doc = document(r#"{"age":-1,"tags":["x",5],"other":1}"#);
+    let violations = schema
+        .violations(doc.as_ref(), &Fuel::default())
+        .expect("fuel");
+    let found: Vec<(&str, &str)> = violations
+        .iter()
+        .map(|found| (found.pointer.as_str(), found.keyword))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("/name", "required"),
+            ("/age", "minimum"),
+            ("/tags/1", "type"),
+            ("/other", "additionalProperties")
+        ]
+    );
 }

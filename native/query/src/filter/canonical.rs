@@ -116,6 +116,8 @@ fn leaf_document(leaf: &Node) -> Vec<u8> {
         }
         Node::Whole(whole) => match whole.as_ref() {
             Whole::Expression(source, _) => one("$expr", source.as_ref()),
+            Whole::Schema(source, _) => one("$jsonSchema", source.as_ref()),
+            Whole::Text(text) => one("$text", text.source().as_ref()),
         },
         Node::And(_) | Node::Or(_) => canonical(leaf.clone()).1,
     }
@@ -158,6 +160,11 @@ fn test_document(test: &Test) -> Vec<u8> {
                 .for_each(|position| array.push(ValueRef::Int64(i64::from(*position))));
             one(test.bits.name(), Value::Array(array.into()).as_ref())
         }
+        Test::Geo(test) => {
+            let (name, argument) = test.source();
+            one(name, argument.as_ref())
+        }
+        Test::Near(near) => near.source().as_bytes().to_vec(),
         Test::ElementDocument(inner) => {
             let (_, inner) = canonical(inner.as_ref().clone());
             one("$elemMatch", ValueRef::Document(Document::trusted(&inner)))

@@ -65,6 +65,8 @@ impl<'a, 'e> Matcher<'a, 'e> {
     fn whole(&self, whole: &Whole) -> Result<bool, Failure> {
         match whole {
             Whole::Expression(_, expression) => expression.is_true(self.root, self.environment),
+            Whole::Schema(_, schema) => schema.allows(self.root, &self.environment.fuel),
+            Whole::Text(text) => Ok(text.score(self.root, &self.environment.fuel)?.is_some()),
         }
     }
 
@@ -153,6 +155,14 @@ impl<'a, 'e> Matcher<'a, 'e> {
             Test::Size(size) => match value {
                 Some(ValueRef::Array(array)) => array.iter().count() as u64 == *size,
                 _ => false,
+            },
+            Test::Geo(test) => match value {
+                Some(value) => test.passes(value, &self.environment.fuel)?,
+                None => false,
+            },
+            Test::Near(near) => match value {
+                Some(value) => near.distance(value, &self.environment.fuel)?.is_some(),
+                None => false,
             },
             Test::Bits(test) => value.is_some_and(|value| test.passes(value)),
             Test::ElementDocument(inner) => self.elements(value, |value| match value {

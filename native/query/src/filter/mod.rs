@@ -34,7 +34,11 @@ pub(crate) use parse::Parser;
 use crate::bson::Document;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Failure, Place};
+use crate::geo::Near;
 use crate::limits::FILTER_BYTES;
+use crate::path::{Leaf, Path};
+use crate::sort::Sort;
+use crate::text::TextQuery;
 
 /// 256 bits that are equal iff the canonical forms are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -131,6 +135,69 @@ impl Filter {
         let matcher = Matcher::new(document, environment);
         let answer = matcher.node(&self.root, document)?;
         Ok(answer.then(|| matcher.position()))
+    }
+
+    /// What the document is ranked by: the score of `$text` or the distance
+    /// of `$near`; none if the filter has neither or does not match by it.
+    pub fn rank_in(
+        &self,
+        document: Document<'_>,
+        environment: &Environment,
+    ) -> Result<Option<f64>, Failure> {
+        if let Some(text) = self.text() {
+            return text.score(document, &environment.fuel);
+        }
+        let Some((path, near)) = self.near() else {
+            return Ok(None);
+        };
+        let mut nearest: Option<f64> = None;
+        path.any(document, Leaf::Elements, &mut |value, _| {
+            let distance = match value {
+                Some(value) => near.distance(value, &environment.fuel)?,
+                None => None,
+            };
+            nearest = match (nearest, distance) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            Ok(false)
+        })?;
+        Ok(nearest)
+    }
+
+    /// The `$text` of the filter.
+    #[must_use]
+    pub fn text(&self) -> Option<&TextQuery> {
+        self.root.find(&|node| match node {
+            Node::Whole(whole) => match whole.as_ref() {
+                Whole::Text(text) => Some(text),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// The `$near` of the filter with its path.
+    #[must_use]
+    pub fn near(&self) -> Option<(&Path, &Near)> {
+        self.root.find(&|node| match node {
+            Node::Field(Predicate {
+                path,
+                test: Test::Near(near),
+            }) => Some((path, near.as_ref())),
+            _ => None,
+        })
+    }
+
+    /// The order of the answer when none is asked for: by distance for
+    /// `$near`, else by `_id`.
+    #[must_use]
+    pub fn default_sort(&self) -> Sort {
+        if self.near().is_some() {
+            Sort::by_distance()
+        } else {
+            Sort::default()
+        }
     }
 
     /// The tree in normal form, for indexing by predicates.

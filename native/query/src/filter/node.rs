@@ -5,8 +5,11 @@ use std::sync::Arc;
 use super::{BitTest, Kinds, List};
 use crate::bson::Value;
 use crate::expression::Expression;
+use crate::geo::{GeoTest, Near};
 use crate::path::{Leaf, Path};
 use crate::pattern::Pattern;
+use crate::schema::Schema;
+use crate::text::TextQuery;
 
 /// A node of a filter. In normal form `Not` stands over leaves only, and
 /// connectives have at least two children, except that `And([])` alone is
@@ -25,11 +28,28 @@ pub enum Node {
     Whole(Arc<Whole>),
 }
 
+impl Node {
+    /// The first node, in order, for which something is found.
+    pub(super) fn find<'n, T>(&'n self, pick: &dyn Fn(&'n Self) -> Option<T>) -> Option<T> {
+        match self {
+            Self::And(children) | Self::Or(children) => {
+                children.iter().find_map(|child| child.find(pick))
+            }
+            Self::Not(inner) => inner.find(pick),
+            leaf => pick(leaf),
+        }
+    }
+}
+
 /// A test of the document as a whole.
 #[derive(Debug)]
 pub enum Whole {
     /// `$expr`, with its text.
     Expression(Value, Expression),
+    /// `$jsonSchema`, with its text.
+    Schema(Value, Schema),
+    /// `$text`
+    Text(TextQuery),
 }
 
 /// A test of what a path finds; one value that passes is enough.
@@ -94,6 +114,10 @@ pub enum Test {
     ElementDocument(Box<Node>),
     /// `$elemMatch` of values; its predicates have no path.
     ElementValue(Box<Node>),
+    /// `$geoWithin` and `$geoIntersects`
+    Geo(Arc<GeoTest>),
+    /// `$near` and `$nearSphere`
+    Near(Arc<Near>),
 }
 
 impl Test {

@@ -1,9 +1,12 @@
 //! Parsing the operators of fields.
 
+use std::sync::Arc;
+
 use super::parse::{Parser, owned, pattern, refuse, unsupported};
 use super::{BitTest, Bits, Comparison, Kinds, List, Node, Predicate, Test};
 use crate::bson::{Document, ValueRef};
 use crate::error::{Code, Error, Place};
+use crate::geo::{GeoTest, Near};
 use crate::limits::IN_VALUES;
 use crate::number::Number;
 use crate::path::Path;
@@ -41,6 +44,13 @@ impl Parser {
             "$all" => return self.all(path, value, depth, place).map(Some),
             "$elemMatch" => self.element(value, depth, place)?,
             "$comment" => return Ok(None),
+            "$geoWithin" => Test::Geo(Arc::new(GeoTest::within(value, place)?)),
+            "$geoIntersects" => Test::Geo(Arc::new(GeoTest::intersects(value, place)?)),
+            "$near" | "$nearSphere" => {
+                self.ranking(name, place)?;
+                Test::Near(Arc::new(Near::parse(name, value, siblings, place)?))
+            }
+            "$maxDistance" | "$minDistance" if has_near(siblings) => return Ok(None),
             _ => match Bits::from_name(name) {
                 Some(bits) => Test::Bits(BitTest {
                     bits,
@@ -133,6 +143,11 @@ impl Parser {
             Node::And(all)
         })
     }
+}
+
+/// Whether the legacy form of `$near` stands beside.
+fn has_near(siblings: Document<'_>) -> bool {
+    siblings.get("$near").is_some() || siblings.get("$nearSphere").is_some()
 }
 
 fn first_is_operator(document: Document<'_>) -> bool {

@@ -9,6 +9,8 @@ use crate::expression::Expression;
 use crate::limits::{FILTER_DEPTH, FILTER_NODES};
 use crate::path::Path;
 use crate::pattern::Pattern;
+use crate::schema::Schema;
+use crate::text::TextQuery;
 
 /// What parsing learns on the way.
 #[derive(Debug, Default)]
@@ -16,6 +18,13 @@ pub(crate) struct Parser {
     nodes: usize,
     /// Whether this is inside `$elemMatch`, where there is no whole document.
     in_element: bool,
+    /// How many of `$or`, `$nor`, `$not` and `$elemMatch` this is inside of.
+    alternatives: usize,
+    /// How many of `$nor` and `$not` this is inside of.
+    negations: usize,
+    /// Whether there is a `$text`, or a `$near`.
+    has_text: bool,
+    has_near: bool,
     /// Why the filter depends on the moment, where it first does.
     pub(crate) moment: Option<Error>,
 }
@@ -86,20 +95,60 @@ impl Parser {
             "$and" => self
                 .branches(value, depth, place)
                 .map(|all| Some(Node::And(all))),
-            "$or" => self
-                .branches(value, depth, place)
-                .map(|any| Some(Node::Or(any))),
+            "$or" => {
+                self.alternatives += 1;
+                let any = self.branches(value, depth, place);
+                self.alternatives -= 1;
+                Ok(Some(Node::Or(any?)))
+            }
             "$nor" => {
-                let any = self.branches(value, depth, place)?;
-                Ok(Some(Node::Not(Box::new(Node::Or(any)))))
+                self.negate(1);
+                let any = self.branches(value, depth, place);
+                self.negate(-1);
+                Ok(Some(Node::Not(Box::new(Node::Or(any?)))))
             }
             "$comment" => Ok(None),
             "$expr" if self.in_element => {
                 Err(refuse(place, "$expr cannot stand inside $elemMatch"))
             }
             "$expr" => self.whole_expression(value, place).map(Some),
+            "$jsonSchema" => {
+                let schema = Schema::parse(value, place)?;
+                Ok(Some(Node::Whole(Arc::new(Whole::Schema(
+                    value.into(),
+                    schema,
+                )))))
+            }
+            "$text" => {
+                if self.negations > 0 || std::mem::replace(&mut self.has_text, true) {
+                    return Err(refuse(
+                        place,
+                        "$text stands once in a filter, and not under a negation",
+                    ));
+                }
+                Ok(Some(Node::Whole(Arc::new(Whole::Text(TextQuery::parse(
+                    value, place,
+                )?)))))
+            }
             _ => Err(unsupported(place, name)),
         }
+    }
+
+    fn negate(&mut self, by: isize) {
+        self.negations = self.negations.saturating_add_signed(by);
+        self.alternatives = self.alternatives.saturating_add_signed(by);
+    }
+
+    /// `$near` orders the whole result, so it must hold for all of it.
+    pub(super) fn ranking(&mut self, name: &str, place: &Place<'_>) -> Result<(), Error> {
+        let misplaced = self.in_element || self.alternatives > 0;
+        if misplaced || std::mem::replace(&mut self.has_near, true) {
+            return Err(refuse(
+                place,
+                format!("{name} stands once in a filter, at its top or in $and"),
+            ));
+        }
+        Ok(())
     }
 
     fn whole_expression(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Node, Error> {
@@ -202,7 +251,10 @@ impl Parser {
             }
             ValueRef::Document(document) if has_operators(document) => {
                 let depth = Self::deeper(depth, place)?;
-                self.operators(path, document, depth, place, &mut all)?;
+                self.negate(1);
+                let inner = self.operators(path, document, depth, place, &mut all);
+                self.negate(-1);
+                inner?;
             }
             _ => {
                 return Err(refuse(
@@ -235,7 +287,10 @@ impl Parser {
         }
         if of_values {
             let mut all = Vec::new();
-            self.operators(&Path::itself(), document, depth, place, &mut all)?;
+            let outside = std::mem::replace(&mut self.in_element, true);
+            let inner = self.operators(&Path::itself(), document, depth, place, &mut all);
+            self.in_element = outside;
+            inner?;
             return Ok(Test::ElementValue(Box::new(Node::And(all))));
         }
         let outside = std::mem::replace(&mut self.in_element, true);

@@ -5,6 +5,7 @@ mod comparison;
 mod elements;
 mod logic;
 mod refused;
+mod whole;
 
 /// A filter, documents that match, documents that do not.
 pub(crate) type Row = (
@@ -18,6 +19,9 @@ pub(crate) const FAMILIES: &[(&str, &[Row])] = &[
     ("arrays and paths", arrays::ROWS),
     ("elements", elements::ROWS),
     ("logic", logic::ROWS),
+    ("schemas", whole::SCHEMA),
+    ("text", whole::TEXT),
+    ("geometry", whole::GEO),
 ];
 
 pub(crate) use refused::REFUSED;

@@ -1,0 +1,137 @@
+//! `$near` and `$nearSphere`: a range of distances, and an order by distance.
+
+use super::parse::{pair, shape};
+use super::plane::Pair;
+use super::query::geometry;
+use super::sphere::{EARTH_RADIUS_METERS, Vector};
+use crate::bson::{Document, DocumentWriter, ValueRef};
+use crate::error::{Code, Error, Failure, Place};
+use crate::fuel::Fuel;
+use crate::number::Number;
+
+/// How distances are measured.
+#[derive(Debug, Clone, Copy)]
+enum Measure {
+    /// On the plane, in the units of the pairs.
+    Plane(Pair),
+    /// On the sphere, in metres.
+    Meters(Vector),
+    /// On the sphere, in radians.
+    Radians(Vector),
+}
+
+/// A parsed `$near` or `$nearSphere`.
+#[derive(Debug)]
+pub struct Near {
+    measure: Measure,
+    least: f64,
+    most: f64,
+    source: Vec<u8>,
+}
+
+fn refuse(place: &Place<'_>, detail: &str) -> Error {
+    Error::new(Code::InvalidGeometry, place, detail)
+}
+
+impl Near {
+    /// Parses the operator; `siblings` may hold `$maxDistance` and
+    /// `$minDistance` of the legacy form.
+    pub fn parse(
+        name: &str,
+        argument: ValueRef<'_>,
+        siblings: Document<'_>,
+        place: &Place<'_>,
+    ) -> Result<Self, Error> {
+        let mut source = DocumentWriter::new();
+        source.append(name, argument);
+        for key in ["$maxDistance", "$minDistance"] {
+            if let Some(value) = siblings.get(key) {
+                source.append(key, value);
+            }
+        }
+        let modern = argument
+            .as_document()
+            .filter(|document| document.get("$geometry").is_some());
+        let measure = match modern {
+            Some(document) => Measure::Meters(center(document, place)?),
+            None => legacy(name, argument, place)?,
+        };
+        let bound = |key: &str, default: f64| {
+            let value = modern
+                .and_then(|document| document.get(key))
+                .or_else(|| siblings.get(key));
+            let Some(value) = value else {
+                return Ok(default);
+            };
+            let number = Number::from_value(value)
+                .map(Number::to_f64)
+                .filter(|number| *number >= 0.0);
+            number.ok_or_else(|| refuse(&place.key(key), "a distance is a number from zero"))
+        };
+        let (least, most) = (
+            bound("$minDistance", 0.0)?,
+            bound("$maxDistance", f64::INFINITY)?,
+        );
+        Ok(Self {
+            measure,
+            least,
+            most,
+            source: source.finish(),
+        })
+    }
+
+    /// The operator with its siblings.
+    #[must_use]
+    pub fn source(&self) -> Document<'_> {
+        Document::trusted(&self.source)
+    }
+
+    /// The distance of a geometry, if it is one and in range.
+    pub fn distance(&self, value: ValueRef<'_>, fuel: &Fuel) -> Result<Option<f64>, Failure> {
+        if !matches!(value, ValueRef::Document(_) | ValueRef::Array(_)) {
+            return Ok(None);
+        }
+        let Ok(stored) = shape(value) else {
+            return Ok(None);
+        };
+        fuel.steps(1 + stored.positions() as u64 / 8)?;
+        let distance = match self.measure {
+            Measure::Plane(center) => stored.pair.map(|pair| center.distance(pair)),
+            Measure::Meters(center) => Some(stored.angle(center) * EARTH_RADIUS_METERS),
+            Measure::Radians(center) => Some(stored.angle(center)),
+        };
+        Ok(distance
+            .filter(|distance| (self.least..=self.most).contains(distance) && distance.is_finite()))
+    }
+}
+
+/// The point of `$geometry`.
+fn center(document: Document<'_>, place: &Place<'_>) -> Result<Vector, Error> {
+    for (key, _) in document.iter() {
+        if !matches!(key, "$geometry" | "$maxDistance" | "$minDistance") {
+            let detail = "only $geometry, $maxDistance and $minDistance are known here";
+            return Err(refuse(&place.key(key), detail));
+        }
+    }
+    let here = place.key("$geometry");
+    let center = geometry(document.get("$geometry").unwrap_or(ValueRef::Null), &here)?;
+    match (center.points.as_slice(), center.positions) {
+        ([point], 1) => Ok(*point),
+        _ => Err(refuse(&here, "the center is a Point")),
+    }
+}
+
+/// A pair as the center.
+fn legacy(name: &str, argument: ValueRef<'_>, place: &Place<'_>) -> Result<Measure, Error> {
+    let center = pair(argument).map_err(|wrong| refuse(place, wrong))?;
+    if name == "$near" {
+        return Ok(Measure::Plane(center));
+    }
+    if center.x.abs() > 180.0 || center.y.abs() > 90.0 {
+        return Err(refuse(
+            place,
+            "the center is [longitude, latitude], within 180 and 90 degrees",
+        ));
+    }
+    Ok(Measure::Radians(Vector::from_degrees(center.x, center.y)))
+}

@@ -1,0 +1,354 @@
+//! Checking values against schemas.
+
+use std::collections::BTreeSet;
+
+use super::{Items, Properties, Rest, Rule, Schema, Violation};
+use crate::arithmetic::to_decimal;
+use crate::bson::{Document, DocumentWriter, Value, ValueRef};
+use crate::error::{Failure, Place};
+use crate::fuel::Fuel;
+use crate::key::encode_key;
+use crate::number::{Number, compare};
+
+/// Violations reported at most.
+const REPORTED: usize = 100;
+
+/// One check. With a report it goes on after a violation and notes them all.
+pub(super) struct Checking<'f> {
+    pub(super) fuel: &'f Fuel,
+    pub(super) report: Option<Vec<Violation>>,
+}
+
+impl Checking<'_> {
+    pub(super) fn schema(
+        &mut self,
+        schema: &Schema,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<bool, Failure> {
+        let mut valid = true;
+        for rule in &schema.rules {
+            self.fuel.step()?;
+            valid &= self.rule(rule, value, place)?;
+            if !valid && self.report.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(valid)
+    }
+
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<bool, Failure> {
+        let (holds, keyword, detail) = match rule {
+            Rule::Items(items) => return self.items(items, value, place),
+            Rule::Properties(properties) => return self.properties(properties, value, place),
+            Rule::All(schemas) => {
+                let mut valid = true;
+                for schema in schemas {
+                    valid &= self.schema(schema, value, place)?;
+                }
+                return Ok(valid);
+            }
+            Rule::DependsOnSchema(name, schema) => {
+                let concerned = value
+                    .as_document()
+                    .is_some_and(|document| document.get(name).is_some());
+                return if concerned {
+                    self.schema(schema, value, place)
+                } else {
+                    Ok(true)
+                };
+            }
+            Rule::Any(schemas) => (
+                self.count(schemas, value)? > 0,
+                "anyOf",
+                "none of the alternatives holds",
+            ),
+            Rule::One(schemas) => (
+                self.count(schemas, value)? == 1,
+                "oneOf",
+                "not exactly one alternative holds",
+            ),
+            Rule::Not(schema) => (
+                !self.quietly(schema, value)?,
+                "not",
+                "what is excluded holds",
+            ),
+            Rule::Enum(keys) => {
+                self.fuel.steps(keys.len() as u64 / 16)?;
+                (
+                    keys.contains(&unordered_key(value)),
+                    "enum",
+                    "the value is none of those allowed",
+                )
+            }
+            Rule::Unique => (
+                self.is_unique(value)?,
+                "uniqueItems",
+                "two elements are equal",
+            ),
+            Rule::Required(names) => return Ok(self.required(names, value, place, "required")),
+            Rule::DependsOnKeys(name, names) => {
+                let concerned = value
+                    .as_document()
+                    .is_some_and(|document| document.get(name).is_some());
+                return Ok(!concerned || self.required(names, value, place, "dependencies"));
+            }
+            simple => scalar(simple, value),
+        };
+        if !holds {
+            self.note(place, keyword, detail);
+        }
+        Ok(holds)
+    }
+
+    fn note(&mut self, place: &Place<'_>, keyword: &'static str, detail: &str) {
+        if let Some(report) = &mut self.report
+            && report.len() < REPORTED
+        {
+            report.push(Violation {
+                pointer: place.pointer(),
+                keyword,
+                detail: detail.to_owned(),
+            });
+        }
+    }
+
+    /// Checks without noting anything: an alternative may fail.
+    fn quietly(&self, schema: &Schema, value: ValueRef<'_>) -> Result<bool, Failure> {
+        Checking {
+            fuel: self.fuel,
+            report: None,
+        }
+        .schema(schema, value, &Place::root())
+    }
+
+    fn count(&self, schemas: &[Schema], value: ValueRef<'_>) -> Result<usize, Failure> {
+        let mut count = 0;
+        for schema in schemas {
+            count += usize::from(self.quietly(schema, value)?);
+        }
+        Ok(count)
+    }
+
+    fn is_unique(&self, value: ValueRef<'_>) -> Result<bool, Failure> {
+        let Some(array) = value.as_array() else {
+            return Ok(true);
+        };
+        self.fuel.bytes(array.as_bytes().len())?;
+        let mut seen = BTreeSet::new();
+        Ok(array.iter().all(|value| seen.insert(unordered_key(value))))
+    }
+
+    fn required(
+        &mut self,
+        names: &[String],
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+        keyword: &'static str,
+    ) -> bool {
+        let Some(document) = value.as_document() else {
+            return true;
+        };
+        let mut valid = true;
+        for name in names.iter().filter(|name| document.get(name).is_none()) {
+            self.note(&place.key(name), keyword, "the field is missing");
+            valid = false;
+        }
+        valid
+    }
+
+    fn rest(
+        &mut self,
+        rest: &Rest,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+        keyword: &'static str,
+    ) -> Result<bool, Failure> {
+        match rest {
+            Rest::Allowed => Ok(true),
+            Rest::Schema(schema) => self.schema(schema, value, place),
+            Rest::Refused => {
+                self.note(place, keyword, "it is not allowed here");
+                Ok(false)
+            }
+        }
+    }
+
+    fn items(
+        &mut self,
+        items: &Items,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<bool, Failure> {
+        let Some(array) = value.as_array() else {
+            return Ok(true);
+        };
+        let mut valid = true;
+        for (index, value) in array.iter().enumerate() {
+            self.fuel.step()?;
+            let here = place.index(index);
+            valid &= match items.each.get(index) {
+                Some(schema) => self.schema(schema, value, &here)?,
+                None => self.rest(&items.rest, value, &here, "additionalItems")?,
+            };
+            if !valid && self.report.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(valid)
+    }
+
+    fn properties(
+        &mut self,
+        properties: &Properties,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<bool, Failure> {
+        let Some(document) = value.as_document() else {
+            return Ok(true);
+        };
+        let mut valid = true;
+        for (name, value) in document.iter() {
+            self.fuel.steps(1 + properties.named.len() as u64 / 16)?;
+            let here = place.key(name);
+            let mut known = false;
+            if let Some((_, schema)) = properties.named.iter().find(|(key, _)| key == name) {
+                known = true;
+                valid &= self.schema(schema, value, &here)?;
+            }
+            for (_, schema) in properties
+                .patterns
+                .iter()
+                .filter(|(pattern, _)| pattern.is_match(name))
+            {
+                known = true;
+                valid &= self.schema(schema, value, &here)?;
+            }
+            if !known {
+                valid &= self.rest(&properties.rest, value, &here, "additionalProperties")?;
+            }
+            if !valid && self.report.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(valid)
+    }
+}
+
+/// Rules that look at the value alone; they hold for other types.
+fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str) {
+    match rule {
+        Rule::Kinds { keyword, kinds } => {
+            (kinds.contains(value.kind()), keyword, "the type is another")
+        }
+        Rule::Minimum { bound, exclusive } => {
+            let order = compare(value, bound.as_ref());
+            let holds = !value.is_number()
+                || (if *exclusive {
+                    order.is_gt()
+                } else {
+                    order.is_ge()
+                });
+            (holds, "minimum", "the number is too small")
+        }
+        Rule::Maximum { bound, exclusive } => {
+            let order = compare(value, bound.as_ref());
+            let below = if *exclusive {
+                order.is_lt()
+            } else {
+                order.is_le()
+            };
+            (
+                !value.is_number() || (below && !value.is_nan()),
+                "maximum",
+                "the number is too large",
+            )
+        }
+        Rule::MultipleOf(factor) => (
+            is_multiple(value, factor),
+            "multipleOf",
+            "the number is no multiple",
+        ),
+        Rule::Length { least, most } => {
+            let holds = value
+                .as_str()
+                .is_none_or(|text| (*least..=*most).contains(&(text.chars().count() as u64)));
+            (
+                holds,
+                "minLength or maxLength",
+                "the length is out of bounds",
+            )
+        }
+        Rule::Pattern(pattern) => (
+            value.as_str().is_none_or(|text| pattern.is_match(text)),
+            "pattern",
+            "the pattern does not match",
+        ),
+        Rule::ItemCount { least, most } => {
+            let holds = value
+                .as_array()
+                .is_none_or(|array| (*least..=*most).contains(&(array.len() as u64)));
+            (
+                holds,
+                "minItems or maxItems",
+                "the number of elements is out of bounds",
+            )
+        }
+        Rule::PropertyCount { least, most } => {
+            let holds = value
+                .as_document()
+                .is_none_or(|inner| (*least..=*most).contains(&(inner.len() as u64)));
+            (
+                holds,
+                "minProperties or maxProperties",
+                "the number of fields is out of bounds",
+            )
+        }
+        _ => (true, "", ""),
+    }
+}
+
+fn is_multiple(value: ValueRef<'_>, factor: &Value) -> bool {
+    match (
+        Number::from_value(value),
+        Number::from_value(factor.as_ref()),
+    ) {
+        (Some(Number::Int(int)), Some(Number::Int(factor))) => int.checked_rem(factor) == Some(0),
+        (Some(number), Some(factor)) => to_decimal(number).remainder(to_decimal(factor)).is_zero(),
+        _ => true,
+    }
+}
+
+/// A key that is equal for documents which differ in the order of fields.
+pub(super) fn unordered_key(value: ValueRef<'_>) -> Vec<u8> {
+    encode_key(sorted(value).as_ref())
+}
+
+fn sorted(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Document(document) => Value::Document(sorted_document(document)),
+        ValueRef::Array(array) => {
+            let mut writer = crate::bson::ArrayWriter::new();
+            array
+                .iter()
+                .for_each(|value| writer.push(sorted(value).as_ref()));
+            Value::Array(writer.into())
+        }
+        other => other.into(),
+    }
+}
+
+fn sorted_document(document: Document<'_>) -> crate::bson::DocumentBuf {
+    let mut fields: Vec<(&str, ValueRef<'_>)> = document.iter().collect();
+    fields.sort_by_key(|(key, _)| *key);
+    let mut writer = DocumentWriter::with_capacity(document.as_bytes().len());
+    fields
+        .iter()
+        .for_each(|(key, value)| writer.append(key, sorted(*value).as_ref()));
+    writer.into()
+}

@@ -1,0 +1,128 @@
+//! JSON Schema in MongoDB's dialect: draft 4 with `bsonType`.
+//!
+//! Supported: `type`, `bsonType`, `enum`, `allOf`, `anyOf`, `oneOf`, `not`,
+//! numbers, strings, arrays, objects, `dependencies`, and `title` and
+//! `description`. A schema refers to nothing outside itself: `$ref` and
+//! `definitions` are refused. `pattern` uses the linear regular expressions
+//! of [`crate::pattern`].
+
+mod check;
+mod parse;
+
+use crate::bson::{Document, ValueRef};
+use crate::error::{Error, Failure, Place};
+use crate::filter::Kinds;
+use crate::fuel::Fuel;
+use crate::pattern::Pattern;
+
+/// A parsed schema: all rules must hold.
+#[derive(Debug, Default)]
+pub struct Schema {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug)]
+enum Rule {
+    Kinds {
+        keyword: &'static str,
+        kinds: Kinds,
+    },
+    /// The keys of the allowed values, in which the order of fields is none.
+    Enum(Vec<Vec<u8>>),
+    All(Vec<Schema>),
+    Any(Vec<Schema>),
+    One(Vec<Schema>),
+    Not(Box<Schema>),
+    Minimum {
+        bound: crate::bson::Value,
+        exclusive: bool,
+    },
+    Maximum {
+        bound: crate::bson::Value,
+        exclusive: bool,
+    },
+    MultipleOf(crate::bson::Value),
+    Length {
+        least: u64,
+        most: u64,
+    },
+    Pattern(Pattern),
+    Items(Items),
+    ItemCount {
+        least: u64,
+        most: u64,
+    },
+    Unique,
+    Properties(Properties),
+    PropertyCount {
+        least: u64,
+        most: u64,
+    },
+    Required(Vec<String>),
+    DependsOnKeys(String, Vec<String>),
+    DependsOnSchema(String, Box<Schema>),
+}
+
+#[derive(Debug)]
+struct Items {
+    /// For each place, when `items` is an array.
+    each: Vec<Schema>,
+    rest: Rest,
+}
+
+#[derive(Debug, Default)]
+struct Properties {
+    named: Vec<(String, Schema)>,
+    patterns: Vec<(Pattern, Schema)>,
+    rest: Rest,
+}
+
+/// What holds for what is not named.
+#[derive(Debug, Default)]
+enum Rest {
+    #[default]
+    Allowed,
+    Refused,
+    Schema(Box<Schema>),
+}
+
+/// A rule that a document breaks, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The offending place as an RFC 6901 pointer.
+    pub pointer: String,
+    /// The keyword of the rule.
+    pub keyword: &'static str,
+    /// One sentence for people.
+    pub detail: String,
+}
+
+impl Schema {
+    /// Parses a schema.
+    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        parse::schema(value, 1, &mut 0, place)
+    }
+
+    /// Whether a document obeys.
+    pub fn allows(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, Failure> {
+        check::Checking { fuel, report: None }.schema(
+            self,
+            ValueRef::Document(document),
+            &Place::root(),
+        )
+    }
+
+    /// The rules that a document breaks, the first hundred of them.
+    pub fn violations(
+        &self,
+        document: Document<'_>,
+        fuel: &Fuel,
+    ) -> Result<Vec<Violation>, Failure> {
+        let mut checking = check::Checking {
+            fuel,
+            report: Some(Vec::new()),
+        };
+        checking.schema(self, ValueRef::Document(document), &Place::root())?;
+        Ok(checking.report.unwrap_or_default())
+    }
+}

@@ -1,0 +1,382 @@
+//! Parsing schemas.
+
+use super::{Items, Properties, Rest, Rule, Schema};
+use crate::bson::{Document, Kind, Value, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::filter::Kinds;
+use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
+use crate::pattern::Pattern;
+
+fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidSchema, place, detail)
+}
+
+/// Keywords that are known and say nothing about validity.
+const NOTES: [&str; 2] = ["title", "description"];
+
+pub(super) fn schema(
+    value: ValueRef<'_>,
+    depth: usize,
+    nodes: &mut usize,
+    place: &Place<'_>,
+) -> Result<Schema, Error> {
+    let document = value
+        .as_document()
+        .ok_or_else(|| refuse(place, "a schema is a document"))?;
+    *nodes += 1;
+    if depth > EXPRESSION_DEPTH || *nodes > FILTER_NODES {
+        let detail =
+            format!("a schema nests at most {EXPRESSION_DEPTH} deep and has {FILTER_NODES} parts");
+        return Err(Error::new(Code::FilterTooLarge, place, detail));
+    }
+    let mut parsing = Parsing {
+        document,
+        depth,
+        nodes,
+        rules: Vec::new(),
+    };
+    for (keyword, value) in document.iter() {
+        parsing.keyword(keyword, value, &place.key(keyword))?;
+    }
+    parsing.combined(place)?;
+    Ok(Schema {
+        rules: parsing.rules,
+    })
+}
+
+struct Parsing<'a, 'n> {
+    document: Document<'a>,
+    depth: usize,
+    nodes: &'n mut usize,
+    rules: Vec<Rule>,
+}
+
+impl Parsing<'_, '_> {
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: ValueRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<(), Error> {
+        let rule = match keyword {
+            "type" => Rule::Kinds {
+                keyword: "type",
+                kinds: kinds(value, json_kind, place)?,
+            },
+            "bsonType" => Rule::Kinds {
+                keyword: "bsonType",
+                kinds: kinds(value, bson_kind, place)?,
+            },
+            "enum" => Rule::Enum(values(value, place)?),
+            "allOf" => Rule::All(self.schemas(value, place)?),
+            "anyOf" => Rule::Any(self.schemas(value, place)?),
+            "oneOf" => Rule::One(self.schemas(value, place)?),
+            "not" => Rule::Not(Box::new(self.inner(value, place)?)),
+            "multipleOf" => {
+                Rule::MultipleOf(number(value, place).and_then(|number| positive(number, place))?)
+            }
+            "pattern" => {
+                let source = value
+                    .as_str()
+                    .ok_or_else(|| refuse(place, "a pattern is a string"))?;
+                Rule::Pattern(
+                    Pattern::new(source, "")
+                        .map_err(|why| Error::new(Code::InvalidRegex, place, why))?,
+                )
+            }
+            "uniqueItems" => match value {
+                ValueRef::Bool(true) => Rule::Unique,
+                ValueRef::Bool(false) => return Ok(()),
+                _ => return Err(refuse(place, "uniqueItems is true or false")),
+            },
+            "required" => Rule::Required(names(value, place)?),
+            "dependencies" => return self.dependencies(value, place),
+            // Rules of several keywords are made once all are seen.
+            "minimum"
+            | "maximum"
+            | "exclusiveMinimum"
+            | "exclusiveMaximum"
+            | "minLength"
+            | "maxLength"
+            | "items"
+            | "additionalItems"
+            | "minItems"
+            | "maxItems"
+            | "properties"
+            | "patternProperties"
+            | "additionalProperties"
+            | "minProperties"
+            | "maxProperties" => return Ok(()),
+            note if NOTES.contains(&note) => match value {
+                ValueRef::String(_) => return Ok(()),
+                _ => return Err(refuse(place, format!("{note} is a string"))),
+            },
+            _ => {
+                let detail = format!("the keyword '{keyword}' is unknown or not supported");
+                return Err(Error::new(Code::UnsupportedOperator, place, detail));
+            }
+        };
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    fn inner(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Schema, Error> {
+        schema(value, self.depth + 1, self.nodes, place)
+    }
+
+    fn schemas(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Schema>, Error> {
+        let array = value.as_array().filter(|array| !array.is_empty());
+        let array =
+            array.ok_or_else(|| refuse(place, "an array of at least one schema is expected"))?;
+        array
+            .iter()
+            .enumerate()
+            .map(|(index, value)| self.inner(value, &place.index(index)))
+            .collect()
+    }
+
+    fn combined(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        if self.document.get("type").is_some() && self.document.get("bsonType").is_some() {
+            return Err(refuse(place, "type and bsonType exclude each other"));
+        }
+        self.bounds(place)?;
+        if let Some((least, most)) = self.counts("minLength", "maxLength", place)? {
+            self.rules.push(Rule::Length { least, most });
+        }
+        if let Some((least, most)) = self.counts("minItems", "maxItems", place)? {
+            self.rules.push(Rule::ItemCount { least, most });
+        }
+        if let Some((least, most)) = self.counts("minProperties", "maxProperties", place)? {
+            self.rules.push(Rule::PropertyCount { least, most });
+        }
+        self.items(place)?;
+        self.properties(place)
+    }
+
+    fn bounds(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        for (bound, exclusive) in [
+            ("minimum", "exclusiveMinimum"),
+            ("maximum", "exclusiveMaximum"),
+        ] {
+            let here = place.key(exclusive);
+            let strict = match self.document.get(exclusive) {
+                None => false,
+                Some(ValueRef::Bool(bool)) => bool,
+                Some(_) => {
+                    return Err(refuse(
+                        &here,
+                        format!("{exclusive} is true or false, beside {bound}"),
+                    ));
+                }
+            };
+            match self.document.get(bound) {
+                Some(value) => {
+                    let bound_value = number(value, &place.key(bound))?;
+                    self.rules.push(if bound == "minimum" {
+                        Rule::Minimum {
+                            bound: bound_value,
+                            exclusive: strict,
+                        }
+                    } else {
+                        Rule::Maximum {
+                            bound: bound_value,
+                            exclusive: strict,
+                        }
+                    });
+                }
+                None if self.document.get(exclusive).is_some() => {
+                    return Err(refuse(&here, format!("{exclusive} needs {bound}")));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(
+        &self,
+        least: &str,
+        most: &str,
+        place: &Place<'_>,
+    ) -> Result<Option<(u64, u64)>, Error> {
+        let count = |keyword: &str| match self.document.get(keyword) {
+            None => Ok(None),
+            Some(value) => {
+                let count = value
+                    .as_exact_i64()
+                    .and_then(|count| u64::try_from(count).ok());
+                count.map(Some).ok_or_else(|| {
+                    refuse(
+                        &place.key(keyword),
+                        format!("{keyword} is a whole number from zero"),
+                    )
+                })
+            }
+        };
+        Ok(match (count(least)?, count(most)?) {
+            (None, None) => None,
+            (least, most) => Some((least.unwrap_or(0), most.unwrap_or(u64::MAX))),
+        })
+    }
+
+    fn rest(&mut self, keyword: &str, place: &Place<'_>) -> Result<Rest, Error> {
+        Ok(match self.document.get(keyword) {
+            None | Some(ValueRef::Bool(true)) => Rest::Allowed,
+            Some(ValueRef::Bool(false)) => Rest::Refused,
+            Some(value) => Rest::Schema(Box::new(self.inner(value, &place.key(keyword))?)),
+        })
+    }
+
+    fn items(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        let rest = self.rest("additionalItems", place)?;
+        let here = place.key("items");
+        let items = match self.document.get("items") {
+            // Without places for items nothing is additional.
+            None => return Ok(()),
+            Some(value @ ValueRef::Array(_)) => Items {
+                each: self.schemas(value, &here)?,
+                rest,
+            },
+            Some(value) => Items {
+                each: Vec::new(),
+                rest: Rest::Schema(Box::new(self.inner(value, &here)?)),
+            },
+        };
+        self.rules.push(Rule::Items(items));
+        Ok(())
+    }
+
+    fn properties(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        let mut properties = Properties {
+            rest: self.rest("additionalProperties", place)?,
+            ..Properties::default()
+        };
+        let here = place.key("properties");
+        for (name, value) in members(self.document, "properties", place)? {
+            let inner = self.inner(value, &here.key(name))?;
+            properties.named.push((name.to_owned(), inner));
+        }
+        let here = place.key("patternProperties");
+        for (source, value) in members(self.document, "patternProperties", place)? {
+            let at = here.key(source);
+            let pattern =
+                Pattern::new(source, "").map_err(|why| Error::new(Code::InvalidRegex, &at, why))?;
+            let inner = self.inner(value, &at)?;
+            properties.patterns.push((pattern, inner));
+        }
+        let empty = properties.named.is_empty() && properties.patterns.is_empty();
+        if !(empty && matches!(properties.rest, Rest::Allowed)) {
+            self.rules.push(Rule::Properties(properties));
+        }
+        Ok(())
+    }
+
+    fn dependencies(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<(), Error> {
+        let members = value
+            .as_document()
+            .ok_or_else(|| refuse(place, "dependencies is a document"))?;
+        for (name, value) in members.iter() {
+            let here = place.key(name);
+            let rule = match value {
+                ValueRef::Array(_) => Rule::DependsOnKeys(name.to_owned(), names(value, &here)?),
+                _ => Rule::DependsOnSchema(name.to_owned(), Box::new(self.inner(value, &here)?)),
+            };
+            self.rules.push(rule);
+        }
+        Ok(())
+    }
+}
+
+fn members<'a>(
+    document: Document<'a>,
+    keyword: &str,
+    place: &Place<'_>,
+) -> Result<Vec<(&'a str, ValueRef<'a>)>, Error> {
+    match document.get(keyword) {
+        None => Ok(Vec::new()),
+        Some(ValueRef::Document(members)) => Ok(members.iter().collect()),
+        Some(_) => Err(refuse(
+            &place.key(keyword),
+            format!("{keyword} is a document"),
+        )),
+    }
+}
+
+fn kinds(
+    value: ValueRef<'_>,
+    named: fn(&str) -> Option<Kinds>,
+    place: &Place<'_>,
+) -> Result<Kinds, Error> {
+    let one = |value: ValueRef<'_>, place: &Place<'_>| {
+        value
+            .as_str()
+            .and_then(named)
+            .ok_or_else(|| refuse(place, "this is no name of a type"))
+    };
+    let Some(array) = value.as_array() else {
+        return one(value, place);
+    };
+    let mut kinds = Kinds::default();
+    for (index, value) in array.iter().enumerate() {
+        kinds.extend(one(value, &place.index(index))?);
+    }
+    if array.is_empty() {
+        Err(refuse(place, "at least one type is expected"))
+    } else {
+        Ok(kinds)
+    }
+}
+
+fn bson_kind(name: &str) -> Option<Kinds> {
+    Kinds::named(ValueRef::String(name))
+}
+
+fn json_kind(name: &str) -> Option<Kinds> {
+    let kind = match name {
+        "object" => Kind::Document,
+        "array" => Kind::Array,
+        "string" => Kind::String,
+        "boolean" => Kind::Bool,
+        "null" => Kind::Null,
+        "number" => return Some(Kinds::NUMBERS),
+        _ => return None,
+    };
+    let mut kinds = Kinds::default();
+    kinds.insert(kind);
+    Some(kinds)
+}
+
+fn values(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Vec<u8>>, Error> {
+    let array = value.as_array().filter(|array| !array.is_empty());
+    let array = array.ok_or_else(|| refuse(place, "enum is an array of at least one value"))?;
+    Ok(array.iter().map(super::check::unordered_key).collect())
+}
+
+fn names(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<String>, Error> {
+    let array = value.as_array().filter(|array| !array.is_empty());
+    let names = array.map(|array| {
+        array
+            .iter()
+            .map(|name| name.as_str().map(str::to_owned))
+            .collect::<Option<Vec<_>>>()
+    });
+    match names {
+        Some(Some(names)) => Ok(names),
+        _ => Err(refuse(place, "an array of at least one name is expected")),
+    }
+}
+
+fn number(value: ValueRef<'_>, place: &Place<'_>) -> Result<Value, Error> {
+    if value.is_number() && !value.is_nan() {
+        Ok(value.into())
+    } else {
+        Err(refuse(place, "a number is expected"))
+    }
+}
+
+fn positive(number: Value, place: &Place<'_>) -> Result<Value, Error> {
+    if crate::number::compare(number.as_ref(), ValueRef::Int32(0)).is_gt() {
+        return Ok(number);
+    }
+    Err(refuse(place, "a number above zero is expected"))
+}
