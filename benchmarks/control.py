@@ -51,11 +51,16 @@ from tenants.models import ApiKey
 from foundation.scope import scoped
 made = make_tenant(plan="dedicated")
 from tenants.models import Quota
-Quota(tenant=made.tenant, limits={"requests_per_s": 1000000, "requests_burst": 1000000}).save(using="staff")
+plenty = {"requests_per_s": 1000000, "requests_burst": 1000000}
+Quota(tenant=made.tenant, limits=plenty).save(using="staff")
 with scoped(tenant_id=made.tenant.id):
     key = ApiKey.objects.get()
-print(json.dumps({"slug": made.slug, "tenant": str(made.tenant.id), "id": str(key.id), "text": made.admin_key}))
+names = {"slug": made.slug, "tenant": str(made.tenant.id), "id": str(key.id)}
+print(json.dumps({**names, "text": made.admin_key}))
 """
+
+
+_PLAIN = {"DJANGO_SETTINGS_MODULE": "benchmarks.peers.plain_django_settings"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,10 @@ class Knobs:
 def main() -> None:
     """Measure and report."""
     knobs = _knobs()
-    report = Report("control", {"seconds": knobs.seconds, "rounds": knobs.rounds,
-                                "connections": knobs.connections})
+    report = Report(
+        "control",
+        {"seconds": knobs.seconds, "rounds": knobs.rounds, "connections": knobs.connections},
+    )
     with installation() as place:
         key = json.loads(_python(place, _MAKE_KEY))
         _measure_authentication(report, place, key["text"], knobs)
@@ -97,47 +104,70 @@ def _knobs() -> Knobs:
 def _python(place: Installation, source: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", source, *arguments],
-        env=place.environment, cwd=ROOT, check=True, capture_output=True, text=True,
+        env=place.environment,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout.splitlines()[-1]
 
 
 def _measure_authentication(report: Report, place: Installation, key: str, knobs: Knobs) -> None:
     times = json.loads(_python(place, _AUTHENTICATE, key, str(knobs.seconds)))
-    report.add("authenticate_us", times["mean"], "µs",
-               "API-key authentication on a warm process, mean, look-ups of every second included",
-               "<= 100")
+    report.add(
+        "authenticate_us",
+        times["mean"],
+        "µs",
+        "API-key authentication on a warm process, mean, look-ups of every second included",
+        "<= 100",
+    )
     report.add("authenticate_p50_us", times["p50"], "µs", "the same, median")
 
 
 def _measure_read(report: Report, place: Installation, key: dict[str, str], knobs: Knobs) -> None:
     with (
         web(place, "rillbase_server.asgi:application", {}) as ours,
-        web(place, "benchmarks.peers.plain_django:application", {}) as peer,
+        web(place, "django.core.asgi:get_asgi_application", _PLAIN) as peer,
     ):
         full = load.Target(
-            "127.0.0.1", ours.port, f"/api/v1/tenants/{key['slug']}/api-keys/{key['id']}",
-            (("Authorization", f"Bearer {key['text']}"),), expect=key["id"],
+            "127.0.0.1",
+            ours.port,
+            f"/api/v1/tenants/{key['slug']}/api-keys/{key['id']}",
+            (("Authorization", f"Bearer {key['text']}"),),
+            expect=key["id"],
         )
         bare = load.Target(
-            "127.0.0.1", peer.port, f"/tenants/{key['tenant']}/api-keys/{key['id']}",
+            "127.0.0.1",
+            peer.port,
+            f"/tenants/{key['tenant']}/api-keys/{key['id']}",
             expect=key["id"],
         )
         for target in (full, bare):
             load.run(target, connections=knobs.connections, seconds=2)
-        pairs = [(_round(ours, full, knobs), _round(peer, bare, knobs)) for _ in range(knobs.rounds)]
+        pairs = [
+            (_round(ours, full, knobs), _round(peer, bare, knobs)) for _ in range(knobs.rounds)
+        ]
     ratios = [full_cpu / bare_cpu for (_, full_cpu), (_, bare_cpu) in pairs]
     rates = [outcome.rate_per_s for (outcome, _), _ in pairs]
     latencies = [ms for (outcome, _), _ in pairs for ms in outcome.latencies_ms]
-    report.add("read_per_s", median(rates), "/s",
-               f"GET of one resource, full stack, one process, {knobs.connections} connections",
-               ">= 700")
+    report.add(
+        "read_per_s",
+        median(rates),
+        "/s",
+        f"GET of one resource, full stack, one process, {knobs.connections} connections",
+        ">= 700",
+    )
     report.add("read_p50_ms", percentile(latencies, 0.5), "ms", "its latency, median")
     report.add("read_p99_ms", percentile(latencies, 0.99), "ms", "its latency, 99th percentile")
-    report.add("read_cpu_ms", median([cpu for (_, cpu), _ in pairs]), "ms", "its CPU time in the server")
-    report.add("bare_per_s", median([o.rate_per_s for _, (o, _) in pairs]), "/s", "bare Django view")
+    report.add(
+        "read_cpu_ms", median([cpu for (_, cpu), _ in pairs]), "ms", "its CPU time in the server"
+    )
+    report.add(
+        "bare_per_s", median([o.rate_per_s for _, (o, _) in pairs]), "/s", "bare Django view"
+    )
     report.add("bare_cpu_ms", median([cpu for _, (_, cpu) in pairs]), "ms", "its CPU time")
-    report.add("ratio", median(ratios), "×", "CPU time, full stack ÷ bare view", "<= 2")
+    report.add("ratio", median(ratios), "x", "CPU time, full stack ÷ bare view", "<= 2")
 
 
 def _round(server: Web, target: load.Target, knobs: Knobs) -> tuple[load.Outcome, float]:
@@ -155,8 +185,13 @@ def _measure_start(report: Report) -> None:
         again, memory_mb = _up(directory)
     report.add("first_start_s", first, "s", "`manage.py up` to ready, empty data directory")
     report.add("start_s", again, "s", "`manage.py up` to ready, data present", "<= 10")
-    report.add("memory_mb", memory_mb, "MB",
-               "resident memory of all services, shared pages counted once", "<= 700")
+    report.add(
+        "memory_mb",
+        memory_mb,
+        "MB",
+        "resident memory of all services, shared pages counted once",
+        "<= 700",
+    )
 
 
 def _up(directory: Path) -> tuple[float, float]:
@@ -164,9 +199,19 @@ def _up(directory: Path) -> tuple[float, float]:
     ready = directory / "ready.json"
     begin = time.perf_counter()
     child = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--data-dir", str(directory / "data"),
-         "--port", str(free_port()), "--ready-file", str(ready)],
-        cwd=ROOT, stdout=subprocess.DEVNULL,
+        [
+            sys.executable,
+            "manage.py",
+            "up",
+            "--data-dir",
+            str(directory / "data"),
+            "--port",
+            str(free_port()),
+            "--ready-file",
+            str(ready),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
     )
     while not ready.exists():
         if child.poll() is not None:

@@ -35,7 +35,9 @@ ALIASES: dict[str, Role] = {
 
 def role_password(secret: str, role: Role) -> str:
     """Derive a role's password from the installation's secret key."""
-    return hmac.new(secret.encode(), b"database-role:" + role.value.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(
+        secret.encode(), b"database-role:" + role.value.encode(), hashlib.sha256
+    ).hexdigest()
 
 
 def role_url(database_url: str, role: Role, secret: str) -> str:

@@ -39,7 +39,7 @@ class Environment(BaseSettings):
     )
     rillbase_secret_key: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
-        description="Signs sessions, cursors and tickets; database roles' passwords derive from it.",
+        description="Signs cursors and CSRF tokens; database roles' passwords derive from it.",
     )
     rillbase_key_pepper: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
@@ -158,7 +158,8 @@ class Environment(BaseSettings):
             (len(set(secrets.values())) == len(secrets), "secrets must differ from one another"),
             (not self.rillbase_debug, "RILLBASE_DEBUG must be off"),
             (
-                bool(self.rillbase_hosts) and not any(h.startswith(("*", ".")) for h in self.rillbase_hosts),
+                bool(self.rillbase_hosts)
+                and not any(h.startswith(("*", ".")) for h in self.rillbase_hosts),
                 "RILLBASE_HOSTS must list host names without wildcards",
             ),
             (

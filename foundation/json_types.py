@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias, Union
 
 JsonValue: TypeAlias = Union[
-    None, bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]"
-]
+    bool, int, float, str, "list[JsonValue]", "dict[str, JsonValue]", None
+]  # fmt: skip
 JsonObject: TypeAlias = dict[str, JsonValue]

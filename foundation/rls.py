@@ -97,7 +97,7 @@ class Protect(Operation):
         to_state: ProjectState,
     ) -> None:
         table = schema_editor.quote_name(self.table)
-        for role, grant in self.grants.items():
+        for role in self.grants:
             schema_editor.execute(f"DROP POLICY {role} ON {table}")
             schema_editor.execute(f"REVOKE ALL ON {table} FROM {role}")
         schema_editor.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")

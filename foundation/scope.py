@@ -61,7 +61,7 @@ def scoped(
     outer = _current.get()
     if outer is not None and outer.tenant_id not in (None, tenant_id):
         raise ScopeError(f"already in the scope of tenant {outer.tenant_id}, not {tenant_id}")
-    scope = Scope(tenant_id, user_id if user_id is not None else outer and outer.user_id)
+    scope = Scope(tenant_id, user_id or (outer.user_id if outer else None))
     with _begin(scope, using):
         token = _current.set(scope)
         try:
@@ -158,8 +158,8 @@ class TenantOwned(models.Model):
     The concrete model declares `tenant` or `tenant_id`, and its migration calls `Protect`.
     """
 
-    objects: ClassVar[ScopedManager[Self]] = ScopedManager()  # type: ignore[misc]
-    unscoped: ClassVar[UnscopedManager[Self]] = UnscopedManager()  # type: ignore[misc]
+    objects: ClassVar[ScopedManager[Self]] = ScopedManager()
+    unscoped: ClassVar[UnscopedManager[Self]] = UnscopedManager()
 
     class Meta:
         abstract = True

@@ -27,7 +27,9 @@ class SealBroken(RuntimeError):
 
 @lru_cache(maxsize=32)
 def _cipher(secret: str, purpose: str) -> AESGCM:
-    key = HKDF(SHA256(), 32, salt=None, info=b"rillbase-seal:" + purpose.encode()).derive(secret.encode())
+    key = HKDF(SHA256(), 32, salt=None, info=b"rillbase-seal:" + purpose.encode()).derive(
+        secret.encode()
+    )
     return AESGCM(key)
 
 

@@ -32,7 +32,7 @@ def record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> AuditEntry:
-    """Add an entry for the tenant in scope and tell its webhooks. Without a principal: the system."""
+    """Add an entry for the tenant in scope and tell its webhooks. No principal: the system."""
     entry = AuditEntry.objects.create(
         tenant_id=current_tenant_id(),
         action=action,

@@ -26,7 +26,7 @@ from tenants.models import EmailProof
 from tenants.purposes import Purpose
 
 #: A token is 32 bytes in base 64 without padding.
-TOKEN_PATTERN = r"[A-Za-z0-9_-]{43}"  # noqa: S105 -- a form, not a token
+TOKEN_PATTERN = r"[A-Za-z0-9_-]{43}"
 UNUSABLE = "The link has been used or has expired. Ask for a new one."
 
 

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     SESSION = "session"
     PERSONAL_TOKEN = "personal_token"
 
+
 KINDS = tuple(kind.value for kind in Kind)
 
 

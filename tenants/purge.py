@@ -93,7 +93,7 @@ def _clean_tables(tenant_id: UUID, tables: tuple[type[models.Model], ...]) -> No
 def _delete_batch(model: type[models.Model], tenant_id: UUID) -> int:
     """Delete some rows without reading them. Deferred constraints are checked at the commit."""
     connection = connections[ALIAS]
-    table = connection.ops.quote_name(model._meta.db_table)  # noqa: SLF001
+    table = connection.ops.quote_name(model._meta.db_table)
     with transaction.atomic(using=ALIAS), connection.cursor() as cursor:
         cursor.execute(
             f"DELETE FROM {table} WHERE id IN "  # noqa: S608 -- the name of a model's table

@@ -30,6 +30,11 @@ class Caller:
         **headers: str,
     ) -> requests.Response:
         """Send one request. Header names are given with underscores for dashes."""
+        return self._send(method, path, body, raw, headers)
+
+    def _send(
+        self, method: str, path: str, body: object, raw: bytes | None, headers: dict[str, str]
+    ) -> requests.Response:
         sent = {**self.headers, **{name.replace("_", "-"): v for name, v in headers.items()}}
         data = raw
         if body is not None:
@@ -41,16 +46,16 @@ class Caller:
         )
 
     def get(self, path: str, **headers: str) -> requests.Response:
-        return self.call("GET", path, **headers)
+        return self._send("GET", path, None, None, headers)
 
     def post(self, path: str, body: object = None, **headers: str) -> requests.Response:
-        return self.call("POST", path, {} if body is None else body, **headers)
+        return self._send("POST", path, {} if body is None else body, None, headers)
 
     def patch(self, path: str, body: object, **headers: str) -> requests.Response:
-        return self.call("PATCH", path, body, **headers)
+        return self._send("PATCH", path, body, None, headers)
 
     def delete(self, path: str, **headers: str) -> requests.Response:
-        return self.call("DELETE", path, **headers)
+        return self._send("DELETE", path, None, None, headers)
 
 
 def anonymous(base: str) -> Caller:

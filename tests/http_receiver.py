@@ -52,9 +52,9 @@ def receiver() -> Iterator[Receiver]:
         def do_GET(self) -> None:
             state._take(self)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815 -- the name that the standard library calls
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Stay silent."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import secrets
 from dataclasses import dataclass
 
@@ -78,7 +79,8 @@ def make_key(
     *,
     scopes: list[str] | None = None,
     kind: ApiKey.Kind = ApiKey.Kind.SECRET,
-    **columns: object,
+    expires_at: datetime.datetime | None = None,
+    allowed_networks: list[str] | None = None,
 ) -> str:
     """Make an API key and return its text."""
     prefix = keys.Prefix.SECRET if kind == ApiKey.Kind.SECRET else keys.Prefix.PUBLISHABLE
@@ -91,7 +93,8 @@ def make_key(
             secret_hash=keys.stored_hash(key.text),
             public_text=key.text if kind == ApiKey.Kind.PUBLISHABLE else "",
             scopes=list(DATA_SCOPES) if scopes is None else scopes,
-            **columns,
+            expires_at=expires_at,
+            allowed_networks=allowed_networks or [],
         )
     return key.text
 

@@ -19,7 +19,9 @@ def running_server() -> Iterator[str]:
 
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    config = uvicorn.Config(application, log_config=None, access_log=False, ws="websockets-sansio", proxy_headers=False)
+    config = uvicorn.Config(
+        application, log_config=None, access_log=False, ws="websockets-sansio", proxy_headers=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="test-server")
     thread.start()

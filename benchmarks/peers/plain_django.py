@@ -6,17 +6,8 @@ of the pool and of PostgreSQL, on the same uvicorn.
 
 from __future__ import annotations
 
-import os
-
-os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.peers.plain_django_settings"
-
 from uuid import UUID
 
-import django
-
-django.setup()
-
-from django.core.asgi import get_asgi_application
 from django.db import transaction
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
@@ -35,4 +26,3 @@ def read_key(request: HttpRequest, tenant: UUID, key: UUID) -> JsonResponse:
 
 
 urlpatterns = [path("tenants/<uuid:tenant>/api-keys/<uuid:key>", read_key)]
-application = get_asgi_application()

@@ -5,17 +5,23 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from foundation.environment import environment
-from rillbase_server.settings import *  # noqa: F403 -- everything but what follows
-from rillbase_server.settings import DATABASES
+from rillbase_server import settings as full
 
-MIDDLEWARE: list[str] = []
+SECRET_KEY = full.SECRET_KEY
+ALLOWED_HOSTS = full.ALLOWED_HOSTS
+INSTALLED_APPS = full.INSTALLED_APPS
+AUTH_USER_MODEL = full.AUTH_USER_MODEL
+TEMPLATES = full.TEMPLATES
+USE_TZ = full.USE_TZ
 ROOT_URLCONF = "benchmarks.peers.plain_django"
-DATABASE_ROUTERS: list[str] = []
 LOGGING_CONFIG = None
 
 _superuser = urlsplit(environment().database_url)
-DATABASES["owner"] = {
-    **DATABASES["default"],
-    "USER": _superuser.username or "",
-    "PASSWORD": _superuser.password or "",
+DATABASES = {
+    **full.DATABASES,
+    "owner": {
+        **full.DATABASES["default"],
+        "USER": _superuser.username or "",
+        "PASSWORD": _superuser.password or "",
+    },
 }

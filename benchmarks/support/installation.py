@@ -81,6 +81,8 @@ def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iter
     """Run one uvicorn process as the launcher does."""
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", application, "--host", "127.0.0.1"]
+    if application.endswith(":get_asgi_application"):
+        argv.append("--factory")
     argv += ["--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
     log = place.directory / f"web-{port}.log"
     with log.open("wb") as output:

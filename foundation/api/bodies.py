@@ -18,7 +18,7 @@ class StrictJsonParser(BaseParser):
 
     media_type = "application/json"
 
-    def parse(
+    def parse(  # type: ignore[override]
         self,
         stream: IO[bytes],
         media_type: str | None = None,

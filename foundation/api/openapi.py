@@ -95,7 +95,9 @@ def add_common_parts(
     """Complete a generated document. The signature is the generator's."""
     components = _object(result.setdefault("components", {}))
     schemas = _object(components.setdefault("schemas", {}))
-    schemas["Problem"] = {**PROBLEM, "x-codes": sorted(CATALOGUE)}
+    codes: list[JsonValue] = []
+    codes.extend(sorted(CATALOGUE))
+    schemas["Problem"] = {**PROBLEM, "x-codes": codes}
     components["parameters"] = dict(_PARAMETERS)
     components["securitySchemes"] = SECURITY_SCHEMES
     components["responses"] = {
@@ -122,7 +124,7 @@ def _complete(path: str, method: str, operation: JsonObject) -> None:
     responses = _object(operation["responses"])
     responses["default"] = {"$ref": "#/components/responses/Problem"}
     operation["security"] = _security(path)
-    names = []
+    names: list[str] = []
     if method in _MUTATING:
         names.append("IdempotencyKey")
     if method in ("patch", "delete"):

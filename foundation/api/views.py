@@ -79,7 +79,7 @@ class ApiView(APIView):
         self.enter(request, **kwargs)
         with self.transaction(request):
             return idempotency.once(
-                request._request,
+                request,
                 self.caller(),
                 self.secret_fields,
                 lambda: handler(request, **kwargs),
@@ -94,12 +94,14 @@ class ApiView(APIView):
         """Return the validated request body."""
         return read_body(form, self.request.data, partial=partial)
 
-    def one(self, body: JsonObject, version: int, *, status: int = 200, location: str = "") -> Response:
+    def one(
+        self, body: JsonObject, version: int, *, status: int = 200, location: str = ""
+    ) -> Response:
         """Answer with one resource and its ETag, or 304 when the caller holds it already."""
         headers = {"ETag": etag(version)}
         if location:
             headers["Location"] = location
-        if self.request.method in ("GET", "HEAD") and not_modified(self.request._request, version):
+        if self.request.method in ("GET", "HEAD") and not_modified(self.request, version):
             return Response(None, status=304, headers=headers)
         return Response(body, status=status, headers=headers)
 

@@ -45,7 +45,8 @@ def _make_roles(admin: psycopg.Connection, secret: str) -> None:
             verb = "ALTER" if role.value in existing else "CREATE"
             admin.execute(
                 sql.SQL(
-                    "{verb} ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {password}"
+                    "{verb} ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE "
+                    "PASSWORD {password}"
                 ).format(
                     verb=sql.SQL(verb),
                     role=sql.Identifier(role.value),

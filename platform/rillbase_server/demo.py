@@ -70,9 +70,7 @@ def _key_works(demo: Demo) -> bool:
 
 def _ensure_user(user: User | None, password: str) -> User:
     if user is None:
-        user = User(
-            email=EMAIL, name="Demo", is_staff=True, email_verified_at=timezone.now()
-        )
+        user = User(email=EMAIL, name="Demo", is_staff=True, email_verified_at=timezone.now())
     user.password = make_password(password)
     user.save(using="staff")
     return user

@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 PROBE_THREADS = 6
 VALKEY_TIMEOUT_S = 0.5
-QUEUES = ("celery",)
 
 _threads = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
 
@@ -99,6 +98,8 @@ class QueueProbe:
         self._valkey = ValkeyProbe(broker_url)
 
     def measure(self) -> None:
+        from foundation.tasks.queues import QUEUES  # noqa: PLC0415 - after set-up
+
         for queue in QUEUES:
             try:
                 waiting = self._valkey.client.llen(queue)

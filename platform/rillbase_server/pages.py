@@ -16,7 +16,8 @@ from rillbase_server.version import VERSION
 @lru_cache(maxsize=1)
 def openapi_document() -> bytes:
     """Generate the OpenAPI document once per process; it depends on the code alone."""
-    return to_json(SchemaGenerator().get_schema(request=None, public=True))
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    return to_json(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]
 
 
 @require_safe

@@ -25,7 +25,7 @@ from django.core import signals
 from django.core.checks.urls import check_url_config
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import ResolverMatch, set_script_prefix
 
 from foundation import request_context
@@ -96,7 +96,7 @@ class RoutedHandler(BaseHandler):
                 "headers": _headers(response),
             }
         )
-        if not response.streaming:
+        if isinstance(response, HttpResponse):
             await send({"type": "http.response.body", "body": response.content})
             return
         loop, parts = asyncio.get_running_loop(), iter(response)
@@ -130,9 +130,8 @@ def _on_disk(body: BytesIO) -> IO[bytes]:
 
 def _headers(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
     headers = [(name.encode("ascii"), value.encode("latin1")) for name, value in response.items()]
-    for cookie in response.cookies.values():
-        headers.append((b"Set-Cookie", cookie.output(header="").strip().encode("ascii")))
-    return headers
+    cookies = (cookie.output(header="").strip() for cookie in response.cookies.values())
+    return headers + [(b"Set-Cookie", cookie.encode("ascii")) for cookie in cookies]
 
 
 def _next_part(parts: Iterator[bytes]) -> bytes:

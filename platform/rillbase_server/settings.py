@@ -208,7 +208,9 @@ UNFOLD = {
     "SITE_SUBHEADER": "Staff admin",
     "SITE_URL": "/",
     "SITE_ICON": "/static/rillbase/mark.svg",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/rillbase/mark.svg"}],
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "/static/rillbase/mark.svg"}
+    ],
     "SHOW_HISTORY": False,
     "COLORS": {
         "primary": {

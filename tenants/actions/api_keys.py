@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from typing import TypedDict
 
 from django.utils import timezone
 
 from foundation.api.rendering import timestamp
 from foundation.errors import Conflict, Forbidden
-from foundation.json_types import JsonObject, JsonValue
+from foundation.json_types import JsonObject
+from foundation.scope import current_tenant_id
 from tenants import audit
 from tenants.credentials import keys
 from tenants.models import ApiKey, Tenant
 from tenants.principals import Principal
 from tenants.quotas import ensure_room
 from tenants.roles import ADMIN_SCOPE, Role
+
+
+class KeyValues(TypedDict, total=False):
+    """What a caller may say of a key."""
+
+    kind: str
+    name: str
+    scopes: list[str]
+    collections: list[str]
+    allowed_networks: list[str]
+    expires_at: datetime.datetime | None
+
 
 STATES = ("active", "expired", "revoked")
 
@@ -65,27 +78,22 @@ def check_scopes(principal: Principal, scopes: list[str]) -> None:
         raise Forbidden("Only admins may make keys with the scope admin.")
 
 
-def do_create(
-    principal: Principal, tenant: Tenant, values: Mapping[str, JsonValue]
-) -> tuple[ApiKey, str]:
+def do_create(principal: Principal, tenant: Tenant, values: KeyValues) -> tuple[ApiKey, str]:
     """Make a key. Return it with its text, which is not kept and cannot be shown again."""
     check_scopes(principal, values["scopes"])
     ensure_room(tenant, "api_keys", ApiKey.objects.filter(revoked_at=None))
-    kind = ApiKey.Kind(str(values["kind"]))
-    minted = _mint(kind)
-    key = ApiKey.objects.create(
-        **values, **_stored(kind, minted), created_by=principal.user_id
-    )
+    key, minted = _new(ApiKey.Kind(values["kind"]), principal)
+    _apply(key, values)
+    key.save(force_insert=True)
     audit.record(principal, "api_key.created", _target(key), after=describe(key))
     return key, minted.text
 
 
-def do_change(principal: Principal, key: ApiKey, changes: Mapping[str, JsonValue]) -> None:
+def do_change(principal: Principal, key: ApiKey, changes: KeyValues) -> None:
     """Change what a key may do."""
     _refuse_revoked(key)
     before = describe(key)
-    for field, value in changes.items():
-        setattr(key, field, value)
+    _apply(key, changes)
     key.save_next_version()
     audit.record(principal, "api_key.updated", _target(key), before=before, after=describe(key))
 
@@ -99,26 +107,19 @@ def do_revoke(principal: Principal, key: ApiKey) -> None:
     audit.record(principal, "api_key.revoked", _target(key), before=before, after=describe(key))
 
 
-def do_rotate(
-    principal: Principal, key: ApiKey, overlap: datetime.timedelta
-) -> tuple[ApiKey, str]:
+def do_rotate(principal: Principal, key: ApiKey, overlap: datetime.timedelta) -> tuple[ApiKey, str]:
     """Make a successor with the same rights; the old key works on until the overlap is over."""
     _refuse_revoked(key)
     if key.successor_id is not None:
         raise Conflict("The key has been rotated already; rotate its successor.")
-    kind = ApiKey.Kind(key.kind)
-    minted = _mint(kind)
+    successor, minted = _new(ApiKey.Kind(key.kind), principal)
+    successor.name = key.name
+    successor.scopes = key.scopes
+    successor.collections = key.collections
+    successor.allowed_networks = key.allowed_networks
+    successor.expires_at = key.expires_at
+    successor.save(force_insert=True)
     now = timezone.now()
-    successor = ApiKey.objects.create(
-        kind=kind,
-        name=key.name,
-        scopes=key.scopes,
-        collections=key.collections,
-        allowed_networks=key.allowed_networks,
-        expires_at=key.expires_at,
-        created_by=principal.user_id,
-        **_stored(kind, minted),
-    )
     before = describe(key)
     key.successor = successor
     key.expires_at = min(now + overlap, key.expires_at or now + overlap)
@@ -133,14 +134,21 @@ def _refuse_revoked(key: ApiKey) -> None:
         raise Conflict("The key has been revoked.")
 
 
-def _mint(kind: ApiKey.Kind) -> keys.ParsedKey:
+def _new(kind: ApiKey.Kind, principal: Principal) -> tuple[ApiKey, keys.ParsedKey]:
+    """Return a key of the tenant in scope, not yet saved, and its text."""
     secret = kind is ApiKey.Kind.SECRET
-    return keys.mint(keys.Prefix.SECRET if secret else keys.Prefix.PUBLISHABLE)
+    minted = keys.mint(keys.Prefix.SECRET if secret else keys.Prefix.PUBLISHABLE)
+    key = ApiKey(
+        tenant_id=current_tenant_id(),
+        kind=kind,
+        key_id=minted.key_id,
+        secret_hash=keys.stored_hash(minted.text),
+        public_text="" if secret else minted.text,
+        created_by=principal.user_id,
+    )
+    return key, minted
 
 
-def _stored(kind: ApiKey.Kind, minted: keys.ParsedKey) -> dict[str, object]:
-    return {
-        "key_id": minted.key_id,
-        "secret_hash": keys.stored_hash(minted.text),
-        "public_text": minted.text if kind is ApiKey.Kind.PUBLISHABLE else "",
-    }
+def _apply(key: ApiKey, values: KeyValues) -> None:
+    for field, value in values.items():
+        setattr(key, field, value)

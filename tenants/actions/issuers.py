@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TypedDict
 
 from django.db import IntegrityError, transaction
 
 from foundation.api.rendering import timestamp
 from foundation.errors import FieldProblem, InvalidBody, NameTaken
-from foundation.json_types import JsonObject, JsonValue
+from foundation.json_types import JsonObject
 from foundation.outbound import OutboundError, outbound_client
 from foundation.sealing import seal
 from tenants import audit
@@ -18,6 +18,18 @@ from tenants.principals import Principal
 from tenants.quotas import ensure_room
 
 MIN_SECRET_BYTES = 32
+
+
+class IssuerValues(TypedDict):
+    """What a caller says of an issuer; one of `jwks_url` and `secret` is empty."""
+
+    name: str
+    issuer: str
+    audience: str
+    algorithms: list[str]
+    jwks_url: str
+    secret: str
+    leeway_s: int
 
 
 def describe(issuer: Issuer) -> JsonObject:
@@ -66,12 +78,19 @@ def _invalid(pointer: str, code: str, detail: str) -> InvalidBody:
     return InvalidBody(errors=[FieldProblem(pointer, code, detail)])
 
 
-def do_create(principal: Principal, tenant: Tenant, values: Mapping[str, JsonValue]) -> Issuer:
+def do_create(principal: Principal, tenant: Tenant, values: IssuerValues) -> Issuer:
     """Register an issuer."""
     ensure_room(tenant, "issuers", Issuer.objects.all())
-    columns = dict(values)
-    secret = str(columns.pop("secret", ""))
-    issuer = Issuer(tenant_id=tenant.id, **columns)
+    secret = values["secret"]
+    issuer = Issuer(
+        tenant_id=tenant.id,
+        name=values["name"],
+        issuer=values["issuer"],
+        audience=values["audience"],
+        algorithms=values["algorithms"],
+        jwks_url=values["jwks_url"],
+        leeway_s=values["leeway_s"],
+    )
     if secret:
         issuer.sealed_secret = seal(secret.encode(), purpose=SEAL_PURPOSE, owner=str(issuer.id))
     try:

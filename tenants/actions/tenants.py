@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -38,16 +39,16 @@ def _target(tenant: Tenant) -> audit.Target:
     return audit.Target("tenant", str(tenant.id))
 
 
-def do_create(principal: Principal, slug: str, name: str) -> Tenant:
-    """Make a tenant whose first owner is the caller."""
+def do_create(principal: Principal, owner_id: UUID, slug: str, name: str) -> Tenant:
+    """Make a tenant with its first owner."""
     tenant = Tenant(slug=slug, name=name or slug, plan_id=environment().rillbase_default_plan)
-    with scoped(tenant_id=tenant.id, user_id=principal.user_id):
+    with scoped(tenant_id=tenant.id, user_id=owner_id):
         try:
             with transaction.atomic():
                 tenant.save(force_insert=True)
         except IntegrityError:
             raise NameTaken(f"There is already a tenant {slug!r}.") from None
-        Membership.objects.create(user_id=principal.user_id, role=Role.OWNER)
+        Membership.objects.create(user_id=owner_id, role=Role.OWNER)
         audit.record(principal, "tenant.created", _target(tenant), after=describe(tenant))
     return tenant
 

@@ -22,9 +22,9 @@ class SignInView(AnonymousView):
     def enter(self, request: Request, **kwargs: str) -> None:
         super().enter(request, **kwargs)
         if request.method == "POST":
-            sessions.check_origin(request._request)
+            sessions.check_origin(request)
             # Read here, so that the idempotency record can read it again.
-            _ = request._request.body
+            _ = request.body
             self.prepare(request)
 
     def prepare(self, request: Request) -> None:

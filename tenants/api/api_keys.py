@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import ClassVar
+from typing import ClassVar, cast
 from uuid import UUID
 
 from django.urls import path
@@ -122,9 +122,7 @@ class ApiKeysView(TenantView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = ApiKey.objects.all()
-        return Response(
-            page(request._request, rows, actions.describe, name=f"api_keys:{self.tenant.id}")
-        )
+        return Response(page(request, rows, actions.describe, name=f"api_keys:{self.tenant.id}"))
 
     @extend_schema(
         operation_id="api_keys_create",
@@ -136,8 +134,8 @@ class ApiKeysView(TenantView):
         examples=[_NEW_KEY],
     )
     def post(self, request: Request, tenant: str) -> Response:
-        values = self.body(ApiKeyCreation)
-        _check_publishable(str(values["kind"]), values["scopes"])
+        values = cast("actions.KeyValues", self.body(ApiKeyCreation))
+        _check_publishable(values["kind"], values["scopes"])
         owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
         key, secret = actions.do_create(self.principal, owner, values)
         return self.one(
@@ -172,7 +170,7 @@ class ApiKeyView(TenantView):
         responses=ApiKeyAnswer,
     )
     def patch(self, request: Request, tenant: str, key: UUID) -> Response:
-        changes = self.body(ApiKeyChange, partial=True)
+        changes = cast("actions.KeyValues", self.body(ApiKeyChange, partial=True))
         row = find_for_change(request, ApiKey.objects.all(), pk=key)
         if "scopes" in changes:
             _check_publishable(row.kind, changes["scopes"])
@@ -209,7 +207,7 @@ class ApiKeyRotateView(TenantView):
         responses={201: NewApiKeyAnswer},
     )
     def post(self, request: Request, tenant: str, key: UUID) -> Response:
-        overlap = datetime.timedelta(seconds=int(self.body(ApiKeyRotation)["overlap_s"]))
+        overlap = datetime.timedelta(seconds=float(str(self.body(ApiKeyRotation)["overlap_s"])))
         row = find_for_change(request, ApiKey.objects.all(), pk=key)
         actions.check_scopes(self.principal, row.scopes)
         successor, secret = actions.do_rotate(self.principal, row, overlap)

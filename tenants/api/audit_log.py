@@ -72,7 +72,7 @@ class AuditLogView(TenantView):
         rows = AuditEntry.objects.all()
         wanted = {name: request.GET[name] for name in FILTERS if name in request.GET}
         rows = rows.filter(**wanted)
-        return Response(page(request._request, rows, describe, name=f"audit:{self.tenant.id}"))
+        return Response(page(request, rows, describe, name=f"audit:{self.tenant.id}"))
 
 
 urlpatterns = [path("tenants/<str:tenant>/audit-log", AuditLogView.as_view())]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar, TypeVar
 from uuid import UUID
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import models, transaction
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.request import Request
@@ -62,7 +63,7 @@ class UserView(LimitedView):
     user_id: UUID
 
     def enter(self, request: Request, **kwargs: str) -> None:
-        self.principal = authenticate.require(request._request)
+        self.principal = authenticate.require(request)
         if self.principal.user_id is None:
             raise Forbidden("This is for people: sign in, or use a personal token.")
         self.user_id = self.principal.user_id
@@ -88,7 +89,7 @@ class TenantView(LimitedView):
     tenant: TenantFacts
 
     def enter(self, request: Request, **kwargs: str) -> None:
-        caller = authenticate.authenticate(request._request)
+        caller = authenticate.authenticate(request)
         if caller is None:
             raise Unauthenticated(
                 "Sign in, or send a personal token or an admin key as `Authorization: Bearer …`.",
@@ -105,8 +106,9 @@ class TenantView(LimitedView):
         usage.count(self.tenant.id, "control_requests")
         if not self.serves_inactive:
             authenticate.refuse_inactive(self.tenant)
-        if request.method in self.roles:
-            self.principal.require_role(self.roles[request.method])
+        role = self.roles.get(request.method or "")
+        if role is not None:
+            self.principal.require_role(role)
 
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return scoped(tenant_id=self.tenant.id, user_id=self.principal.user_id)
@@ -132,10 +134,10 @@ class DataView(LimitedView):
         return super().dispatch(request, *args, **kwargs)
 
     def enter(self, request: Request, **kwargs: str) -> None:
-        self.principal, self.tenant = authenticate.authenticate_data_plane(request._request)
+        self.principal, self.tenant = authenticate.authenticate_data_plane(request)
         request_context.principal.set(self.principal.actor)
         request_context.tenant_id.set(str(self.tenant.id))
-        self.answer_headers.update(cors.answer_headers(request._request, self.tenant))
+        self.answer_headers.update(cors.answer_headers(request, self.tenant))
         self.count(
             request_limits(
                 str(self.tenant.id), str(self.principal.credential_id), self.tenant.limits
@@ -154,7 +156,7 @@ def find(rows: models.QuerySet[R], **by: object) -> R:
     """Return the one row, or raise `NotFound`."""
     try:
         return rows.get(**by)  # unlike first(), it sorts nothing
-    except rows.model.DoesNotExist:
+    except ObjectDoesNotExist:
         raise NotFound from None
 
 
@@ -164,5 +166,5 @@ VR = TypeVar("VR", bound=Resource)
 def find_for_change(request: Request, rows: models.QuerySet[VR], **by: object) -> VR:
     """Lock and return the one row, at the version that the caller has seen."""
     row = find(rows.select_for_update(of=("self",)), **by)
-    check_if_match(request._request, row.version)
+    check_if_match(request, row.version)
     return row

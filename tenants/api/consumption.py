@@ -91,7 +91,7 @@ class UsageView(TenantView):
         responses=UsageAnswer,
     )
     def get(self, request: Request, tenant: str) -> Response:
-        since, until = _span(request._request)
+        since, until = _span(request)
         granularity = request.GET.get("granularity", "hour")
         if granularity not in ("hour", "day"):
             raise _invalid("granularity", "One of hour, day.")

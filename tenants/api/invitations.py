@@ -95,9 +95,7 @@ class InvitationsView(InvitingView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = actions.open_invitations().select_related("invited_by")
-        return Response(
-            page(request._request, rows, actions.describe, name=f"invitations:{self.tenant.id}")
-        )
+        return Response(page(request, rows, actions.describe, name=f"invitations:{self.tenant.id}"))
 
     @extend_schema(
         operation_id="invitations_create",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 from uuid import UUID
 
 from django.urls import path
@@ -95,9 +95,7 @@ class IssuersView(TenantView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = Issuer.objects.all()
-        return Response(
-            page(request._request, rows, actions.describe, name=f"issuers:{self.tenant.id}")
-        )
+        return Response(page(request, rows, actions.describe, name=f"issuers:{self.tenant.id}"))
 
     @extend_schema(
         operation_id="issuers_create",
@@ -108,8 +106,8 @@ class IssuersView(TenantView):
         examples=[_EXAMPLE],
     )
     def post(self, request: Request, tenant: str) -> Response:
-        values = self.body(IssuerCreation)
-        actions.check_keys(values["algorithms"], str(values["jwks_url"]), str(values["secret"]))
+        values = cast("actions.IssuerValues", self.body(IssuerCreation))
+        actions.check_keys(values["algorithms"], values["jwks_url"], values["secret"])
         owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
         row = actions.do_create(self.principal, owner, values)
         location = self.url("issuers", str(row.id))

@@ -118,7 +118,7 @@ class MeView(PasswordCheckingView):
     def patch(self, request: Request) -> Response:
         values = self.body(MeChange)
         user = find(User.objects.select_for_update(of=("self",)), pk=self.user_id)
-        check_if_match(request._request, user.version)
+        check_if_match(request, user.version)
         if "email" in values:
             self._change_email(user, str(values["email"]), values.get("current_password"))
         if "name" in values:

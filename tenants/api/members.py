@@ -51,9 +51,7 @@ class MembersView(TenantView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = Membership.objects.select_related("user")
-        return Response(
-            page(request._request, rows, actions.describe, name=f"members:{self.tenant.id}")
-        )
+        return Response(page(request, rows, actions.describe, name=f"members:{self.tenant.id}"))
 
 
 class MemberView(TenantView):

@@ -91,7 +91,7 @@ def signed_in(user: User, session_id: UUID | None, token: str | None) -> dict[st
 
 def open_session(request: Request, user: User, *, status: int = 200) -> Response:
     """Sign a user in who has just proved who it is."""
-    brought = request._request.COOKIES.get(sessions.cookie_name())
+    brought = request.COOKIES.get(sessions.cookie_name())
     agent = request.headers.get("User-Agent", "")
     session, token = actions.do_log_in(user, agent, brought)
     response = Response(signed_in(user, session.id, token), status=status)
@@ -139,11 +139,11 @@ class LogoutView(SignInView):
         responses={204: None},
     )
     def post(self, request: Request) -> Response:
-        token = request._request.COOKIES.get(sessions.cookie_name())
+        token = request.COOKIES.get(sessions.cookie_name())
         if token:
             found = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(token))
             if found.exists():
-                sessions.check_csrf(request._request, token)
+                sessions.check_csrf(request, token)
                 actions.do_end(found)
         response = Response(None, status=204)
         sessions.clear_cookie(response)
@@ -164,7 +164,7 @@ class CurrentSessionView(UserView):
         user = find(User.objects.all(), pk=self.user_id)
         if self.principal.kind is not Kind.SESSION:
             return Response(signed_in(user, None, None))
-        token = request._request.COOKIES[sessions.cookie_name()]
+        token = request.COOKIES[sessions.cookie_name()]
         return Response(signed_in(user, self.principal.credential_id, token))
 
 
@@ -181,7 +181,7 @@ class SessionsView(ConsoleView):
         rows = UserSession.objects.filter(user_id=self.user_id, expires_at__gt=timezone.now())
         return Response(
             page(
-                request._request,
+                request,
                 rows,
                 lambda row: actions.describe(row, self.principal.credential_id),
                 name=f"sessions:{self.user_id}",

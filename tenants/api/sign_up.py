@@ -73,7 +73,7 @@ _SIGN_UP = OpenApiExample(
     {"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"},
     request_only=True,
 )
-_TOKEN = "vT3k1v0cYf0sQb8x2m0H3l9uPz5eGd7nJ4aRw6tKqXo"  # noqa: S105 -- an example
+_TOKEN = "vT3k1v0cYf0sQb8x2m0H3l9uPz5eGd7nJ4aRw6tKqXo"
 _ADDRESS_EXAMPLE = OpenApiExample("An address", {"email": "ada@example.com"}, request_only=True)
 _TOKEN_EXAMPLE = OpenApiExample("A link's token", {"token": _TOKEN}, request_only=True)
 _RESET_EXAMPLE = OpenApiExample(

@@ -72,9 +72,7 @@ class TenantsView(UserView):
         bound = self.principal.bound_tenant_id
         if bound is not None:
             rows = rows.filter(pk=bound)
-        return Response(
-            page(request._request, rows, actions.describe, name=f"tenants:{self.user_id}")
-        )
+        return Response(page(request, rows, actions.describe, name=f"tenants:{self.user_id}"))
 
     @extend_schema(
         operation_id="tenants_create",
@@ -87,7 +85,9 @@ class TenantsView(UserView):
     def post(self, request: Request) -> Response:
         values = self.body(TenantCreation)
         self._check_room()
-        tenant = actions.do_create(self.principal, str(values["slug"]), str(values["name"]))
+        tenant = actions.do_create(
+            self.principal, self.user_id, str(values["slug"]), str(values["name"])
+        )
         location = f"/api/v1/tenants/{tenant.slug}"
         return self.one(actions.describe(tenant), tenant.version, status=201, location=location)
 
@@ -99,14 +99,24 @@ class TenantsView(UserView):
             raise QuotaExceeded(f"A user may own {MAX_OWNED} tenants.")
 
 
-class TenantDetailView(TenantView):
-    """One tenant."""
+class OneTenantView(TenantView):
+    """What the views of one tenant share: they also serve one that is being deleted."""
 
-    roles: ClassVar = {"GET": Role.VIEWER, "PATCH": Role.ADMIN, "DELETE": Role.OWNER}
     serves_inactive = True
 
     def _rows(self) -> models.QuerySet[Tenant]:
         return Tenant.objects.filter(pk=self.tenant.id)
+
+    def _forget(self) -> None:
+        """Let this process see the change at once; others see it within a second."""
+        if self.principal.user_id is not None:
+            forget_access(self.principal.user_id, self.tenant.slug)
+
+
+class TenantDetailView(OneTenantView):
+    """One tenant."""
+
+    roles: ClassVar = {"GET": Role.VIEWER, "PATCH": Role.ADMIN, "DELETE": Role.OWNER}
 
     @extend_schema(
         operation_id="tenants_read", tags=[TAG], summary="Read a tenant", responses=TenantAnswer
@@ -141,16 +151,11 @@ class TenantDetailView(TenantView):
         self._forget()
         return self.one(actions.describe(row), row.version)
 
-    def _forget(self) -> None:
-        if self.principal.user_id is not None:
-            forget_access(self.principal.user_id, self.tenant.slug)
 
-
-class TenantRestoreView(TenantDetailView):
+class TenantRestoreView(OneTenantView):
     """A tenant comes back during its days of grace."""
 
     roles: ClassVar = {"POST": Role.OWNER}
-    http_method_names: ClassVar = ["post"]
 
     @extend_schema(
         operation_id="tenants_restore",

@@ -120,9 +120,7 @@ class MyTokensView(ConsoleView):
     )
     def get(self, request: Request) -> Response:
         rows = actions.of_user(self.user_id)
-        return Response(
-            page(request._request, rows, actions.describe, name=f"tokens:{self.user_id}")
-        )
+        return Response(page(request, rows, actions.describe, name=f"tokens:{self.user_id}"))
 
     @extend_schema(
         operation_id="me_tokens_create",
@@ -198,7 +196,7 @@ class BoundTokensView(BoundTokenBase):
     def get(self, request: Request, tenant: str) -> Response:
         return Response(
             page(
-                request._request,
+                request,
                 self.rows(),
                 actions.describe_with_user,
                 name=f"tokens:{self.tenant.id}:{self.principal.actor}",

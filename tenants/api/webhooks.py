@@ -154,7 +154,7 @@ class WebhooksView(_WebhooksView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         name = f"webhooks:{self.tenant.id}"
-        return Response(page(request._request, Webhook.objects.all(), actions.describe, name=name))
+        return Response(page(request, Webhook.objects.all(), actions.describe, name=name))
 
     @extend_schema(
         operation_id="webhooks_create",
@@ -299,7 +299,7 @@ class DeliveriesView(_DeliveriesView):
         if state is not None:
             deliveries = deliveries.filter(state=_known_state(state))
         name = f"deliveries:{self.tenant.id}:{row.id}"
-        return Response(page(request._request, deliveries, actions.describe_delivery, name=name))
+        return Response(page(request, deliveries, actions.describe_delivery, name=name))
 
 
 class DeliveryView(_DeliveriesView):

@@ -17,7 +17,7 @@ class WhoAmIAnswer(serializers.Serializer[object]):
 
     kind = serializers.ChoiceField(KINDS)
     tenant = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     scopes = serializers.ListField(child=serializers.CharField())
     collections = serializers.ListField(child=serializers.CharField(), allow_null=True)
     obeys_access_rules = serializers.BooleanField()

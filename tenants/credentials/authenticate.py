@@ -231,5 +231,3 @@ def authenticate_data_plane(request: HttpRequest) -> tuple[Principal, facts.Tena
     entered, tenant = enter_tenant(principal, slug)
     refuse_inactive(tenant)
     return entered, tenant
-
-

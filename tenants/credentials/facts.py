@@ -201,9 +201,7 @@ def _load_access(user_id: UUID, slug: str) -> Access:
 
 
 def _load_tenant(slug: str) -> TenantFacts:
-    tenant = (
-        Tenant.objects.using(_ALIAS).select_related("plan", "quota").filter(slug=slug).first()
-    )
+    tenant = Tenant.objects.using(_ALIAS).select_related("plan", "quota").filter(slug=slug).first()
     if tenant is None:
         raise NoFacts
     return _tenant(tenant)

@@ -127,7 +127,7 @@ def _key_for(issuer: IssuerFacts, token: str) -> jwt.PyJWK | bytes:
 
 
 def _refresh(url: str, stale: _KeySet | None, min_age_s: float) -> _KeySet:
-    """Fetch a key set unless somebody has just done so; keep the old one while the issuer is away."""
+    """Fetch a key set unless somebody has just done so; keep the old one while it is away."""
     with _fetching:
         known = _key_sets.get(url) or stale
         if known is not None and time.monotonic() - known.fetched_at < min_age_s:
@@ -137,7 +137,9 @@ def _refresh(url: str, stale: _KeySet | None, min_age_s: float) -> _KeySet:
         except OutboundError as away:
             if known is None:
                 problem = FieldProblem("", "jwks_unavailable", str(away))
-                raise Unavailable("The issuer's key set cannot be read.", errors=[problem]) from away
+                raise Unavailable(
+                    "The issuer's key set cannot be read.", errors=[problem]
+                ) from away
             fresh = _KeySet(known.keys, time.monotonic())
         _key_sets.forget(url)
         return _key_sets.get_or_load(url, lambda: fresh)

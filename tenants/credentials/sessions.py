@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 from django.http import HttpRequest
 from django.utils import timezone
+from rest_framework.response import Response
 
 from foundation.environment import environment
 from foundation.errors import CsrfFailed
 from foundation.request_context import client_address
-from rest_framework.response import Response
 from tenants.credentials import keys
 from tenants.models import User, UserSession
 

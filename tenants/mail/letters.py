@@ -29,8 +29,8 @@ class Letter(StrEnum):
 
     VERIFY_EMAIL = "verify_email"
     ALREADY_REGISTERED = "already_registered"
-    RESET_PASSWORD = "reset_password"  # noqa: S105 -- a name
-    PASSWORD_CHANGED = "password_changed"  # noqa: S105 -- a name
+    RESET_PASSWORD = "reset_password"
+    PASSWORD_CHANGED = "password_changed"
     CHANGE_EMAIL = "change_email"
     EMAIL_CHANGED = "email_changed"
     INVITATION = "invitation"

@@ -2,9 +2,10 @@
 
 import django.core.validators
 import django.db.models.deletion
-import foundation.ids
 from django.conf import settings
 from django.db import migrations, models
+
+import foundation.ids
 
 
 class Migration(migrations.Migration):

@@ -18,6 +18,6 @@ def delete_in_batches(rows: models.QuerySet[models.Model]) -> int:
         ids = list(rows.values_list("pk", flat=True)[:BATCH_ROWS])
         if not ids:
             break
-        rows.model._base_manager.using(ALIAS).filter(pk__in=ids).delete()  # noqa: SLF001
+        rows.model._base_manager.using(ALIAS).filter(pk__in=ids).delete()
         deleted += len(ids)
     return deleted

@@ -12,7 +12,7 @@ import hmac
 import secrets
 from collections.abc import Iterable
 
-SECRET_PREFIX = "whsec_"  # noqa: S105 -- the mark of a secret, not a secret
+SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32
 
 

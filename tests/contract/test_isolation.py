@@ -53,7 +53,9 @@ def victim() -> Victim:
         )
         issuer = Issuer.objects.create(name="i", issuer=mark, audience=mark, sealed_secret=b"x")
         invitation = Invitation.objects.create(
-            email=f"{mark}@example.test", role="viewer", token_hash=mark.encode()[:32],
+            email=f"{mark}@example.test",
+            role="viewer",
+            token_hash=mark.encode()[:32],
             expires_at=FAR_AWAY,
         )
         webhook = Webhook.objects.create(
@@ -63,15 +65,27 @@ def victim() -> Victim:
             webhook=webhook, event_id=uuid4(), event_type="x.y", payload={"mark": mark}
         )
         AuditEntry.objects.create(
-            action=f"x.{mark[:20]}", actor="system", actor_label=mark, target_type="x", target_id=mark
+            action=f"x.{mark[:20]}",
+            actor="system",
+            actor_label=mark,
+            target_type="x",
+            target_id=mark,
         )
         token = PersonalToken.objects.create(
-            user=made.owner, tenant=tenant, name=mark, secret_hash=b"x",
+            user=made.owner,
+            tenant=tenant,
+            name=mark,
+            secret_hash=b"x",
             key_id=keys.mint(keys.Prefix.PERSONAL).key_id,
         )
     ids = {
-        "key": key.id, "user": made.owner.id, "issuer": issuer.id, "invitation": invitation.id,
-        "webhook": webhook.id, "delivery": delivery.id, "token": token.id,
+        "key": key.id,
+        "user": made.owner.id,
+        "issuer": issuer.id,
+        "invitation": invitation.id,
+        "webhook": webhook.id,
+        "delivery": delivery.id,
+        "token": token.id,
     }
     return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
@@ -81,7 +95,8 @@ def tenant_routes() -> Iterator[str]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
             view = getattr(pattern.callback, "view_class", None)
-            assert view is not None and issubclass(view, TenantView), route
+            assert view is not None, route
+            assert issubclass(view, TenantView), route
             yield route
 
 
@@ -114,15 +129,14 @@ def test_a_stranger_gets_nothing_from_another_tenants_address(server: str, route
     path = address(route, victim().made.slug, victim().ids)
     for name, caller, _ in strangers(server):
         for method in METHODS:
-            body = None if method in ("GET", "DELETE") else {}
+            body: object = None if method in ("GET", "DELETE") else {}
             check_refused(caller.call(method, path, body), f"{name}: {method} {path}")
 
 
 @pytest.mark.parametrize("route", [r for r in tenant_routes() if r.count("<") > 1])
 def test_another_tenants_ids_do_not_exist_below_ones_own(server: str, route: str) -> None:
     for name, caller, own in strangers(server):
-        ids = {k: v for k, v in victim().ids.items()}
-        path = address(route, own.slug, ids)
+        path = address(route, own.slug, victim().ids)
         for method in ("GET", "DELETE"):
             check_refused(caller.call(method, path), f"{name}: {method} {path}")
 
@@ -133,7 +147,10 @@ def test_a_personal_token_bound_to_one_tenant_opens_no_other(server: str) -> Non
     text = keys.mint(keys.Prefix.PERSONAL)
     with scoped(user_id=first.owner.id):
         PersonalToken.objects.create(
-            user=first.owner, tenant=first.tenant, name="t", key_id=text.key_id,
+            user=first.owner,
+            tenant=first.tenant,
+            name="t",
+            key_id=text.key_id,
             secret_hash=keys.stored_hash(text.text),
         )
     caller = with_key(server, text.text)

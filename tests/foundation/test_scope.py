@@ -38,7 +38,10 @@ def test_without_the_first_wall_the_database_still_hides_other_tenants() -> None
 
 def test_the_database_refuses_rows_for_another_tenant() -> None:
     mine, other = make_tenant(), make_tenant()
-    with pytest.raises(ProgrammingError, match="row-level security"), scoped(tenant_id=mine.tenant.id):
+    with (
+        pytest.raises(ProgrammingError, match="row-level security"),
+        scoped(tenant_id=mine.tenant.id),
+    ):
         ApiKey(tenant=other.tenant, kind="secret", name="x", key_id="x", secret_hash=b"").save()
 
 
@@ -110,8 +113,13 @@ def test_every_table_with_a_tenant_is_behind_forced_row_security() -> None:
         )
         unprotected = {name for (name,) in cursor.fetchall()}
     staff_only = {
-        "django_session", "django_admin_log", "django_content_type", "django_migrations",
-        "auth_permission", "auth_group", "auth_group_permissions",
+        "django_session",
+        "django_admin_log",
+        "django_content_type",
+        "django_migrations",
+        "auth_permission",
+        "auth_group",
+        "auth_group_permissions",
     }
     assert unprotected == staff_only
 

@@ -90,15 +90,15 @@ async def test_metrics_show_waiting_tasks_and_the_database_pool(
     with_own_valkey: OwnValkey,
 ) -> None:
     with with_own_valkey.client() as client:
-        client.lpush("celery", "a", "b", "c")
+        client.lpush("default", "a", "b", "c")
     await get("/readyz")
     text = (await get("/metrics")).body.decode()
-    assert 'rillbase_celery_queue_length{queue="celery"} 3.0' in text
+    assert 'rillbase_celery_queue_length{queue="default"} 3.0' in text
     assert 'rillbase_database_pool_connections{database="default",state="limit"} 8.0' in text
     with_own_valkey.kill()
     answer = await get("/metrics")
     assert answer.status == 200
-    assert 'rillbase_celery_queue_length{queue="celery"} NaN' in answer.body.decode()
+    assert 'rillbase_celery_queue_length{queue="default"} NaN' in answer.body.decode()
 
 
 async def test_metrics_ask_for_the_token_when_one_is_set(

@@ -6,6 +6,7 @@ API requests never pay for them: the chain below is entered only for paths under
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
@@ -37,10 +38,10 @@ class StaffMiddleware:
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
         self.csrf = CsrfViewMiddleware(get_response)
-        chain: Handler = self.csrf
+        chain: object = self.csrf
         for middleware in reversed(_CHAIN):
-            chain = middleware(chain)
-        self.staff_chain = chain
+            chain = middleware(cast("Handler", chain))
+        self.staff_chain = cast("Handler", chain)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path_info.startswith(PREFIX):

@@ -7,7 +7,7 @@ staff may do. Secrets, audit entries and tenants' ids cannot be edited here at a
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from django.db import models, transaction
 from django.forms import ModelForm
@@ -33,8 +33,11 @@ from tenants.models import (
 
 ALIAS = "staff"
 
+Form: TypeAlias = "ModelForm[models.Model]"
+AnyForeignKey: TypeAlias = "models.ForeignKey[models.Model, models.Model]"
 
-class StaffSite(UnfoldAdminSite):
+
+class StaffSite(UnfoldAdminSite):  # type: ignore[misc]
     """The site at /staff/."""
 
     site_title = "Rillbase staff"
@@ -45,7 +48,7 @@ class StaffSite(UnfoldAdminSite):
 site = StaffSite(name="admin")
 
 
-class StaffModelAdmin(ModelAdmin):
+class StaffModelAdmin(ModelAdmin):  # type: ignore[misc]
     """Reads and writes over the staff role."""
 
     #: Deleting many rows at once would pass by `delete_model` and so by the audit log.
@@ -58,7 +61,11 @@ class StaffModelAdmin(ModelAdmin):
         return rows.order_by(*ordering) if ordering else rows
 
     def save_model(
-        self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool
+        self,
+        request: HttpRequest,
+        obj: models.Model,
+        form: Form,
+        change: bool,  # noqa: FBT001
     ) -> None:
         obj.save(using=ALIAS)
 
@@ -66,7 +73,7 @@ class StaffModelAdmin(ModelAdmin):
         obj.delete(using=ALIAS)
 
     def formfield_for_foreignkey(
-        self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: object
+        self, db_field: AnyForeignKey, request: HttpRequest, **kwargs: object
     ) -> object:
         kwargs["using"] = ALIAS
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
@@ -89,7 +96,11 @@ class AuditedAdmin(StaffModelAdmin):
     """Changes of a tenant's affairs by staff, which the tenant sees in its audit log."""
 
     def save_model(
-        self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool
+        self,
+        request: HttpRequest,
+        obj: models.Model,
+        form: Form,
+        change: bool,  # noqa: FBT001
     ) -> None:
         before = {name: form.initial.get(name) for name in form.changed_data}
         after = {name: form.cleaned_data.get(name) for name in form.changed_data}
@@ -112,7 +123,7 @@ class AuditedAdmin(StaffModelAdmin):
     ) -> None:
         staff = request.user
         AuditEntry(
-            tenant_id=obj.pk if isinstance(obj, Tenant) else obj.tenant_id,
+            tenant_id=obj.pk if isinstance(obj, Tenant) else getattr(obj, "tenant_id"),  # noqa: B009
             action=f"{obj._meta.model_name}.{what}_by_staff",
             actor=f"staff:{staff.pk}",
             actor_label="Rillbase staff",

@@ -47,7 +47,10 @@ def test_only_active_staff_get_in(server: str) -> None:
     ]
     for browser in outsiders:
         answer = browser.get(f"{server}/staff/", allow_redirects=False)
-        assert (answer.status_code, answer.headers["Location"]) == (302, "/staff/login/?next=/staff/")
+        assert (answer.status_code, answer.headers["Location"]) == (
+            302,
+            "/staff/login/?next=/staff/",
+        )
 
 
 @pytest.mark.parametrize("page", PAGES)

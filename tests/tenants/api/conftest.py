@@ -19,7 +19,7 @@ def worker() -> Iterator[None]:
     """A Celery worker in a thread of this process."""
     from celery.contrib.testing.worker import start_worker
 
-    import foundation.tasks.lost
+    import foundation.tasks.lost  # noqa: F401 -- a worker counts lost tasks from its start
     import tenants.mail.tasks  # noqa: F401 -- importing registers tasks
     from foundation.tasks.app import app
 

@@ -77,7 +77,7 @@ def test_another_secret_another_algorithm_and_none_are_refused(
     tokens = [
         jwt.encode(claims(), "another secret of thirty-two bytes and more", "HS256"),
         jwt.encode(claims(), SECRET + "x" * 40, "HS512"),
-        jwt.encode(claims(), None, "none"),
+        jwt.encode(claims(), "", "none"),
         jwt.encode(claims(), SECRET, "HS256")[:-3],
         "a.b.c",
     ]
@@ -200,5 +200,3 @@ def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant
     wait_until(
         lambda: user.get("/v1/whoami").status_code == 401, what="the issuer's end", timeout_s=1.5
     )
-
-

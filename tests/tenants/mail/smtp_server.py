@@ -6,6 +6,7 @@ import asyncio
 import base64
 import threading
 from dataclasses import dataclass, field
+from typing import Self
 
 from tests.waiting import wait_until
 
@@ -25,7 +26,7 @@ class SmtpServer:
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None
 
-    def __enter__(self) -> SmtpServer:
+    def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, name="smtp")
         self._thread.start()
         wait_until(lambda: self.port != 0, what="the mail server to listen")

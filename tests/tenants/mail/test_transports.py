@@ -46,32 +46,37 @@ def test_without_a_user_there_is_no_login() -> None:
 
 
 def test_a_mailbox_that_does_not_exist_is_not_tried_again() -> None:
-    with SmtpServer(answers={"RCPT": "550 no such user"}) as server:
-        with pytest.raises(MailRefused, match="550 no such user"):
-            transport_of(f"smtp://127.0.0.1:{server.port}").send(_letter())
+    with (
+        SmtpServer(answers={"RCPT": "550 no such user"}) as server,
+        pytest.raises(MailRefused, match="550 no such user"),
+    ):
+        transport_of(f"smtp://127.0.0.1:{server.port}").send(_letter())
     assert server.messages == []
 
 
 @pytest.mark.parametrize("command", ["RCPT", "MAIL", "DATA"])
 def test_a_server_that_is_busy_is_tried_again(command: str) -> None:
-    with SmtpServer(answers={command: "451 try later"}) as server:
-        with pytest.raises(smtplib.SMTPException) as busy:
-            transport_of(f"smtp://127.0.0.1:{server.port}").send(_letter())
+    with (
+        SmtpServer(answers={command: "451 try later"}) as server,
+        pytest.raises(smtplib.SMTPException) as busy,
+    ):
+        transport_of(f"smtp://127.0.0.1:{server.port}").send(_letter())
     assert not isinstance(busy.value, MailRefused)
     assert server.messages == []
 
 
 def test_a_wrong_login_is_a_matter_of_settings_and_tried_again() -> None:
-    with SmtpServer(answers={"AUTH": "535 wrong"}) as server:
-        with pytest.raises(smtplib.SMTPAuthenticationError):
-            transport_of(f"smtp://a:b@127.0.0.1:{server.port}").send(_letter())
+    with (
+        SmtpServer(answers={"AUTH": "535 wrong"}) as server,
+        pytest.raises(smtplib.SMTPAuthenticationError),
+    ):
+        transport_of(f"smtp://a:b@127.0.0.1:{server.port}").send(_letter())
     assert server.messages == []
 
 
 def test_with_tls_nothing_is_sent_in_clear_text() -> None:
-    with SmtpServer() as server:
-        with pytest.raises(smtplib.SMTPNotSupportedError):
-            transport_of(f"smtp://a:b@127.0.0.1:{server.port}?tls=1").send(_letter())
+    with SmtpServer() as server, pytest.raises(smtplib.SMTPNotSupportedError):
+        transport_of(f"smtp://a:b@127.0.0.1:{server.port}?tls=1").send(_letter())
     assert (server.messages, server.logins) == ([], [])
 
 
