@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint
 from scripts.provision.places import ENVIRONMENT_PYTHON, NATIVE, cache, cargo_target
-from scripts.provision.steps import Steps
+from scripts.provision.steps import Steps, Word
 from scripts.provision.tools import NETWORK_ADVICE, Tools
 
 MANIFEST = NATIVE / "Cargo.toml"
@@ -40,19 +40,33 @@ def install(steps: Steps, tools: Tools) -> None:
             _build(steps, tools, folder)
     (wheel,) = folder.glob("*.whl")
     with steps.step("Installing the native module"):
-        command = [tools.uv, "pip", "install", "--no-config", "--python", ENVIRONMENT_PYTHON]
+        command: list[Word] = [
+            tools.uv,
+            "pip",
+            "install",
+            "--no-config",
+            "--python",
+            ENVIRONMENT_PYTHON,
+        ]
         steps.run([*command, "--offline", "--no-deps", "--reinstall", wheel])
     os.utime(folder)
     _forget_old_wheels(folder.parent)
 
 
 def _build(steps: Steps, tools: Tools, folder: Path) -> None:
-    fetch = ["cargo", "fetch", "--locked", "--manifest-path", MANIFEST]
+    fetch: list[Word] = ["cargo", "fetch", "--locked", "--manifest-path", MANIFEST]
     if not steps.attempt([*fetch, "--offline"]) and not steps.attempt(fetch):
         raise steps.failed(NETWORK_ADVICE)
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    build = [tools.maturin, "build", "--release", "--locked", "--manifest-path", BINDING]
+    build: list[Word] = [
+        tools.maturin,
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        BINDING,
+    ]
     steps.run(
         [*build, "--interpreter", ENVIRONMENT_PYTHON, "--out", partial],
         CARGO_TARGET_DIR=str(cargo_target()),

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from scripts.provision import fingerprint
 from scripts.provision.places import ENVIRONMENT, ENVIRONMENT_PYTHON, REQUIREMENTS
-from scripts.provision.steps import Steps
+from scripts.provision.steps import Steps, Word
 from scripts.provision.tools import NETWORK_ADVICE, Tools, base_python
 
 Profile: TypeAlias = Literal["runtime", "dev"]
@@ -39,9 +39,9 @@ def install(steps: Steps, tools: Tools, profile: Profile) -> None:
     """
     with steps.step(f"Installing Python packages ({profile})"):
         if not environment_works():
-            make = [tools.uv, "venv", "--no-config", "--no-project", "--clear"]
+            make: list[Word] = [tools.uv, "venv", "--no-config", "--no-project", "--clear"]
             steps.run([*make, "--python", base_python(), ENVIRONMENT])
-        sync = [tools.uv, "pip", "sync", "--no-config", "--python", ENVIRONMENT_PYTHON]
+        sync: list[Word] = [tools.uv, "pip", "sync", "--no-config", "--python", ENVIRONMENT_PYTHON]
         sync += ["--require-hashes", "--only-binary", ":all:", lock_file(profile)]
         if not steps.attempt([*sync, "--offline"]) and not steps.attempt(sync):
             raise steps.failed(NETWORK_ADVICE)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from scripts.provision.problem import SetUpProblem
 
@@ -23,6 +24,9 @@ PLAIN_REPORT_EVERY_S = 10.0
 TAIL_BYTES = 4_096
 # These would make the programs started here look at another environment than the checkout's.
 FOREIGN_VARIABLES = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "MAKEFLAGS")
+
+Word: TypeAlias = str | Path
+"""One word of a command line."""
 
 
 class Steps:
@@ -44,7 +48,7 @@ class Steps:
         yield
         self._show(f"✓ {title} ({time.monotonic() - started:.1f} s)", end="\n")
 
-    def attempt(self, command: Sequence[str | Path], **variables: str) -> bool:
+    def attempt(self, command: Sequence[Word], **variables: str) -> bool:
         """Run a program to its end; false when it failed."""
         with self.log.open("ab") as output:
             output.write(f"$ {' '.join(map(str, command))}\n".encode())
@@ -58,7 +62,7 @@ class Steps:
             )
             return self._wait(process) == 0
 
-    def run(self, command: Sequence[str | Path], **variables: str) -> None:
+    def run(self, command: Sequence[Word], **variables: str) -> None:
         """Run a program that has to succeed."""
         if not self.attempt(command, **variables):
             raise self.failed()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint
 from scripts.provision.places import REQUIREMENTS, cache
-from scripts.provision.steps import Steps
+from scripts.provision.steps import Steps, Word
 
 LOCK_FILE = REQUIREMENTS / "bootstrap.txt"
 NETWORK_ADVICE = "\n  The first set-up needs the package registries; later ones work offline."
@@ -45,7 +45,13 @@ def install(steps: Steps) -> Tools:
     with steps.step("Fetching the installer"):
         shutil.rmtree(folder, ignore_errors=True)
         steps.run([base_python(), "-m", "venv", folder])
-        pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+        pip: list[Word] = [
+            folder / "bin" / "python",
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+        ]
         only_what_is_locked = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
         if not steps.attempt([*pip, *only_what_is_locked, "-r", LOCK_FILE]):
             raise steps.failed(NETWORK_ADVICE)

@@ -1,0 +1,94 @@
+"""Check that the licences of what ships allow commercial use.
+
+    python -m scripts.check_licences
+
+Reads what the installed Python packages and the crates say of themselves. A package whose word is
+unclear is listed below with the licence that its text was read to be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from scripts.check_locks import PIN, ROOT
+
+ALLOWED = re.compile(
+    r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Python-2\.0|MPL|Mozilla|LGPL|"
+    r"Lesser General Public|Unlicense|0BSD|Zlib|Unicode|PostgreSQL|HPND|CC0|Public Domain)",
+    re.IGNORECASE,
+)
+#: A strong copyleft counts where no permissive alternative is offered beside it.
+FORBIDDEN = re.compile(r"(?<![L])\b(A?GPL)|Affero|SSPL|BUSL|Commons Clause", re.IGNORECASE)
+READ_BY_HAND: dict[str, str] = {}
+
+
+def main() -> int:
+    """Print what is wrong; return how many things that is."""
+    complaints = [*_python(), *_rust()]
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return len(complaints)
+
+
+def _python() -> list[str]:
+    names = [name for name, _ in PIN.findall((ROOT / "requirements/runtime.txt").read_text())]
+    complaints = []
+    for name in names:
+        try:
+            said = READ_BY_HAND.get(name) or _said(distribution(name))
+        except PackageNotFoundError:
+            continue  # for another platform or version of Python
+        if not _fine(said):
+            complaints.append(f"{name}: licence {said[:80]!r} is not on the list of allowed ones")
+    return complaints
+
+
+def _said(package: Distribution) -> str:
+    """Return what a package says of its licence, the most precise words first."""
+    metadata = package.metadata
+    expression = metadata.get("License-Expression")
+    if expression:
+        return expression
+    classifiers = [c for c in metadata.get_all("Classifier") or [] if c.startswith("License ::")]
+    if classifiers:
+        return "; ".join(classifiers)
+    stated = metadata.get("License") or ""
+    if stated:
+        return stated.splitlines()[0]
+    texts = [f for f in package.files or [] if "LICENSE" in f.name.upper()]
+    return Path(str(package.locate_file(texts[0]))).read_text()[:300] if texts else ""
+
+
+def _rust() -> list[str]:
+    listed = subprocess.run(
+        [
+            "cargo",
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--manifest-path",
+            str(ROOT / "native/Cargo.toml"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [
+        f"crate {crate['name']}: licence {crate['license']!r} is not on the list of allowed ones"
+        for crate in json.loads(listed.stdout)["packages"]
+        if not _fine(crate["license"] or "")
+    ]
+
+
+def _fine(said: str) -> bool:
+    choices = re.split(r"\s+OR\s+|/", said)
+    return any(ALLOWED.search(choice) and not FORBIDDEN.search(choice) for choice in choices)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,68 @@
+"""Check the lock files: no host of any registry in them, every package pinned with its hashes.
+
+    python -m scripts.check_locks
+
+Also checks that each direct dependency is in its lock file at the version it asks for, so that an
+edited `.in` file without a new lock is noticed without asking any registry.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAIRS = ("bootstrap", "runtime", "dev")
+PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
+DIRECT = re.compile(
+    r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?(?:==([^\s;#]+))?\s*(?:[;#].*)?$", re.MULTILINE
+)
+URL = re.compile(r"https?://[^\s\"']+|--(?:extra-)?index-url|--find-links")
+#: The one name that Cargo.lock uses for the public index. It names no mirror.
+CARGO_INDEX = "registry+https://github.com/rust-lang/crates.io-index"
+
+
+def main() -> int:
+    """Print what is wrong; return how many things that is."""
+    complaints = [complaint for name in PAIRS for complaint in _check_pair(name)]
+    for lock in ROOT.glob("native/**/Cargo.lock"):
+        complaints += _hosts(lock, lock.read_text().replace(CARGO_INDEX, ""))
+    for lock in ROOT.glob("**/package-lock.json"):
+        if "node_modules" not in lock.parts and ".venv" not in lock.parts:
+            complaints += _hosts(lock, "\n".join(re.findall(r'"resolved": .*', lock.read_text())))
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return len(complaints)
+
+
+def _check_pair(name: str) -> list[str]:
+    wanted, lock = ROOT / "requirements" / f"{name}.in", ROOT / "requirements" / f"{name}.txt"
+    text = lock.read_text()
+    pinned = {_normal(package): version for package, version in PIN.findall(text)}
+    complaints = _hosts(lock, text)
+    blocks = re.split(r"\n(?=\S)", text.strip())
+    complaints += [
+        f"{lock.name}: {block.splitlines()[0]} has no hash"
+        for block in blocks
+        if block and not block.startswith("#") and "--hash=sha256:" not in block
+    ]
+    for package, version in DIRECT.findall(wanted.read_text()):
+        found = pinned.get(_normal(package))
+        if found is None:
+            complaints.append(f"{lock.name} lacks {package}: compile it again")
+        elif version and found != version:
+            complaints.append(f"{lock.name} has {package} {found}, not {version} as asked")
+    return complaints
+
+
+def _hosts(lock: Path, text: str) -> list[str]:
+    return [f"{lock.relative_to(ROOT)} names a host: {found}" for found in URL.findall(text)]
+
+
+def _normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
