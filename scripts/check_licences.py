@@ -51,15 +51,13 @@ def _python() -> list[str]:
 def _said(package: Distribution) -> str:
     """Return what a package says of its licence, the most precise words first."""
     metadata = package.metadata
-    expression = metadata.get("License-Expression")
-    if expression:
-        return expression
+    if "License-Expression" in metadata:
+        return metadata["License-Expression"]
     classifiers = [c for c in metadata.get_all("Classifier") or [] if c.startswith("License ::")]
     if classifiers:
         return "; ".join(classifiers)
-    stated = metadata.get("License") or ""
-    if stated:
-        return stated.splitlines()[0]
+    if "License" in metadata:
+        return metadata["License"].splitlines()[0]
     texts = [f for f in package.files or [] if "LICENSE" in f.name.upper()]
     return Path(str(package.locate_file(texts[0]))).read_text()[:300] if texts else ""
 
