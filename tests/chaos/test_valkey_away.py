@@ -1,0 +1,101 @@
+"""Valkey goes away and comes back: the API goes on, and no task is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from foundation.models import OutboxTask
+from rillbase_server.launcher.ports import free_port
+from tests.caller import Caller, signed_in, with_key
+from tests.make import MadeTenant, make_tenant
+from tests.own_valkey import OwnValkey
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
+    server = OwnValkey(tmp_path)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def web(valkey: OwnValkey, tmp_path: Path) -> Iterator[str]:
+    """A web process of its own, on a Valkey that the test may kill."""
+    port = free_port()
+    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
+    with (tmp_path / "web.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*argv, "--port", str(port), "--no-access-log", "--no-proxy-headers"],
+            env={**os.environ, "REDIS_URL": valkey.url},
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+        )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: _answers(base), what="the web process", timeout_s=30)
+        yield base
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def _answers(base: str) -> bool:
+    try:
+        return requests.get(f"{base}/readyz", timeout=2).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+def _states(base: str) -> dict[str, str]:
+    answer = requests.get(f"{base}/readyz", timeout=5)
+    assert answer.status_code == 200, answer.text
+    return {name: d["state"] for name, d in answer.json()["dependencies"].items()}
+
+
+def _waiting(made: MadeTenant) -> int:
+    return OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id).count()
+
+
+def test_without_valkey_the_api_goes_on_and_tasks_wait_in_the_outbox(
+    valkey: OwnValkey, web: str
+) -> None:
+    made = make_tenant()
+    caller, person = with_key(web, made.admin_key), signed_in(web, made.owner)
+    assert caller.get("/v1/whoami").status_code == 200
+    valkey.kill()
+
+    _calls_stay_quick_and_limited(caller)
+    invited = person.post(
+        f"/api/v1/tenants/{made.slug}/invitations", {"email": "a@example.test", "role": "viewer"}
+    )
+    assert invited.status_code == 201, invited.text
+    assert _waiting(made) == 1, "the mail's task waits for the broker"
+    states = _states(web)
+    assert states["database"] == "up"
+    assert states["limits"] == states["broker"] == "down"
+
+    valkey.start()
+    wait_until(lambda: _states(web)["broker"] == "up", what="Valkey to be noticed")
+    assert caller.get("/v1/whoami").status_code == 200
+
+
+def _calls_stay_quick_and_limited(caller: Caller) -> None:
+    begin = time.monotonic()
+    answers = [caller.get("/v1/whoami") for _ in range(30)]
+    assert {a.status_code for a in answers} == {200}
+    assert time.monotonic() - begin < 10, "calls do not wait for an absent Valkey one by one"
+    assert '"tenant";r=' in answers[-1].headers["RateLimit"]
+    assert json.loads(answers[-1].text)["kind"] == "secret_key"
