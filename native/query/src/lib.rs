@@ -1,4 +1,29 @@
 //! The one query engine that answers pulls and pushes.
+//!
+//! The same code decides what a query returns and which writes change a live
+//! query, so that both always agree. It is pure: no I/O, no clock, no global
+//! state; what an evaluation may cost is handed in as fuel.
+//!
+//! In the order in which data flows:
+//!
+//! - [`ejson`], [`bson`] — documents come as Extended JSON and live as BSON
+//!   bytes, validated once and then read without copies. [`decimal`] is exact
+//!   decimal128.
+//! - [`order`], [`number`], [`key`] — how values compare, and bytes that
+//!   compare like them.
+//! - [`path`], [`pattern`] — dotted paths through arrays; regular expressions
+//!   in linear time.
+//! - [`filter`] — filters: parsed, brought to normal and canonical form,
+//!   hashed, matched. [`expression`], [`schema`], [`text`] and [`geo`] are
+//!   what its larger operators stand for. [`shared`] matches many filters
+//!   against one document.
+//! - [`sort`], [`index`] — places of documents in an order, and in an index.
+//! - [`projection`], [`update`], [`merge_patch`] — what is shown and what is
+//!   changed.
+//!
+//! Nothing here panics on any input: indexing and unwrapping are denied by
+//! lints, recursion is bounded by [`limits`], and readers of bytes end early
+//! rather than fail.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function refuses with an Error that names its code; saying so each time adds nothing"
@@ -60,6 +85,7 @@ pub mod path;
 pub mod pattern;
 pub mod projection;
 pub mod schema;
+pub mod shared;
 pub mod sort;
 pub mod text;
 pub mod update;

@@ -1,5 +1,16 @@
 //! Extended JSON and BSON: what goes in comes out, and what is wrong is named.
 
+#![allow(
+    clippy::needless_raw_string_hashes,
+    reason = "rows of a table look alike"
+)]
+#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
 use proptest::prelude::*;
 use rillbase_query::bson::{Document, DocumentBuf, validate};
 use rillbase_query::decimal::Decimal;
@@ -43,7 +54,7 @@ fn every_type_round_trips_in_canonical_form() {
         r#"{"$undefined":true}"#,
         r#"{"$minKey":1}"#,
         r#"{"$maxKey":1}"#,
-        r#"[null,true,false,[],{}]"#,
+        r"[null,true,false,[],{}]",
     ] {
         let text = format!(r#"{{"v":{value}}}"#);
         assert_eq!(canonical(&text), text);

@@ -30,7 +30,7 @@ pub struct Civil {
 /// Years are counted from March, so that the leap day is a year's last.
 #[must_use]
 pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
+    let shifted = days.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
     let year_of_era =

@@ -107,19 +107,24 @@ fn leaf_document(leaf: &Node) -> Vec<u8> {
             }
             other => of_documents("$nor", [leaf_document(other).as_slice()].into_iter()),
         },
-        Node::Field(predicate) => {
-            let inner = test_document(&predicate.test);
-            one(
-                &predicate.path.text(),
-                ValueRef::Document(Document::trusted(&inner)),
-            )
-        }
+        Node::Field(predicate) => predicate.canonical(),
         Node::Whole(whole) => match whole.as_ref() {
             Whole::Expression(source, _) => one("$expr", source.as_ref()),
             Whole::Schema(source, _) => one("$jsonSchema", source.as_ref()),
             Whole::Text(text) => one("$text", text.source().as_ref()),
         },
         Node::And(_) | Node::Or(_) => canonical(leaf.clone()).1,
+    }
+}
+
+impl Predicate {
+    /// Bytes that are equal iff two predicates of canonical filters are.
+    pub(crate) fn canonical(&self) -> Vec<u8> {
+        let inner = test_document(&self.test);
+        one(
+            &self.path.text(),
+            ValueRef::Document(Document::trusted(&inner)),
+        )
     }
 }
 

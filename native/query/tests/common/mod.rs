@@ -1,5 +1,9 @@
 //! What several test files share: text to values, and random values.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(
+    clippy::panic,
+    reason = "text of a test that does not parse is a mistake in the test"
+)]
 
 use proptest::prelude::*;
 use rillbase_query::bson::{DocumentBuf, Value};
@@ -66,9 +70,12 @@ pub(crate) fn scalar() -> impl Strategy<Value = String> {
     .prop_map(String::from);
     let random = prop_oneof![
         any::<i64>().prop_map(|int| format!(r#"{{"$numberLong":"{int}"}}"#)),
-        any::<f64>().prop_map(|double| match double.is_finite() {
-            true => format!(r#"{{"$numberDouble":"{double:?}"}}"#),
-            false => "1".into(),
+        any::<f64>().prop_map(|double| {
+            if double.is_finite() {
+                format!(r#"{{"$numberDouble":"{double:?}"}}"#)
+            } else {
+                "1".into()
+            }
         }),
         (any::<i64>(), -40..40_i32)
             .prop_map(|(int, exponent)| format!(r#"{{"$numberDecimal":"{int}E{exponent}"}}"#)),

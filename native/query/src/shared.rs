@@ -1,0 +1,318 @@
+//! Many filters on one document: what they share is computed once.
+//!
+//! A [`FilterSet`] interns the paths and the predicates of its filters. For
+//! each document a path is followed at most once, and a predicate that
+//! several filters have is tested at most once. Answers are kept in a
+//! [`Scratch`] that is reused from document to document; a number that rises
+//! with each document tells old answers from new, so nothing is cleared.
+//!
+//! Each filter has the fuel of one evaluation. An answer that was found for
+//! another filter costs nothing.
+
+use std::collections::HashMap;
+
+use crate::bson::{Document, ValueRef};
+use crate::environment::Environment;
+use crate::error::Failure;
+use crate::filter::{Filter, Hash, Matcher, Node, Predicate};
+
+/// A filter's number in its set. Numbers of removed filters are given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FilterId(pub u32);
+
+/// A filter with its leaves as numbers.
+#[derive(Debug)]
+enum Step {
+    And(Box<[Step]>),
+    Or(Box<[Step]>),
+    Not(Box<Step>),
+    /// A predicate by its number.
+    Leaf(u32),
+    /// A test of the whole document.
+    Whole(Box<Node>),
+}
+
+#[derive(Debug)]
+struct Member {
+    step: Step,
+    hash: Hash,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Its key in `numbers`.
+    bytes: Box<[u8]>,
+    predicate: Predicate,
+    path: u32,
+    /// How many leaves it is.
+    uses: u32,
+}
+
+/// Filters that are matched together.
+#[derive(Debug, Default)]
+pub struct FilterSet {
+    members: Vec<Option<Member>>,
+    free: Vec<u32>,
+    predicates: Vec<Option<Shared>>,
+    free_predicates: Vec<u32>,
+    numbers: HashMap<Box<[u8]>, u32>,
+    /// Top-level keys and whole paths, never forgotten: there are few.
+    paths: HashMap<Box<str>, u32>,
+}
+
+/// Answers of one document after the other.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    document: u32,
+    answers: Vec<(u32, bool)>,
+}
+
+impl FilterSet {
+    /// Adds a filter.
+    pub fn insert(&mut self, filter: &Filter) -> FilterId {
+        let step = self.step(filter.root());
+        let member = Some(Member {
+            step,
+            hash: filter.hash(),
+        });
+        if let Some(id) = self.free.pop()
+            && let Some(slot) = self.members.get_mut(id as usize)
+        {
+            *slot = member;
+            return FilterId(id);
+        }
+        self.members.push(member);
+        FilterId(fresh_number(self.members.len() - 1))
+    }
+
+    /// Removes a filter; its number may be given again.
+    pub fn remove(&mut self, id: FilterId) {
+        if let Some(member) = self.members.get_mut(id.0 as usize).and_then(Option::take) {
+            self.release(&member.step);
+            self.free.push(id.0);
+        }
+    }
+
+    /// The hash of a filter of the set.
+    #[must_use]
+    pub fn hash(&self, id: FilterId) -> Option<Hash> {
+        self.members
+            .get(id.0 as usize)?
+            .as_ref()
+            .map(|member| member.hash)
+    }
+
+    /// How many filters there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn step(&mut self, node: &Node) -> Step {
+        match node {
+            Node::And(children) => {
+                Step::And(children.iter().map(|child| self.step(child)).collect())
+            }
+            Node::Or(children) => Step::Or(children.iter().map(|child| self.step(child)).collect()),
+            Node::Not(inner) => Step::Not(Box::new(self.step(inner))),
+            Node::Whole(_) => Step::Whole(Box::new(node.clone())),
+            Node::Field(predicate) => Step::Leaf(self.intern(predicate)),
+        }
+    }
+
+    fn intern(&mut self, predicate: &Predicate) -> u32 {
+        let bytes = predicate.canonical().into_boxed_slice();
+        if let Some(number) = self.numbers.get(&bytes)
+            && let Some(Some(shared)) = self.predicates.get_mut(*number as usize)
+        {
+            shared.uses += 1;
+            return *number;
+        }
+        let fresh = fresh_number(self.paths.len());
+        let path = *self
+            .paths
+            .entry(predicate.path.text().into())
+            .or_insert(fresh);
+        let shared = Some(Shared {
+            bytes: bytes.clone(),
+            predicate: predicate.clone(),
+            path,
+            uses: 1,
+        });
+        let number = self.free_predicates.pop().unwrap_or_else(|| {
+            self.predicates.push(None);
+            fresh_number(self.predicates.len() - 1)
+        });
+        if let Some(slot) = self.predicates.get_mut(number as usize) {
+            *slot = shared;
+        }
+        self.numbers.insert(bytes, number);
+        number
+    }
+
+    fn release(&mut self, step: &Step) {
+        match step {
+            Step::And(children) | Step::Or(children) => {
+                children.iter().for_each(|child| self.release(child))
+            }
+            Step::Not(inner) => self.release(inner),
+            Step::Whole(_) => {}
+            Step::Leaf(number) => {
+                let Some(slot) = self.predicates.get_mut(*number as usize) else {
+                    return;
+                };
+                if let Some(shared) = slot {
+                    shared.uses -= 1;
+                    if shared.uses == 0 {
+                        self.numbers.remove(&shared.bytes);
+                        *slot = None;
+                        self.free_predicates.push(*number);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Prepares a document for being matched by filters of this set.
+    pub fn prepare<'a, 's>(
+        &'s self,
+        document: Document<'a>,
+        now_ms: i64,
+        scratch: &'s mut Scratch,
+    ) -> Prepared<'a, 's> {
+        scratch.document = scratch.document.wrapping_add(1);
+        if scratch.document == 0 {
+            // The numbers have come round: old answers could pass for new.
+            scratch.answers.clear();
+            scratch.document = 1;
+        }
+        scratch.answers.resize(self.predicates.len(), (0, false));
+        Prepared {
+            set: self,
+            document,
+            now_ms,
+            scratch,
+            values: vec![None; self.paths.len()],
+        }
+    }
+}
+
+fn fresh_number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// What a path found.
+#[derive(Debug, Clone, Copy)]
+enum Resolved<'a> {
+    /// One value or none, so that a test of it decides.
+    One(Option<ValueRef<'a>>),
+    /// An array is on the way: the matcher walks.
+    Many,
+}
+
+/// A document being matched.
+#[derive(Debug)]
+pub struct Prepared<'a, 's> {
+    set: &'s FilterSet,
+    document: Document<'a>,
+    now_ms: i64,
+    scratch: &'s mut Scratch,
+    values: Vec<Option<Resolved<'a>>>,
+}
+
+impl Prepared<'_, '_> {
+    /// Whether the document matches a filter of the set.
+    pub fn matches(&mut self, id: FilterId) -> Result<bool, Failure> {
+        let set = self.set;
+        match set.members.get(id.0 as usize) {
+            Some(Some(member)) => self.step(&member.step, &Environment::at(self.now_ms)),
+            _ => Ok(false),
+        }
+    }
+
+    fn step(&mut self, step: &Step, environment: &Environment) -> Result<bool, Failure> {
+        match step {
+            Step::Leaf(number) => self.leaf(*number, environment),
+            Step::Not(inner) => self.step(inner, environment).map(|matched| !matched),
+            Step::And(children) => {
+                for child in children {
+                    if !self.step(child, environment)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Step::Or(children) => {
+                for child in children {
+                    if self.step(child, environment)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Step::Whole(node) => Matcher::new(self.document, environment).node(node, self.document),
+        }
+    }
+
+    fn leaf(&mut self, number: u32, environment: &Environment) -> Result<bool, Failure> {
+        let set = self.set;
+        let Some(Some(shared)) = set.predicates.get(number as usize) else {
+            return Ok(false);
+        };
+        if shared.uses == 1 {
+            return self.test(shared, environment);
+        }
+        let current = self.scratch.document;
+        if let Some((document, answer)) = self.scratch.answers.get(number as usize)
+            && *document == current
+        {
+            return Ok(*answer);
+        }
+        let answer = self.test(shared, environment)?;
+        if let Some(slot) = self.scratch.answers.get_mut(number as usize) {
+            *slot = (current, answer);
+        }
+        Ok(answer)
+    }
+
+    fn test(&mut self, shared: &Shared, environment: &Environment) -> Result<bool, Failure> {
+        let slot = self.values.get(shared.path as usize).copied().flatten();
+        let resolved = slot.unwrap_or_else(|| {
+            let resolved = resolve(self.document, &shared.predicate);
+            if let Some(slot) = self.values.get_mut(shared.path as usize) {
+                *slot = Some(resolved);
+            }
+            resolved
+        });
+        let matcher = Matcher::new(self.document, environment);
+        match resolved {
+            Resolved::One(value) => {
+                environment.fuel.step()?;
+                matcher.test(&shared.predicate.test, value)
+            }
+            Resolved::Many => matcher.predicate(&shared.predicate, self.document),
+        }
+    }
+}
+
+/// Follows a path as long as there is no array.
+fn resolve<'a>(document: Document<'a>, predicate: &Predicate) -> Resolved<'a> {
+    let mut document = document;
+    let mut rest = predicate.path.segments();
+    while let Some((first, tail)) = rest.split_first() {
+        match document.get(&first.name) {
+            Some(ValueRef::Array(_)) => return Resolved::Many,
+            Some(value) if tail.is_empty() => return Resolved::One(Some(value)),
+            Some(ValueRef::Document(inner)) => document = inner,
+            _ => return Resolved::One(None),
+        }
+        rest = tail;
+    }
+    Resolved::Many
+}
