@@ -16,11 +16,17 @@ fuzz_target!(|bytes: &[u8]| {
         Some(ValueRef::Document(document)) => document,
         _ => Document::empty(),
     };
-    let filters = input.as_ref().get("array_filters").and_then(|filters| filters.as_array());
+    let filters = input
+        .as_ref()
+        .get("array_filters")
+        .and_then(|filters| filters.as_array());
     let Ok(update) = Update::parse(part("update"), filters, &Place::root()) else {
         return;
     };
-    let applied = Applied { position: Some(0), inserting: false };
+    let applied = Applied {
+        position: Some(0),
+        inserting: false,
+    };
     if let Ok(after) = update.apply(part("document"), applied, &Environment::default()) {
         assert!(validate(after.as_bytes()).is_ok());
     }

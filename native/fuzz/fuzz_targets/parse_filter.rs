@@ -22,6 +22,9 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(again.hash(), filter.hash());
     let answer = filter.matches_in(input.as_ref(), &Environment::default());
     if answer.is_ok() {
-        assert_eq!(again.matches_in(input.as_ref(), &Environment::default()), answer);
+        assert_eq!(
+            again.matches_in(input.as_ref(), &Environment::default()),
+            answer
+        );
     }
 });

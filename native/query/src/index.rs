@@ -107,7 +107,7 @@ fn values_at<'a>(
     fuel: &Fuel,
 ) -> Result<Vec<ValueRef<'a>>, Failure> {
     let mut values = Vec::new();
-    path.any(document, Leaf::Elements, &mut |value, _| {
+    path.any(document, Leaf::Elements, fuel, &mut |value, _| {
         fuel.step()?;
         values.push(value.unwrap_or(ValueRef::Null));
         Ok(false)

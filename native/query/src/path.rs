@@ -9,6 +9,7 @@
 
 use crate::bson::{Array, Document, ValueRef};
 use crate::error::Failure;
+use crate::fuel::Fuel;
 
 /// One part of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,73 +99,103 @@ impl Path {
         &self,
         document: Document<'a>,
         leaf: Leaf,
+        fuel: &Fuel,
         found: Found<'_, 'a>,
     ) -> Result<bool, Failure> {
-        in_document(&self.segments, document, leaf, None, found)
+        Walk { leaf, fuel }.document(&self.segments, document, None, found)
     }
 }
 
-/// Follows a path from a document.
-pub(crate) fn in_document<'a>(
-    segments: &[Segment],
-    document: Document<'a>,
+/// Bytes that are scanned for one step of fuel.
+pub(crate) const SCAN_BYTES_LOG2: u32 = 12;
+
+/// A path being followed.
+///
+/// Numeric segments have two readings at each array, so the ways to a value
+/// can double from level to level: each document and array that is entered
+/// costs fuel, found or not.
+struct Walk<'f> {
     leaf: Leaf,
-    offset: Option<u32>,
-    found: Found<'_, 'a>,
-) -> Result<bool, Failure> {
-    let mut document = document;
-    let mut rest = segments;
-    while let Some((first, tail)) = rest.split_first() {
-        match document.get(&first.name) {
-            Some(ValueRef::Array(array)) => return in_array(tail, array, leaf, offset, found),
-            Some(value) if tail.is_empty() => return found(Some(value), offset),
-            Some(ValueRef::Document(inner)) => document = inner,
-            _ => return found(None, offset),
+    fuel: &'f Fuel,
+}
+
+impl Walk<'_> {
+    fn enter(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.fuel.steps(1 + (bytes.len() >> SCAN_BYTES_LOG2) as u64)
+    }
+
+    fn document<'a>(
+        &self,
+        segments: &[Segment],
+        document: Document<'a>,
+        offset: Option<u32>,
+        found: Found<'_, 'a>,
+    ) -> Result<bool, Failure> {
+        let mut document = document;
+        let mut rest = segments;
+        while let Some((first, tail)) = rest.split_first() {
+            self.enter(document.as_bytes())?;
+            match document.get(&first.name) {
+                Some(ValueRef::Array(array)) => return self.array(tail, array, offset, found),
+                Some(value) if tail.is_empty() => return found(Some(value), offset),
+                Some(ValueRef::Document(inner)) => document = inner,
+                _ => return found(None, offset),
+            }
+            rest = tail;
         }
-        rest = tail;
+        Ok(false)
     }
-    Ok(false)
-}
 
-fn in_array<'a>(
-    tail: &[Segment],
-    array: Array<'a>,
-    leaf: Leaf,
-    offset: Option<u32>,
-    found: Found<'_, 'a>,
-) -> Result<bool, Failure> {
-    let whole = ValueRef::Array(array);
-    let Some((first, after)) = tail.split_first() else {
-        if leaf == Leaf::Elements {
+    fn array<'a>(
+        &self,
+        tail: &[Segment],
+        array: Array<'a>,
+        offset: Option<u32>,
+        found: Found<'_, 'a>,
+    ) -> Result<bool, Failure> {
+        self.enter(array.as_bytes())?;
+        let Some((first, after)) = tail.split_first() else {
+            return self.end(array, offset, found);
+        };
+        for (index, value) in (0..).zip(array.iter()) {
+            let here = offset.or(Some(index));
+            if let ValueRef::Document(inner) = value
+                && self.document(tail, inner, here, found)?
+            {
+                return Ok(true);
+            }
+            if first.index != Some(index) {
+                continue;
+            }
+            let matched = match value {
+                _ if after.is_empty() => found(Some(value), here)?,
+                ValueRef::Document(inner) => self.document(after, inner, offset, found)?,
+                ValueRef::Array(inner) => self.array(after, inner, offset, found)?,
+                _ => false,
+            };
+            if matched {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The path ends at an array.
+    fn end<'a>(
+        &self,
+        array: Array<'a>,
+        offset: Option<u32>,
+        found: Found<'_, 'a>,
+    ) -> Result<bool, Failure> {
+        if self.leaf == Leaf::Elements {
             for (index, value) in (0..).zip(array.iter()) {
                 if found(Some(value), offset.or(Some(index)))? {
                     return Ok(true);
                 }
             }
         }
-        return found(Some(whole), offset);
-    };
-    for (index, value) in (0..).zip(array.iter()) {
-        let here = offset.or(Some(index));
-        if let ValueRef::Document(inner) = value
-            && in_document(tail, inner, leaf, here, found)?
-        {
-            return Ok(true);
-        }
-        if first.index != Some(index) {
-            continue;
-        }
-        let matched = match value {
-            _ if after.is_empty() => found(Some(value), here)?,
-            ValueRef::Document(inner) => in_document(after, inner, leaf, offset, found)?,
-            ValueRef::Array(inner) => in_array(after, inner, leaf, offset, found)?,
-            _ => false,
-        };
-        if matched {
-            return Ok(true);
-        }
+        found(Some(ValueRef::Array(array)), offset)
     }
-    Ok(false)
 }
 
 #[cfg(test)]
@@ -175,14 +206,33 @@ mod tests {
     fn values(path: &str, text: &str, leaf: Leaf) -> Vec<String> {
         let document = parse_document(text.as_bytes()).expect(text);
         let mut seen = Vec::new();
-        let answer = Path::new(path).any(document.as_ref(), leaf, &mut |value, _| {
-            seen.push(value.map_or("missing".into(), |value| {
-                value_to_string(value, Form::Relaxed)
-            }));
-            Ok(false)
-        });
+        let answer = Path::new(path).any(
+            document.as_ref(),
+            leaf,
+            &Fuel::default(),
+            &mut |value, _| {
+                seen.push(value.map_or("missing".into(), |value| {
+                    value_to_string(value, Form::Relaxed)
+                }));
+                Ok(false)
+            },
+        );
         assert_eq!(answer, Ok(false));
         seen
+    }
+
+    #[test]
+    fn ways_that_double_at_each_level_cost_fuel() {
+        let nested = (0..48).fold("[1]".to_owned(), |inner, _| format!(r#"[{{"0":{inner}}}]"#));
+        let document = parse_document(format!(r#"{{"a":{nested}}}"#).as_bytes()).expect("nested");
+        let path = Path::new(&format!("a{}", ".0".repeat(90)));
+        let answer = path.any(
+            document.as_ref(),
+            Leaf::Elements,
+            &Fuel::default(),
+            &mut |_, _| Ok(false),
+        );
+        assert_eq!(answer, Err(Failure::OutOfSteps));
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //! another filter costs nothing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::bson::{Document, ValueRef};
 use crate::environment::Environment;
 use crate::error::Failure;
 use crate::filter::{Filter, Hash, Matcher, Node, Predicate};
+use crate::path::Path;
 
 /// A filter's number in its set. Numbers of removed filters are given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,10 +43,18 @@ struct Member {
 #[derive(Debug)]
 struct Shared {
     /// Its key in `numbers`.
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     predicate: Predicate,
     path: u32,
     /// How many leaves it is.
+    uses: u32,
+}
+
+/// A path with its number.
+#[derive(Debug)]
+struct SharedPath {
+    number: u32,
+    /// How many predicates it has.
     uses: u32,
 }
 
@@ -55,9 +65,11 @@ pub struct FilterSet {
     free: Vec<u32>,
     predicates: Vec<Option<Shared>>,
     free_predicates: Vec<u32>,
-    numbers: HashMap<Box<[u8]>, u32>,
-    /// Top-level keys and whole paths, never forgotten: there are few.
-    paths: HashMap<Box<str>, u32>,
+    numbers: HashMap<Arc<[u8]>, u32>,
+    paths: HashMap<Path, SharedPath>,
+    free_paths: Vec<u32>,
+    /// One more than the greatest number of a path.
+    path_numbers: u32,
 }
 
 /// Answers of one document after the other.
@@ -127,18 +139,14 @@ impl FilterSet {
     }
 
     fn intern(&mut self, predicate: &Predicate) -> u32 {
-        let bytes = predicate.canonical().into_boxed_slice();
+        let bytes = Arc::<[u8]>::from(predicate.canonical());
         if let Some(number) = self.numbers.get(&bytes)
             && let Some(Some(shared)) = self.predicates.get_mut(*number as usize)
         {
             shared.uses += 1;
             return *number;
         }
-        let fresh = fresh_number(self.paths.len());
-        let path = *self
-            .paths
-            .entry(predicate.path.text().into())
-            .or_insert(fresh);
+        let path = self.path(&predicate.path);
         let shared = Some(Shared {
             bytes: bytes.clone(),
             predicate: predicate.clone(),
@@ -156,6 +164,31 @@ impl FilterSet {
         number
     }
 
+    /// The number of a path, which has one more predicate from now on.
+    fn path(&mut self, path: &Path) -> u32 {
+        if let Some(shared) = self.paths.get_mut(path) {
+            shared.uses += 1;
+            return shared.number;
+        }
+        let number = self.free_paths.pop().unwrap_or_else(|| {
+            self.path_numbers += 1;
+            self.path_numbers - 1
+        });
+        self.paths
+            .insert(path.clone(), SharedPath { number, uses: 1 });
+        number
+    }
+
+    fn release_path(&mut self, path: &Path) {
+        if let Some(shared) = self.paths.get_mut(path) {
+            shared.uses -= 1;
+            if shared.uses == 0 {
+                self.free_paths.push(shared.number);
+                self.paths.remove(path);
+            }
+        }
+    }
+
     fn release(&mut self, step: &Step) {
         match step {
             Step::And(children) | Step::Or(children) => {
@@ -164,16 +197,21 @@ impl FilterSet {
             Step::Not(inner) => self.release(inner),
             Step::Whole(_) => {}
             Step::Leaf(number) => {
-                let Some(slot) = self.predicates.get_mut(*number as usize) else {
+                let slot = self.predicates.get_mut(*number as usize);
+                let Some(slot) = slot else {
                     return;
                 };
-                if let Some(shared) = slot {
-                    shared.uses -= 1;
-                    if shared.uses == 0 {
-                        self.numbers.remove(&shared.bytes);
-                        *slot = None;
-                        self.free_predicates.push(*number);
+                let last = match slot {
+                    Some(shared) => {
+                        shared.uses -= 1;
+                        shared.uses == 0
                     }
+                    None => false,
+                };
+                if last && let Some(shared) = slot.take() {
+                    self.numbers.remove(&shared.bytes);
+                    self.free_predicates.push(*number);
+                    self.release_path(&shared.predicate.path);
                 }
             }
         }
@@ -198,7 +236,7 @@ impl FilterSet {
             document,
             now_ms,
             scratch,
-            values: vec![None; self.paths.len()],
+            values: vec![None; self.path_numbers as usize],
         }
     }
 }

@@ -226,7 +226,10 @@ const CASES: &[(&str, &str)] = &[
         r#"{"$regexFindAll":{"input":"$s","regex":"l"}}"#,
         r#"[{"match":"l","idx":2,"captures":[]},{"match":"l","idx":3,"captures":[]}]"#,
     ),
-    (r#"{"$regexMatch":{"input":"a","regex":"(?=a)"}}"#, "fails"),
+    (
+        r#"{"$regexMatch":{"input":"a","regex":"(?=a)"}}"#,
+        "invalid_regex /$regexMatch/regex",
+    ),
     // Arrays.
     (r#"{"$arrayElemAt":["$a",-1]}"#, "3"),
     (r#"{"$arrayElemAt":["$a",9]}"#, "missing"),

@@ -42,6 +42,13 @@ impl<'a, 'e> Evaluation<'a, 'e> {
             Tree::Document(fields) => self.document(fields),
             Tree::Array(items) => self.array(items),
             Tree::Call(function, args) => self.call(*function, args),
+            Tree::Pattern(function, pattern, input) => {
+                let args = Args {
+                    name: function.name(),
+                    values: vec![Some(self.tree(input)?)],
+                };
+                strings::with_pattern(*function, pattern, &args, &self.environment.fuel)
+            }
             Tree::And(items) => self.connective(items, false),
             Tree::Or(items) => self.connective(items, true),
             Tree::Condition(parts) => {

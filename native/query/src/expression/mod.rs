@@ -23,6 +23,7 @@ use crate::bson::{Document, Value, ValueRef};
 use crate::environment::Environment;
 use crate::error::{Error, Failure, Place};
 use crate::path::Segment;
+use crate::pattern::Pattern;
 
 use function::Function;
 use item::Args;
@@ -48,6 +49,8 @@ enum Tree {
     Document(Vec<(String, Tree)>),
     Array(Vec<Tree>),
     Call(Function, Vec<Option<Tree>>),
+    /// A function of a regular expression that is known while parsing.
+    Pattern(Function, Box<Pattern>, Box<Tree>),
     And(Vec<Tree>),
     Or(Vec<Tree>),
     Condition(Box<[Tree; 3]>),

@@ -6,6 +6,7 @@ use crate::bson::{Document, Value, ValueRef};
 use crate::error::{Code, Error, Place};
 use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
 use crate::path::Segment;
+use crate::pattern::Pattern;
 
 /// What parsing knows: the variables in scope, and what it has met.
 #[derive(Debug, Default)]
@@ -208,6 +209,12 @@ impl Parsing {
                 self.named(name, names, required, argument, depth, place)?
             }
         };
+        if matches!(
+            function,
+            Function::RegexMatch | Function::RegexFind | Function::RegexFindAll
+        ) {
+            return constant_pattern(function, args, place);
+        }
         Ok(Tree::Call(function, args))
     }
 
@@ -454,6 +461,43 @@ impl Parsing {
             result: result?,
         })
     }
+}
+
+/// Compiles a regular expression that does not depend on the document.
+fn constant_pattern(
+    function: Function,
+    mut args: Vec<Option<Tree>>,
+    place: &Place<'_>,
+) -> Result<Tree, Error> {
+    let source = match args.get(1) {
+        Some(Some(Tree::Literal(Value::String(source)))) => Some((source.clone(), String::new())),
+        Some(Some(Tree::Literal(Value::Regex(source, options)))) => {
+            Some((source.clone(), options.clone()))
+        }
+        _ => None,
+    };
+    let beside = match args.get(2) {
+        Some(Some(Tree::Literal(Value::String(options)))) => Some(options.clone()),
+        Some(None) => Some(String::new()),
+        _ => None,
+    };
+    let (Some((source, options)), Some(beside)) = (source, beside) else {
+        return Ok(Tree::Call(function, args));
+    };
+    let here = place.key("regex");
+    if !options.is_empty() && !beside.is_empty() {
+        return Err(refuse(
+            &here,
+            "options stand in the regular expression or in options, not in both",
+        ));
+    }
+    let pattern = Pattern::new(&source, &(options + &beside));
+    let pattern = pattern.map_err(|why| Error::new(Code::InvalidRegex, &here, why))?;
+    let input = args
+        .first_mut()
+        .and_then(Option::take)
+        .unwrap_or(Tree::Missing);
+    Ok(Tree::Pattern(function, Box::new(pattern), Box::new(input)))
 }
 
 fn segments(path: &str, place: &Place<'_>) -> Result<Box<[Segment]>, Error> {

@@ -44,7 +44,7 @@ pub(super) fn call<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<
         F::IndexOfBytes => index_of(args, false),
         F::IndexOfCp => index_of(args, true),
         F::ReplaceOne | F::ReplaceAll => replace(function, args),
-        _ => regex(function, args),
+        _ => regex(function, args, fuel),
     }
 }
 
@@ -196,15 +196,13 @@ fn replace<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
     }))
 }
 
-fn regex<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+/// Steps of fuel for compiling a regular expression that the document gives.
+const COMPILING_STEPS: u64 = 2_000;
+
+fn regex<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
     if args.is_null(0) || args.is_null(1) {
-        return Ok(match function {
-            F::RegexMatch => boolean(false),
-            F::RegexFindAll => super::evaluate::empty_array(),
-            _ => NULL,
-        });
+        return Ok(nothing_found(function));
     }
-    let whole = args.text(0)?;
     let given = if args.is_null(2) {
         None
     } else {
@@ -223,7 +221,31 @@ fn regex<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
             ));
         }
     };
+    fuel.steps(COMPILING_STEPS + 20 * source.len() as u64)?;
     let pattern = Pattern::new(source, options).map_err(|why| args.refuse(&why))?;
+    with_pattern(function, &pattern, args, fuel)
+}
+
+fn nothing_found<'a>(function: F) -> Out<'a> {
+    match function {
+        F::RegexMatch => boolean(false),
+        F::RegexFindAll => super::evaluate::empty_array(),
+        _ => NULL,
+    }
+}
+
+/// Finds a regular expression in the first argument.
+pub(super) fn with_pattern<'a>(
+    function: F,
+    pattern: &Pattern,
+    args: &Args<'_>,
+    fuel: &Fuel,
+) -> Result<Out<'a>, Failure> {
+    if args.is_null(0) {
+        return Ok(nothing_found(function));
+    }
+    let whole = args.text(0)?;
+    fuel.steps(whole.len() as u64 / 256)?;
     if function == F::RegexMatch {
         return Ok(boolean(pattern.is_match(whole)));
     }
@@ -238,6 +260,7 @@ fn regex<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
             .map_or(0, |part| part.chars().count());
         seen = (found.start(), seen.1 + before);
         let mut writer = DocumentWriter::new();
+        let found_at = found.start();
         let piece = |range: std::ops::Range<usize>| whole.get(range).unwrap_or_default();
         writer.append("match", ValueRef::String(piece(found.range())));
         writer.append(
@@ -256,6 +279,8 @@ fn regex<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
             return Ok(own(found));
         }
         all.push(found.as_ref());
+        // Each search may look at all that is left before it finds anything.
+        fuel.steps(1 + (whole.len().saturating_sub(found_at) >> 10) as u64)?;
         if all.len() > crate::limits::EVALUATION_BYTES {
             return Err(Failure::OutOfMemory);
         }

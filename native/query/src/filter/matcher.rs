@@ -9,10 +9,9 @@ use crate::environment::Environment;
 use crate::error::Failure;
 use crate::number::Number;
 use crate::order::compare;
+use crate::path::SCAN_BYTES_LOG2;
 use crate::pattern::Pattern;
 
-/// Bytes of a document that are scanned for one step of fuel.
-const SCAN_BYTES_LOG2: u32 = 12;
 /// Bytes of text that a regular expression reads for one step of fuel.
 const REGEX_BYTES_LOG2: u32 = 8;
 
@@ -85,15 +84,15 @@ impl<'a, 'e> Matcher<'a, 'e> {
         document: Document<'a>,
     ) -> Result<bool, Failure> {
         let fuel = &self.environment.fuel;
-        fuel.steps(1 + (document.as_bytes().len() >> SCAN_BYTES_LOG2) as u64)?;
         let Predicate { path, test } = predicate;
         if let [only] = path.segments() {
             let value = document.get(&only.name);
             if !matches!(value, Some(ValueRef::Array(_))) {
+                fuel.steps(1 + (document.as_bytes().len() >> SCAN_BYTES_LOG2) as u64)?;
                 return self.test(test, value);
             }
         }
-        path.any(document, test.leaf(), &mut |value, offset| {
+        path.any(document, test.leaf(), fuel, &mut |value, offset| {
             fuel.step()?;
             let passed = self.test(test, value)?;
             if passed && offset.is_some() {

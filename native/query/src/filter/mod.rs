@@ -151,17 +151,22 @@ impl Filter {
             return Ok(None);
         };
         let mut nearest: Option<f64> = None;
-        path.any(document, Leaf::Elements, &mut |value, _| {
-            let distance = match value {
-                Some(value) => near.distance(value, &environment.fuel)?,
-                None => None,
-            };
-            nearest = match (nearest, distance) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-            Ok(false)
-        })?;
+        path.any(
+            document,
+            Leaf::Elements,
+            &environment.fuel,
+            &mut |value, _| {
+                let distance = match value {
+                    Some(value) => near.distance(value, &environment.fuel)?,
+                    None => None,
+                };
+                nearest = match (nearest, distance) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+                Ok(false)
+            },
+        )?;
         Ok(nearest)
     }
 

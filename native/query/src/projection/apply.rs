@@ -20,7 +20,9 @@ impl Applying<'_> {
     ) -> Result<DocumentBuf, Failure> {
         let mut writer = DocumentWriter::with_capacity(document.as_bytes().len().min(4096));
         for element in document.elements() {
-            self.environment.fuel.step()?;
+            self.environment
+                .fuel
+                .steps(1 + branch.children.len() as u64 / 16)?;
             let name = element.key_bytes();
             let part = branch
                 .children

@@ -276,6 +276,7 @@ impl Walk<'_> {
         };
         let mut writer = DocumentWriter::new();
         writer.append(self.filters.name(filter), element.close().as_ref());
+        self.environment.fuel.steps(writer.len() as u64 / 1024)?;
         let wrapped = DocumentBuf::from(writer);
         Ok(matching.matches_in(wrapped.as_ref(), self.environment)?)
     }
