@@ -20,14 +20,18 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 from uuid import UUID
 
+import psycopg
 from django.db import InterfaceError, OperationalError, connections, models, transaction
+from psycopg.pq import ExecStatus, TransactionStatus
 
 M = TypeVar("M", bound=models.Model)
 
 #: Connections whose roles see several tenants, each for one purpose only.
 CROSS_TENANT_ALIASES = frozenset({"auth", "relay", "staff", "owner"})
 
-_SET_SCOPE = "SELECT set_config('rillbase.tenant', %s, true), set_config('rillbase.user', %s, true)"
+_SET_SCOPE = (
+    "SELECT set_config('rillbase.tenant', '{}', true), set_config('rillbase.user', '{}', true)"
+)
 
 
 class ScopeError(RuntimeError):
@@ -101,10 +105,19 @@ def _begin_once(scope: Scope, using: str) -> ExitStack:
 
 
 def _announce(scope: Scope, using: str) -> None:
-    """Tell PostgreSQL's policies who is asking, until the end of this transaction."""
-    settings = (str(scope.tenant_id or ""), str(scope.user_id or ""))
-    with connections[using].cursor() as cursor:
-        cursor.execute(_SET_SCOPE, settings)
+    """Tell PostgreSQL's policies who is asking, until the end of this transaction.
+
+    This runs once a request, so it goes to the driver directly, and the first one carries the
+    BEGIN along: one round trip instead of two. Both values are UUIDs, so the text is safe.
+    """
+    connection = connections[using]
+    wire = connection.connection.pgconn
+    begin = "BEGIN; " if wire.transaction_status == TransactionStatus.IDLE else ""
+    statement = _SET_SCOPE.format(scope.tenant_id or "", scope.user_id or "")
+    with connection.wrap_database_errors:
+        result = wire.exec_((begin + statement).encode())
+        if result.status != ExecStatus.TUPLES_OK:
+            raise psycopg.OperationalError(result.get_error_message())
 
 
 def current_scope() -> Scope | None:
