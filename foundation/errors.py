@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from foundation.json_types import JsonObject
 
-TYPE_BASE = "https://rillbase.dev/errors/"
+TYPE_BASE = "urn:rillbase:error:"
 
 CATALOGUE: dict[str, type[ApiError]] = {}
 
