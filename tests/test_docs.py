@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from foundation.errors import CATALOGUE
-from scripts.write_settings_doc import PAGE, page
+from scripts.write_settings_doc import PAGE as SETTINGS_PAGE
+from scripts.write_settings_doc import page as settings_page
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)")
@@ -22,7 +23,9 @@ def test_every_error_is_described_with_its_status() -> None:
 
 
 def test_the_settings_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run `python -m scripts.write_settings_doc`"
+    assert SETTINGS_PAGE.read_text() == settings_page(), (
+        "run `python -m scripts.write_settings_doc`"
+    )
 
 
 def test_every_direct_dependency_has_its_reason() -> None:
