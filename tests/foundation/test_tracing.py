@@ -104,7 +104,7 @@ def test_a_task_continues_the_trace_of_the_request_that_sent_it(
 
     instrument_celery()
     task_postrun.connect(count)
-    with start_worker(app, pool="solo", perform_ping_check=False):
+    with start_worker(app, pool="solo", perform_ping_check=False, loglevel="INFO"):
         with traces.http_request("POST", {"traceparent": PARENT}):
             succeed.delay()
             fail.delay()

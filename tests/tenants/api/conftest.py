@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def worker() -> Iterator[None]:
-    """A Celery worker in a thread of this process."""
+    """A Celery worker in a thread of this process. It sends mails and leaves other tasks alone."""
     from celery.contrib.testing.worker import start_worker
 
     import foundation.tasks.lost  # noqa: F401 -- a worker counts lost tasks from its start
     import tenants.mail.tasks  # noqa: F401 -- importing registers tasks
     from foundation.tasks.app import app
 
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=30):
+    # At its default level the worker would silence the whole process, this and later tests.
+    options = {"queues": ["mail"], "loglevel": "INFO"}
+    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=30, **options):
         yield
 
 
