@@ -1,11 +1,15 @@
-"""A browser, and a worker beside the server for what happens after its answers.
+"""A browser, and a worker beside the server for the mails that follow its answers.
 
 Imports that need Django wait until the fixtures run: pytest reads this file before it is set up.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,20 +17,24 @@ import pytest
 if TYPE_CHECKING:
     from tests.browser import Browser
 
+ROOT = Path(__file__).resolve().parents[3]
+STOP_TIMEOUT_S = 30
+
 
 @pytest.fixture(scope="session")
-def worker() -> Iterator[None]:
-    """A Celery worker in a thread of this process. It sends mails and leaves other tasks alone."""
-    from celery.contrib.testing.worker import start_worker
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Celery worker that sends mails and leaves other tasks alone. Tasks wait until it is up.
 
-    import foundation.tasks.lost  # noqa: F401 -- a worker counts lost tasks from its start
-    import tenants.mail.tasks  # noqa: F401 -- importing registers tasks
-    from foundation.tasks.app import app
-
-    # At its default level the worker would silence the whole process, this and later tests.
-    options = {"queues": ["mail"], "loglevel": "INFO"}
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=30, **options):
-        yield
+    It is a process of its own: workers in threads of one process stop one another.
+    """
+    argv = [sys.executable, "-m", "celery", "-A", "rillbase_server.celery", "--quiet", "worker"]
+    argv += ["--pool", "solo", "--queues", "mail"]
+    argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    with (tmp_path_factory.mktemp("mail-worker") / "worker.log").open("wb") as log:
+        process = subprocess.Popen(argv, cwd=ROOT, env=os.environ, stdout=log, stderr=log)
+    yield
+    process.terminate()
+    process.wait(STOP_TIMEOUT_S)
 
 
 @pytest.fixture
