@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from foundation.api.rendering import timestamp
 from foundation.environment import environment
-from foundation.errors import Conflict, NameTaken
+from foundation.errors import Conflict, NameTaken, TenantDeleted, TenantSuspended
 from foundation.json_types import JsonObject, JsonValue
 from foundation.scope import scoped
 from tenants import audit
@@ -55,6 +55,7 @@ def do_create(principal: Principal, owner_id: UUID, slug: str, name: str) -> Ten
 
 def do_change(principal: Principal, tenant: Tenant, changes: Mapping[str, JsonValue]) -> None:
     """Change a tenant's name or allowed origins."""
+    _refuse_suspended(tenant)
     before = describe(tenant)
     for field, value in changes.items():
         setattr(tenant, field, value)
@@ -68,6 +69,7 @@ def do_delete(principal: Principal, tenant: Tenant) -> None:
     """Take a tenant out of use now and remove its data when the days of grace are over."""
     if tenant.state == Tenant.State.DELETING:
         raise Conflict("The tenant is already being deleted.")
+    _refuse_suspended(tenant)
     before = describe(tenant)
     tenant.state = Tenant.State.DELETING
     tenant.deleted_at = timezone.now()
@@ -81,10 +83,22 @@ def do_delete(principal: Principal, tenant: Tenant) -> None:
 
 
 def do_restore(principal: Principal, tenant: Tenant) -> None:
-    """Bring a tenant back during its days of grace."""
+    """Bring a tenant back during its days of grace.
+
+    Afterwards it is too late even if nothing has gone yet: the removal may begin at any moment, and
+    what it has begun it ends. The caller holds the row's lock, and so does who decides to remove.
+    """
     if tenant.state != Tenant.State.DELETING:
         raise Conflict("The tenant is not being deleted.")
+    if tenant.purge_at is not None and tenant.purge_at <= timezone.now():
+        raise TenantDeleted("The days of grace are over.")
     tenant.state = Tenant.State.ACTIVE
     tenant.deleted_at = tenant.purge_at = None
     tenant.save_next_version()
     audit.record(principal, "tenant.restored", _target(tenant), after=describe(tenant))
+
+
+def _refuse_suspended(tenant: Tenant) -> None:
+    """Raise while staff keep the tenant suspended: deleting and restoring it would lift that."""
+    if tenant.state == Tenant.State.SUSPENDED:
+        raise TenantSuspended

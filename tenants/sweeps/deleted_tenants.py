@@ -31,8 +31,14 @@ def sweep() -> None:
 @task(name=PURGE_TASK)
 def purge_tenant(*, tenant: str) -> None:
     """Remove a tenant, unless its deletion has been taken back."""
-    due = Tenant.objects.using("relay").filter(
-        pk=UUID(tenant), state=Tenant.State.DELETING, purge_at__lte=timezone.now()
-    )
-    if due.exists():
+    if _is_due(UUID(tenant)):
         purge(UUID(tenant))
+
+
+def _is_due(tenant_id: UUID) -> bool:
+    """Tell whether the days of grace are over, once nobody is about to restore the tenant."""
+    due = Tenant.objects.using("relay").filter(
+        pk=tenant_id, state=Tenant.State.DELETING, purge_at__lte=timezone.now()
+    )
+    with transaction.atomic(using="relay"):
+        return due.select_for_update().first() is not None
