@@ -8,30 +8,24 @@ twice a minute.
 
 from __future__ import annotations
 
-import json
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 import jwt
 
-from foundation.errors import CredentialsExpired, FieldProblem, InvalidCredentials, Unavailable
+from foundation.errors import CredentialsExpired, InvalidCredentials
 from foundation.json_types import JsonValue
-from foundation.outbound import InvalidResponse, OutboundError, outbound_client
 from foundation.sealing import unseal
 from tenants.credentials.cache import ShortCache
 from tenants.credentials.facts import TenantFacts
+from tenants.credentials.key_sets import find_key
 from tenants.models import Issuer
 
 ASYMMETRIC = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 SYMMETRIC = ("HS256", "HS384", "HS512")
 SEAL_PURPOSE = "issuer-secret"
 MAX_TOKEN_CHARS = 16_384
-JWKS_FRESH_S = 300.0
-JWKS_RETRY_S = 30.0
-MAX_KEY_SETS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +41,7 @@ class IssuerFacts:
     leeway_s: int
 
 
-@dataclass(frozen=True, slots=True)
-class _KeySet:
-    keys: Mapping[str, jwt.PyJWK]
-    fetched_at: float
-
-
 _issuers: ShortCache[tuple[IssuerFacts, ...]] = ShortCache()
-_key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=3600.0, max_entries=MAX_KEY_SETS)
-_fetching = threading.Lock()
 
 
 def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
@@ -114,51 +100,4 @@ def _key_for(issuer: IssuerFacts, token: str) -> jwt.PyJWK | bytes:
     if not issuer.jwks_url:
         return unseal(issuer.sealed_secret, purpose=SEAL_PURPOSE, owner=str(issuer.id))
     key_id = str(jwt.get_unverified_header(token).get("kid", ""))
-    now = time.monotonic()
-    known = _key_sets.get(issuer.jwks_url)
-    if known is None or now - known.fetched_at > JWKS_FRESH_S:
-        known = _refresh(issuer.jwks_url, known, JWKS_FRESH_S)
-    if key_id not in known.keys:
-        known = _refresh(issuer.jwks_url, known, JWKS_RETRY_S)
-    try:
-        return known.keys[key_id]
-    except KeyError:
-        raise InvalidCredentials("The token's key is not in the issuer's key set.") from None
-
-
-def _refresh(url: str, stale: _KeySet | None, min_age_s: float) -> _KeySet:
-    """Fetch a key set unless somebody has just done so; keep the old one while it is away."""
-    with _fetching:
-        known = _key_sets.get(url) or stale
-        if known is not None and time.monotonic() - known.fetched_at < min_age_s:
-            return known
-        try:
-            fresh = _KeySet(_download(url), time.monotonic())
-        except OutboundError as away:
-            if known is None:
-                problem = FieldProblem("", "jwks_unavailable", str(away))
-                raise Unavailable(
-                    "The issuer's key set cannot be read.", errors=[problem]
-                ) from away
-            fresh = _KeySet(known.keys, time.monotonic())
-        _key_sets.forget(url)
-        return _key_sets.get_or_load(url, lambda: fresh)
-
-
-def _download(url: str) -> Mapping[str, jwt.PyJWK]:
-    """Read a JWKS document. Keys of kinds that are not understood are left out."""
-    answer = outbound_client().request("GET", url)
-    if not answer.successful:
-        raise InvalidResponse(f"The key set's server answered {answer.status}.")
-    try:
-        document = json.loads(answer.body)
-        entries = document["keys"]
-    except (ValueError, KeyError, TypeError) as malformed:
-        raise InvalidResponse("The key set is not a JWKS document.") from malformed
-    found: dict[str, jwt.PyJWK] = {}
-    for entry in entries:
-        try:
-            found[str(entry.get("kid", ""))] = jwt.PyJWK(entry)
-        except (jwt.PyJWTError, ValueError, AttributeError):
-            continue
-    return found
+    return find_key(issuer.jwks_url, key_id)

@@ -1,0 +1,127 @@
+"""Key sets lie on servers that tenants choose, and those may answer anything, or not at all."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.caller import problem, with_key
+from tests.http_receiver import receiver
+from tests.make import make_tenant
+from tests.tenants.credentials.test_end_users import claims, end_user, register
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _token(kid: str = "one") -> str:
+    return jwt.encode(
+        claims(), ec.generate_private_key(ec.SECP256R1()), "ES256", headers={"kid": kid}
+    )
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"keys": 5}',
+        b'{"keys": null}',
+        b"[" * 50_000,
+        b'{"keys": [' + b"[" * 50_000,
+    ],
+)
+def test_a_key_set_that_is_none_makes_the_issuer_unavailable(server: str, document: bytes) -> None:
+    made = make_tenant()
+    with receiver() as jwks:
+        jwks.answer(200, document)
+        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
+        problem(end_user(server, made, _token()).get("/v1/whoami"), 503, "unavailable")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        5,
+        None,
+        {"kty": "RSA", "kid": "one", "n": 5, "e": {}},
+        {"kty": "RSA", "kid": "one", "n": "AQAB", "e": "AQAB"},
+        {"kty": ["EC"], "kid": "one"},
+        {"kty": "EC", "kid": "one", "crv": "P-256", "x": [], "y": 1},
+        {"kty": "OKP", "kid": "one", "crv": "Ed25519", "x": 7},
+        {"kty": "oct", "kid": "one", "k": 1},
+    ],
+)
+def test_keys_that_make_no_sense_are_left_out(server: str, entry: object) -> None:
+    made = make_tenant()
+    with receiver() as jwks:
+        jwks.answer(200, json.dumps({"keys": [entry]}).encode())
+        register(server, made, algorithms=["ES256", "RS256", "EdDSA"], jwks_url=jwks.url)
+        problem(end_user(server, made, _token()).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def test_a_shared_secret_in_a_key_set_is_no_key(server: str) -> None:
+    """A key set is public, so whoever reads it could sign with a secret that stands in it."""
+    made, secret = make_tenant(), b"s" * 32
+    with receiver() as jwks:
+        shared = {"kty": "oct", "kid": "one", "k": _text(secret), "alg": "HS256"}
+        jwks.answer(200, json.dumps({"keys": [shared]}).encode())
+        register(server, made, algorithms=["RS256"], jwks_url=jwks.url)
+        for algorithm in ("HS256", "RS256"):
+            forged = _signed_by_hand(algorithm, secret)
+            problem(end_user(server, made, forged).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def _signed_by_hand(algorithm: str, secret: bytes) -> str:
+    import hashlib
+    import hmac
+
+    head = _text(json.dumps({"alg": algorithm, "kid": "one"}).encode())
+    signed = f"{head}.{_text(json.dumps(claims()).encode())}"
+    return f"{signed}.{_text(hmac.new(secret, signed.encode(), hashlib.sha256).digest())}"
+
+
+@pytest.mark.parametrize("part", ["head", "payload"])
+def test_a_deeply_nested_token_is_no_token(server: str, part: str) -> None:
+    made = make_tenant()
+    register(server, made, algorithms=["HS256"], secret="s" * 40)
+    bomb, plain = _text(b"[" * 5_000), _text(b'{"alg":"HS256"}')
+    token = f"{bomb}.{plain}.AA" if part == "head" else f"{plain}.{bomb}.AA"
+    problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
+
+
+def test_a_key_set_that_failed_is_left_alone_for_a_while(server: str) -> None:
+    made = make_tenant()
+    with receiver() as jwks:
+        jwks.answer(500)
+        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
+        user = end_user(server, made, _token())
+        for _ in range(3):
+            problem(user.get("/v1/whoami"), 503, "unavailable")
+        assert len(jwks.requests) == 1
+
+
+def test_a_key_set_whose_server_hangs_delays_no_other_tenant(server: str) -> None:
+    hanging, other = make_tenant(), make_tenant()
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        silent.settimeout(5)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
+        register(server, hanging, algorithms=["ES256"], jwks_url=url)
+        user = end_user(server, hanging, _token())
+        with ThreadPoolExecutor(24) as crowd:
+            calls = [crowd.submit(user.get, "/v1/whoami") for _ in range(24)]
+            fetching, _ = silent.accept()
+            begin = time.monotonic()
+            mine = with_key(server, other.admin_key).get("/v1/whoami")
+            took_s = time.monotonic() - begin
+            fetching.close()
+            for call in calls:
+                problem(call.result(), 503, "unavailable")
+        assert mine.status_code == 200
+        assert took_s < 3
