@@ -3,12 +3,14 @@
 The record of the answer is written in the transaction of the change, so both exist or neither.
 "Still running" is an advisory lock of that transaction: it ends with its holder, however that
 ends. Errors are not recorded; nothing has changed, so the call may simply run again. Secrets in
-an answer are replaced by null before the record is written.
+an answer are replaced by null before the record is written. Of the request a keyed hash is kept:
+a plain one would let whoever reads the table guess at passwords, as fast as SHA-256 goes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from django.http import HttpRequest
 from rest_framework.response import Response
 
 from foundation.api.rendering import to_json
+from foundation.environment import environment
 from foundation.errors import (
     FieldProblem,
     IdempotencyInProgress,
@@ -37,7 +40,7 @@ _KEPT_HEADERS = ("ETag", "Location")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose key it is: records are private to a principal."""
+    """Whose key it is: records are private to a principal in one tenant."""
 
     actor: str
     tenant_id: UUID | None
@@ -56,7 +59,8 @@ def once(
     if key is None or request.method not in MUTATING:
         return run()
     _check_form(key)
-    key_hash = _digest(caller.actor, request.method, request.path, key)
+    tenant = str(caller.tenant_id or "")
+    key_hash = _digest(tenant, caller.actor, request.method, request.path, key)
     request_hash = _digest(request.META.get("QUERY_STRING", ""), request.body)
     _lock_or_refuse(key_hash, caller.using)
     record = IdempotencyRecord.objects.using(caller.using).filter(key_hash=key_hash).first()
@@ -75,7 +79,8 @@ def _check_form(key: str) -> None:
 
 
 def _digest(*parts: str | bytes | None) -> bytes:
-    hashed = hashlib.sha256()
+    secret = environment().rillbase_secret_key.get_secret_value().encode()
+    hashed = hmac.new(secret, b"idempotency:", hashlib.sha256)
     for part in parts:
         raw = part if isinstance(part, bytes) else (part or "").encode()
         hashed.update(len(raw).to_bytes(8, "big") + raw)
