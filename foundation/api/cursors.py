@@ -24,6 +24,7 @@ from foundation.json_types import JsonObject
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+_MAX_LIMIT_CHARS = 9
 _TAG_BYTES = 16
 _MAX_CURSOR_CHARS = 1000
 
@@ -63,10 +64,12 @@ def page(
 
 def _limit(request: HttpRequest) -> int:
     text = request.GET.get("limit", str(DEFAULT_LIMIT))
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_LIMIT):
+    plain = text.isascii() and text.isdigit() and len(text) <= _MAX_LIMIT_CHARS
+    number = int(text) if plain else 0
+    if not 1 <= number <= MAX_LIMIT:
         problem = FieldProblem("limit", "invalid", f"A whole number from 1 to {MAX_LIMIT}.")
         raise InvalidParameter(errors=[problem])
-    return int(text)
+    return number
 
 
 def _binding(name: str, parameters: Mapping[str, str]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions as drf
@@ -16,6 +17,8 @@ from foundation.api.rendering import to_json
 from foundation.request_context import request_id
 
 PROBLEM_TYPE = "application/problem+json"
+
+_SUSPICIOUS = "The request's host or path is not valid."
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ def translate(raised: Exception) -> errors.ApiError:
     match raised:
         case errors.ApiError():
             return raised
+        case SuspiciousOperation():
+            return errors.InvalidParameter(_SUSPICIOUS)
         case Http404() | drf.NotFound():
             return errors.NotFound()
         case drf.MethodNotAllowed():
@@ -92,7 +97,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's 400 handler: wrong Host header, malformed path."""
-    return problem_response(errors.InvalidParameter("The request's host or path is not valid."))
+    return problem_response(errors.InvalidParameter(_SUSPICIOUS))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

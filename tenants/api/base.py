@@ -80,7 +80,7 @@ class UserView(LimitedView):
 class TenantView(LimitedView):
     """For members of a tenant and its `admin` keys; the tenant is named in the path."""
 
-    #: Least role for each method.
+    #: Least role for each method. HEAD and OPTIONS need what GET needs.
     roles: ClassVar[Mapping[str, Role]] = MappingProxyType({"GET": Role.VIEWER})
     #: Whether the view also serves tenants that are suspended or being deleted.
     serves_inactive: ClassVar[bool] = False
@@ -106,9 +106,8 @@ class TenantView(LimitedView):
         usage.count(self.tenant.id, "control_requests")
         if not self.serves_inactive:
             authenticate.refuse_inactive(self.tenant)
-        role = self.roles.get(request.method or "")
-        if role is not None:
-            self.principal.require_role(role)
+        method = "GET" if request.method in ("HEAD", "OPTIONS") else request.method
+        self.principal.require_role(self.roles.get(method or "", Role.VIEWER))
 
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return scoped(tenant_id=self.tenant.id, user_id=self.principal.user_id)
