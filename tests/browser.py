@@ -35,6 +35,11 @@ class _FromAddress(HTTPAdapter):
         super().init_poolmanager(*args, **options, source_address=(self._address, 0))
 
 
+def from_own_address() -> HTTPAdapter:
+    """Make what lets a `requests.Session` call from an address that nobody else calls from."""
+    return _FromAddress(_own_address())
+
+
 class Browser:
     """Calls the API as the console does."""
 

@@ -1,13 +1,21 @@
-"""Login of staff, over the database role that may see all users."""
+"""Login of staff, over the database role that may see all users.
+
+Guessing is bounded as at the console: by the same limits, counted together with it, and by the
+same gate in front of the hashing of passwords.
+"""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from django.contrib.auth.backends import BaseBackend
-from django.contrib.auth.hashers import make_password
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
+from foundation.errors import Unavailable
+from foundation.limits import limiter
+from tenants.api.account_forms import sign_in_limits
+from tenants.credentials import passwords
 from tenants.models.user import User, normal_email
 
 
@@ -23,12 +31,15 @@ class StaffBackend(BaseBackend):
     ) -> User | None:
         if not username or not password:
             return None
-        user = User.objects.using("staff").filter(email=normal_email(username)).first()
-        if user is None:
-            make_password(password)  # an unknown address takes as long as a wrong password
-            return None
-        allowed = user.check_password(password) and user.is_active and user.is_staff
-        return user if allowed else None
+        email = normal_email(username)
+        if not limiter().check(sign_in_limits(email)).allowed:
+            raise PermissionDenied
+        user = User.objects.using("staff").filter(email=email).first()
+        try:
+            right = passwords.is_right(user, password)
+        except Unavailable as busy:
+            raise PermissionDenied from busy
+        return user if right and user is not None and user.is_active and user.is_staff else None
 
     def get_user(self, user_id: UUID) -> User | None:
         return User.objects.using("staff").filter(pk=user_id, is_active=True, is_staff=True).first()

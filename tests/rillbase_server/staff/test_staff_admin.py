@@ -11,6 +11,7 @@ from foundation.models import DeadLetter
 from foundation.scope import scoped
 from rillbase_server.staff.site import site
 from tenants.models import AuditEntry, Tenant
+from tests.browser import from_own_address
 from tests.make import PASSWORD, make_tenant, make_user
 
 PAGES = [f"{m._meta.app_label}/{m._meta.model_name}/" for m in site._registry]
@@ -18,6 +19,7 @@ PAGES = [f"{m._meta.app_label}/{m._meta.model_name}/" for m in site._registry]
 
 def sign_in(server: str, email: str, password: str = PASSWORD) -> requests.Session:
     browser = requests.Session()
+    browser.mount("http://", from_own_address())
     page = browser.get(f"{server}/staff/login/")
     assert page.status_code == 200
     browser.post(
@@ -108,3 +110,12 @@ def test_a_dead_letter_can_be_run_again(server: str, staff: requests.Session) ->
     }
     assert staff.post(url, data=form, headers={"Referer": url}).status_code == 200
     assert DeadLetter.objects.using("relay").get(pk=letter.pk).requeued_at is not None
+
+
+def test_guessing_a_staff_password_comes_to_an_end(server: str) -> None:
+    """Even the right one is refused then, so that nobody learns which it is."""
+    staff = make_user(is_staff=True)
+    for _ in range(15):
+        sign_in(server, staff.email, "wrong password")
+    late = sign_in(server, staff.email)
+    assert late.get(f"{server}/staff/", allow_redirects=False).status_code == 302
