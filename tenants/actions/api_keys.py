@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TypedDict
 
+from django.db import models
 from django.utils import timezone
 
 from foundation.api.rendering import timestamp
@@ -78,10 +79,21 @@ def check_scopes(principal: Principal, scopes: list[str]) -> None:
         raise Forbidden("Only admins may make keys with the scope admin.")
 
 
+def counted() -> models.QuerySet[ApiKey]:
+    """Return the keys that count against the quota. A key that was rotated left its place."""
+    return ApiKey.objects.filter(revoked_at=None, successor=None)
+
+
+def _overlapping() -> models.QuerySet[ApiKey]:
+    """Return the keys that still work beside their successors."""
+    rotated = ApiKey.objects.filter(revoked_at=None, successor__isnull=False)
+    return rotated.filter(expires_at__gt=timezone.now())
+
+
 def do_create(principal: Principal, tenant: Tenant, values: KeyValues) -> tuple[ApiKey, str]:
     """Make a key. Return it with its text, which is not kept and cannot be shown again."""
     check_scopes(principal, values["scopes"])
-    ensure_room(tenant, "api_keys", ApiKey.objects.filter(revoked_at=None))
+    ensure_room(tenant, "api_keys", counted())
     key, minted = _new(ApiKey.Kind(values["kind"]), principal)
     _apply(key, values)
     key.save(force_insert=True)
@@ -92,6 +104,8 @@ def do_create(principal: Principal, tenant: Tenant, values: KeyValues) -> tuple[
 def do_change(principal: Principal, key: ApiKey, changes: KeyValues) -> None:
     """Change what a key may do."""
     _refuse_revoked(key)
+    if key.successor_id is not None and "expires_at" in changes:
+        _refuse_longer_overlap(key, changes["expires_at"])
     before = describe(key)
     _apply(key, changes)
     key.save_next_version()
@@ -107,11 +121,21 @@ def do_revoke(principal: Principal, key: ApiKey) -> None:
     audit.record(principal, "api_key.revoked", _target(key), before=before, after=describe(key))
 
 
-def do_rotate(principal: Principal, key: ApiKey, overlap: datetime.timedelta) -> tuple[ApiKey, str]:
-    """Make a successor with the same rights; the old key works on until the overlap is over."""
+def do_rotate(
+    principal: Principal, tenant: Tenant, key: ApiKey, overlap: datetime.timedelta
+) -> tuple[ApiKey, str]:
+    """Make a successor with the same rights; the old key works on until the overlap is over.
+
+    The successor takes the key's place, so rotating is possible with the quota used up. As many
+    keys again may be in their overlap: else rotating would make any number of working keys.
+    """
     _refuse_revoked(key)
     if key.successor_id is not None:
         raise Conflict("The key has been rotated already; rotate its successor.")
+    if state(key, timezone.now()) != "active":
+        raise Conflict("The key has expired; make a new one.")
+    if overlap:
+        ensure_room(tenant, "api_keys", _overlapping())
     successor, minted = _new(ApiKey.Kind(key.kind), principal)
     successor.name = key.name
     successor.scopes = key.scopes
@@ -132,6 +156,12 @@ def do_rotate(principal: Principal, key: ApiKey, overlap: datetime.timedelta) ->
 def _refuse_revoked(key: ApiKey) -> None:
     if key.revoked_at is not None:
         raise Conflict("The key has been revoked.")
+
+
+def _refuse_longer_overlap(key: ApiKey, expires_at: datetime.datetime | None) -> None:
+    """Raise when a rotated key, which has no place in the quota any more, would live longer."""
+    if key.expires_at is not None and (expires_at is None or expires_at > key.expires_at):
+        raise Conflict("The key has been rotated; it cannot be made to last longer.")
 
 
 def _new(kind: ApiKey.Kind, principal: Principal) -> tuple[ApiKey, keys.ParsedKey]:

@@ -210,7 +210,8 @@ class ApiKeyRotateView(TenantView):
         overlap = datetime.timedelta(seconds=float(str(self.body(ApiKeyRotation)["overlap_s"])))
         row = find_for_change(request, ApiKey.objects.all(), pk=key)
         actions.check_scopes(self.principal, row.scopes)
-        successor, secret = actions.do_rotate(self.principal, row, overlap)
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        successor, secret = actions.do_rotate(self.principal, owner, row, overlap)
         return self.one(
             {**actions.describe(successor), "secret": secret},
             successor.version,

@@ -19,8 +19,9 @@ from rest_framework.response import Response
 from foundation.api.rendering import timestamp
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject
+from tenants.actions import api_keys
 from tenants.api.base import TenantView
-from tenants.models import ApiKey, Issuer, Membership, Tenant, UsageHour, Webhook
+from tenants.models import Issuer, Membership, Tenant, UsageHour, Webhook
 from tenants.quotas import effective_limits
 from tenants.roles import Role
 
@@ -66,7 +67,7 @@ class QuotaView(TenantView):
         row = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
         used = {
             "members": Membership.objects.count(),
-            "api_keys": ApiKey.objects.filter(revoked_at=None).count(),
+            "api_keys": api_keys.counted().count(),
             "webhooks": Webhook.objects.count(),
             "issuers": Issuer.objects.count(),
         }
