@@ -32,8 +32,12 @@ from foundation import request_context
 from foundation.api.problems import problem_response
 from foundation.errors import InvalidParameter
 from rillbase_server.asgi_types import Receive, Scope, Send
+from rillbase_server.gate import Gate
 
 THREADS = 16
+#: Requests that run at the same moment, and how long others let themselves be held up by them.
+AT_ONCE = 2
+PATIENCE_S = 0.02
 #: Bodies beyond this size wait on disk.
 SPOOL_BYTES = 2 * 1024 * 1024
 
@@ -47,6 +51,7 @@ class RoutedHandler(BaseHandler):
         super().__init__()
         self.load_middleware(is_async=False)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="request")
+        self._gate = Gate(AT_ONCE, PATIENCE_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -57,9 +62,13 @@ class RoutedHandler(BaseHandler):
         if body is None:
             return
         loop, context = asyncio.get_running_loop(), copy_context()
-        response = await loop.run_in_executor(
-            self._threads, context.run, self._respond, scope, body
-        )
+        await self._gate.enter()
+        try:
+            response = await loop.run_in_executor(
+                self._threads, context.run, self._respond, scope, body
+            )
+        finally:
+            self._gate.leave()
         for variable in _HANDED_BACK:
             variable.set(context[variable])
         try:
