@@ -8,13 +8,15 @@ twice a minute.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 import jwt
 
-from foundation.errors import CredentialsExpired, InvalidCredentials
+from foundation.errors import CredentialsExpired, InvalidCredentials, MalformedJson
+from foundation.json_body import parse_json_body
 from foundation.json_types import JsonValue
 from foundation.sealing import unseal
 from tenants.credentials.cache import ShortCache
@@ -50,7 +52,7 @@ def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
         raise InvalidCredentials("The token is too long.")
     issuer = _issuer_of(tenant, token)
     try:
-        claims: dict[str, JsonValue] = jwt.decode(
+        jwt.decode(
             token,
             key=_key_for(issuer, token),
             algorithms=list(issuer.algorithms),
@@ -63,6 +65,22 @@ def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
         raise CredentialsExpired("The token has expired.") from None
     except (jwt.PyJWTError, ValueError) as refused:
         raise InvalidCredentials(f"The token is not valid: {refused}.") from None
+    return _claims(token)
+
+
+def _claims(token: str) -> Mapping[str, JsonValue]:
+    """Read the claims of a verified token as strictly as any body: they are `$auth` in rules.
+
+    The library's reader takes NaN, half surrogate pairs and a name given twice; none of those could
+    be shown, stored or compared.
+    """
+    payload = token.split(".")[1]
+    try:
+        claims = parse_json_body(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except MalformedJson as refused:
+        raise InvalidCredentials(f"The token's claims are not valid. {refused.detail}") from None
+    if not isinstance(claims, dict):
+        raise InvalidCredentials("The token's claims are not a JSON object.")
     return claims
 
 

@@ -200,3 +200,15 @@ def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant
     wait_until(
         lambda: user.get("/v1/whoami").status_code == 401, what="the issuer's end", timeout_s=1.5
     )
+
+
+@pytest.mark.parametrize(
+    "claim", [b'"role": NaN', b'"role": "\\ud800"', b'"sub": "grace"', b'"role": 1, "role": 2']
+)
+def test_claims_that_are_no_strict_json_are_refused(
+    server: str, made: MadeTenant, claim: bytes
+) -> None:
+    """A name given twice means one thing to one reader and another to the next."""
+    payload = json.dumps(claims()).encode()[:-1] + b", " + claim + b"}"
+    token = jwt.api_jws.encode(payload, SECRET, "HS256")
+    problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
