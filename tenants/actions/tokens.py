@@ -13,6 +13,7 @@ from foundation.errors import Conflict, QuotaExceeded
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
 from tenants import audit
+from tenants.actions.accounts import take_turns
 from tenants.credentials import keys
 from tenants.models import PersonalToken
 from tenants.principals import Principal
@@ -86,6 +87,7 @@ def do_create(
     tenant_id: UUID | None = None,
 ) -> tuple[PersonalToken, str]:
     """Make a token. Return it with its text, which is not kept and cannot be shown again."""
+    take_turns(user_id)
     if working(of_user(user_id)).count() >= MAX_TOKENS:
         raise QuotaExceeded(f"A user may have {MAX_TOKENS} tokens at a time; revoke one first.")
     minted = keys.mint(keys.Prefix.PERSONAL)

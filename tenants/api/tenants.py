@@ -15,6 +15,7 @@ from foundation.api.bodies import Body
 from foundation.api.cursors import page
 from foundation.errors import QuotaExceeded
 from tenants.actions import tenants as actions
+from tenants.actions.accounts import take_turns
 from tenants.api.base import TenantView, UserView, find, find_for_change
 from tenants.api.forms import LabelField, OriginField, SlugField
 from tenants.api.schemas import page_of
@@ -94,6 +95,7 @@ class TenantsView(UserView):
     def _check_room(self) -> None:
         if self.principal.bound_tenant_id is not None:
             raise QuotaExceeded("A token that is bound to one tenant cannot make others.")
+        take_turns(self.user_id)
         owned = Membership.unscoped.using("auth").filter(user_id=self.user_id, role=Role.OWNER)
         if owned.count() >= MAX_OWNED:
             raise QuotaExceeded(f"A user may own {MAX_OWNED} tenants.")
