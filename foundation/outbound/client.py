@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from socket import socket
+from threading import BoundedSemaphore
 from typing import Literal
 
 from foundation.environment import environment
@@ -35,6 +36,8 @@ CONNECT_TIMEOUT_S = 3.0
 MAX_BODY_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 32 * 1024
 MAX_ADDRESSES_TRIED = 4
+#: Well below the threads that answer requests.
+CHECKS_AT_ONCE = 4
 USER_AGENT = "Rillbase/1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -78,11 +81,21 @@ class OutboundClient:
         self._tls = tls or ssl.create_default_context()
         self._deadline_s = deadline_s
         self._max_body_bytes = max_body_bytes
+        self._checks = BoundedSemaphore(CHECKS_AT_ONCE)
 
     def check(self, url: str) -> None:
-        """Raise what a call would raise before connecting: for URLs that are being registered."""
+        """Raise what a call would raise before connecting: for URLs that are being registered.
+
+        This is done while somebody waits for an answer, and a name's servers may hang on purpose,
+        so few look-ups for it are under way at once.
+        """
         target = parse_target(url, allow_http=self._allow_loopback)
-        self._addresses(target, Deadline(self._deadline_s))
+        if not self._checks.acquire(blocking=False):
+            raise TargetTimeout("Too many hosts are being looked up at the moment. Try again.")
+        try:
+            self._addresses(target, Deadline(self._deadline_s))
+        finally:
+            self._checks.release()
 
     def request(
         self,
