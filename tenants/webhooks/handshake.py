@@ -60,7 +60,7 @@ def echoes(answer: str, challenge: str) -> bool:
     text = answer.strip()
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = text
     given = parsed.get("challenge") if isinstance(parsed, dict) else parsed
     return isinstance(given, str) and hmac.compare_digest(given.encode(), challenge.encode())
