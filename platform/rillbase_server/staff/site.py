@@ -7,6 +7,7 @@ staff may do. Secrets, audit entries and tenants' ids cannot be edited here at a
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import ClassVar, TypeAlias
 
 from django.db import models, transaction
@@ -18,6 +19,7 @@ from unfold.sites import UnfoldAdminSite
 from foundation import request_context
 from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import requeue
+from foundation.tasks.dead_letters import AlreadyRequeued
 from tenants.models import (
     AuditEntry,
     Membership,
@@ -258,10 +260,13 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     actions: ClassVar = ("run_again",)
 
     def run_again(self, request: HttpRequest, letters: models.QuerySet[DeadLetter]) -> None:
-        """Queue the chosen tasks once more."""
+        """Queue the chosen tasks once more, each once: a task that fails again has a new letter."""
+        queued = 0
         for letter in letters:
-            requeue(letter)
-        self.message_user(request, f"{len(letters)} tasks are queued again.")
+            with suppress(AlreadyRequeued):
+                requeue(letter)
+                queued += 1
+        self.message_user(request, f"{queued} of {len(letters)} tasks are queued again.")
 
 
 for _model, _admin in (
