@@ -116,7 +116,7 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
 
 def _preparation(plan: Plan) -> Service:
     argv = [sys.executable, str(REPOSITORY / "manage.py"), "prepare_database"]
-    if plan.options.demo:
+    if plan.options.makes_demo:
         argv += ["--demo-json", str(plan.directory.demo)]
     return Service(
         name="prepare",

@@ -27,6 +27,11 @@ class UpOptions:
     verbose: bool = False
 
     @property
+    def makes_demo(self) -> bool:
+        """Whether there is a demo: its login is one of the staff, which production never gets."""
+        return self.demo and os.environ.get("RILLBASE_ENV") != "production"
+
+    @property
     def url(self) -> str:
         """Where users of this machine reach the server."""
         anywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound

@@ -100,7 +100,7 @@ class Instance:
         try:
             await self._start(supervisor)
             secrets = take_in(self._directory, secrets)
-            self._announce(secrets.demo if self._options.demo else Demo())
+            self._announce(secrets.demo if self._options.makes_demo else Demo())
             self._running = True
             await supervisor.watch()
         except Interrupted:

@@ -102,3 +102,11 @@ def test_a_server_for_the_whole_network_answers_to_this_machines_name(
     assert options.url == "http://127.0.0.1:9000"
     web = declared(tmp_path, host="0.0.0.0")["web"]
     assert "box" in web.env["RILLBASE_HOSTS"].split(",")
+
+
+def test_production_gets_no_demo_whose_login_is_one_of_the_staff(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--demo-json" in declared(tmp_path)["prepare"].argv
+    monkeypatch.setenv("RILLBASE_ENV", "production")
+    assert "--demo-json" not in declared(tmp_path)["prepare"].argv
