@@ -1,8 +1,8 @@
 """How many requests a process works on at the same moment.
 
-Threads of one interpreter take turns, and each hand-over costs: measured with eight callers, two
-requests at a time finish 15 % more a second than sixteen, which mostly wait for one another. But
-a request that waits for a slow query must not hold up the rest. So the gate is narrow and
+Threads of one interpreter take turns, and each hand-over costs: measured with eight callers, four
+requests at a time finish some 15 % more a second than eight, which mostly wait for one another.
+But a request that waits for a slow query must not hold up the rest. So the gate is narrow and
 impatient: a request that has waited `patience_s` goes in regardless, and with slow queries the
 process soon works on as many as it has threads.
 """

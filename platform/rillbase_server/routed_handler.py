@@ -36,7 +36,7 @@ from rillbase_server.gate import Gate
 
 THREADS = 16
 #: Requests that run at the same moment, and how long others let themselves be held up by them.
-AT_ONCE = 2
+AT_ONCE = 4
 PATIENCE_S = 0.02
 #: Bodies beyond this size wait on disk.
 SPOOL_BYTES = 2 * 1024 * 1024

@@ -20,19 +20,20 @@ from tenants.api import (
     whoami,
 )
 
+# Patterns are tried in this order: what programs call often comes before what people do.
 control_plane: list[URLPattern] = [
+    *api_keys.urlpatterns,
+    *tenants.urlpatterns,
+    *members.urlpatterns,
+    *webhooks.urlpatterns,
+    *issuers.urlpatterns,
+    *consumption.urlpatterns,
+    *audit_log.urlpatterns,
+    *tokens.urlpatterns,
+    *invitations.urlpatterns,
     *sessions.urlpatterns,
     *sign_up.urlpatterns,
     *me.urlpatterns,
-    *tenants.urlpatterns,
-    *members.urlpatterns,
-    *invitations.urlpatterns,
-    *tokens.urlpatterns,
-    *api_keys.urlpatterns,
-    *issuers.urlpatterns,
-    *consumption.urlpatterns,
-    *webhooks.urlpatterns,
-    *audit_log.urlpatterns,
 ]
 
 data_plane: list[URLPattern] = [*whoami.urlpatterns]
