@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "foundation",
     "tenants",
+    "documents",
     "rillbase_server",
 ]
 

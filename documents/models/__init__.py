@@ -1,0 +1,7 @@
+"""What the control plane keeps of documents. The documents themselves are rows that only SQL sees."""
+
+from documents.models.collection import Collection
+from documents.models.import_job import ImportJob
+from documents.models.index import Index
+
+__all__ = ["Collection", "ImportJob", "Index"]

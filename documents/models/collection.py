@@ -1,0 +1,52 @@
+"""Collections of documents."""
+
+from __future__ import annotations
+
+from django.core.validators import RegexValidator
+from django.db import models
+
+from foundation.resource import Resource
+from foundation.scope import TenantOwned
+from tenants.models import Tenant
+
+NAME_PATTERN = r"[a-z][a-z0-9_-]{0,62}"
+
+
+class Collection(TenantOwned, Resource):
+    """A named set of documents and what holds for all of them.
+
+    Whoever writes documents reads this row after taking the collection's lock, and whoever
+    changes what writers must know holds that lock alone and raises `write_version`
+    (`documents.store.locks`). So no write goes by a definition that is no longer in force.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        #: Its name is free again; its documents go in the background.
+        DROPPING = "dropping"
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="collections")
+    name = models.CharField(max_length=63, validators=[RegexValidator(rf"\A{NAME_PATTERN}\Z")])
+    state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
+    #: Extended JSON, since the order of members and the kinds of numbers count; null: none.
+    schema = models.TextField(null=True, blank=True)  # noqa: DJ001 -- absent is not empty
+    #: Extended JSON: `{"read": filter | true | false, …}`.
+    access_rules = models.TextField(default="{}")
+    #: `{"field", "after_s"}`, or null.
+    ttl = models.JSONField(null=True, blank=True)
+    backend = models.CharField(max_length=10, default="postgres")
+    #: Ids without a row start at this version + 1; raised when tombstones are purged.
+    version_floor = models.BigIntegerField(default=0)
+    #: Grows with whatever a writer must know: schema, rules, indexes, state.
+    write_version = models.BigIntegerField(default=1)
+    #: Grows with the access rules; after-images carry it.
+    rules_version = models.BigIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "name"],
+                condition=models.Q(state="active"),
+                name="collection_name_unique",
+            )
+        ]

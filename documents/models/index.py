@@ -1,0 +1,48 @@
+"""Declared indexes of collections."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from documents.models.collection import Collection
+from foundation.scope import TenantOwned
+
+
+class Index(TenantOwned):
+    """An index over fields of a collection. Its entries are rows, so no DDL is ever needed.
+
+    Writers keep the entries of an index from the moment it is `building`; queries use it once it
+    is `ready`, when the back-fill has been through all older documents.
+    """
+
+    class State(models.TextChoices):
+        BUILDING = "building"
+        READY = "ready"
+        #: Documents that break it were found; `error` names one.
+        FAILED = "failed"
+        DROPPING = "dropping"
+
+    #: The index as its entries name it. A number is never given twice.
+    number = models.BigAutoField(primary_key=True)
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="+")
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="indexes")
+    name = models.CharField(max_length=63)
+    #: `[["field", 1 | -1], …]`
+    fields = models.JSONField()
+    unique = models.BooleanField(default=False)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.BUILDING)
+    documents_done = models.BigIntegerField(default=0)
+    documents_total = models.BigIntegerField(default=0)
+    #: The back-fill goes on behind this document key.
+    position = models.BinaryField(null=True)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection", "name"],
+                condition=~models.Q(state="dropping"),
+                name="index_name_unique",
+            )
+        ]
