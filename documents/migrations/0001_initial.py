@@ -2,8 +2,9 @@
 
 import django.core.validators
 import django.db.models.deletion
-import foundation.ids
 from django.db import migrations, models
+
+import foundation.ids
 
 
 class Migration(migrations.Migration):
