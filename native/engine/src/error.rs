@@ -1,0 +1,146 @@
+//! What can go wrong, grouped by what the caller does about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The result of everything that touches files.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation failed. Cloning is cheap: one failure may answer many waiting writers.
+#[derive(Debug, Clone)]
+pub enum Error {
+    /// The operating system refused. The operation changed nothing that was acknowledged; what
+    /// the caller may do depends on `source` (make room, fix permissions).
+    Io {
+        /// What was attempted, such as `"write"`.
+        operation: &'static str,
+        /// The file or directory concerned.
+        path: PathBuf,
+        /// Where in the file, in bytes, if the operation has a place.
+        offset: Option<u64>,
+        /// What the operating system said.
+        source: Arc<io::Error>,
+    },
+    /// Stored bytes are not what was written. Only a backup or a replica helps.
+    Corruption {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where the damage was noticed, in bytes.
+        offset: u64,
+        /// What was wrong there.
+        detail: String,
+    },
+    /// An fsync failed earlier, so what the disk holds is not known. It must be opened again.
+    Poisoned {
+        /// The failure that poisoned it.
+        why: String,
+    },
+    /// Another process, or another part of this one, has it open.
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The caller asked for something that can never be done.
+    InvalidArgument {
+        /// What was wrong with it.
+        what: String,
+    },
+}
+
+impl Error {
+    /// A stable name of the kind of failure, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "io_error",
+            Self::Corruption { .. } => "corruption",
+            Self::Poisoned { .. } => "poisoned",
+            Self::Locked { .. } => "locked",
+            Self::InvalidArgument { .. } => "invalid_argument",
+        }
+    }
+
+    /// A failed operation on a whole file or directory.
+    pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            operation,
+            path: path.to_owned(),
+            offset: None,
+            source: Arc::new(source),
+        }
+    }
+
+    /// A failed operation at one place of a file.
+    pub fn io_at(operation: &'static str, path: &Path, offset: u64, source: io::Error) -> Self {
+        Self::Io {
+            operation,
+            path: path.to_owned(),
+            offset: Some(offset),
+            source: Arc::new(source),
+        }
+    }
+
+    /// Damage noticed at one place of a file.
+    pub fn corruption(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
+        Self::Corruption {
+            file: file.to_owned(),
+            offset,
+            detail: detail.into(),
+        }
+    }
+
+    /// Whether the operating system said that this path does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io {
+                operation,
+                path,
+                offset: Some(offset),
+                source,
+            } => write!(
+                out,
+                "{operation} failed at offset {offset} of {}: {source}",
+                path.display()
+            ),
+            Self::Io {
+                operation,
+                path,
+                offset: None,
+                source,
+            } => write!(out, "{operation} failed on {}: {source}", path.display()),
+            Self::Corruption {
+                file,
+                offset,
+                detail,
+            } => write!(
+                out,
+                "{} is damaged at offset {offset}: {detail}",
+                file.display()
+            ),
+            Self::Poisoned { why } => write!(
+                out,
+                "an earlier write may be lost, so nothing more is written until it is opened again: {why}"
+            ),
+            Self::Locked { path } => {
+                write!(out, "{} is locked: it is open elsewhere", path.display())
+            }
+            Self::InvalidArgument { what } => write!(out, "invalid argument: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source.as_ref()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The operating system's files.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::{AppendFile, LockGuard, LogFile, RandomRead, Vfs};
+use crate::error::{Error, Result};
+
+/// The operating system's file system.
+///
+/// Files are synced by `fdatasync`, which writes the size too but no times; directories by `fsync`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealVfs;
+
+impl Vfs for RealVfs {
+    fn open_read(&self, path: &Path) -> Result<Box<dyn RandomRead>> {
+        let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+        Ok(Box::new(Positioned::new(file, path)))
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        let file = File::create(path).map_err(|error| Error::io("create", path, error))?;
+        Ok(Box::new(Appended::new(file, path, 0)))
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(|error| Error::io("open", path, error))?;
+        let size = size_of(&file, path)?;
+        Ok(Box::new(Appended::new(file, path, size)))
+    }
+
+    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| Error::io("open", path, error))?;
+        Ok(Box::new(Positioned::new(file, path)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|error| Error::io("rename", from, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|error| Error::io("remove", path, error))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(|error| Error::io("remove", path, error))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let failed = |error| Error::io("list", dir, error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).map_err(failed)? {
+            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists()
+            .map_err(|error| Error::io("look up", path, error))
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        fs::create_dir_all(dir).map_err(|error| Error::io("create", dir, error))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        File::open(dir)
+            .and_then(|handle| handle.sync_all())
+            .map_err(|error| Error::io("sync", dir, error))
+    }
+
+    fn hard_link(&self, existing: &Path, link: &Path) -> Result<()> {
+        fs::hard_link(existing, link).map_err(|error| Error::io("link", existing, error))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| Error::io("open", path, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(Locked(file))),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked {
+                path: path.to_owned(),
+            }),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock", path, error)),
+        }
+    }
+}
+
+fn size_of(file: &File, path: &Path) -> Result<u64> {
+    let metadata = file.metadata();
+    metadata
+        .map(|metadata| metadata.len())
+        .map_err(|error| Error::io("look up", path, error))
+}
+
+#[derive(Debug)]
+struct Positioned {
+    file: File,
+    path: PathBuf,
+}
+
+impl Positioned {
+    fn new(file: File, path: &Path) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+        }
+    }
+}
+
+impl RandomRead for Positioned {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let place = offset.saturating_add(filled as u64);
+            match self.file.read_at(rest, place) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io_at("read", &self.path, place, error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn len(&self) -> Result<u64> {
+        size_of(&self.file, &self.path)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl LogFile for Positioned {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let written = self.file.write_all_at(bytes, offset);
+        written.map_err(|error| Error::io_at("write", &self.path, offset, error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let synced = self.file.sync_data();
+        synced.map_err(|error| Error::io("sync", &self.path, error))
+    }
+}
+
+#[derive(Debug)]
+struct Appended {
+    file: File,
+    path: PathBuf,
+    size: u64,
+}
+
+impl Appended {
+    fn new(file: File, path: &Path, size: u64) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+            size,
+        }
+    }
+}
+
+impl AppendFile for Appended {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|error| Error::io_at("write", &self.path, self.size, error))?;
+        self.size = self.size.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let synced = self.file.sync_data();
+        synced.map_err(|error| Error::io("sync", &self.path, error))
+    }
+
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+/// The lock belongs to the open file and ends with it.
+#[derive(Debug)]
+struct Locked(#[expect(dead_code, reason = "kept open for its lock")] File);
+
+impl LockGuard for Locked {}
