@@ -1,4 +1,4 @@
-"""What the control plane keeps of documents. The documents themselves are rows that only SQL sees."""
+"""What the control plane keeps. Documents themselves are rows that only SQL sees."""
 
 from documents.models.collection import Collection
 from documents.models.import_job import ImportJob

@@ -1,0 +1,10 @@
+"""PostgreSQL for the hot path: pipelined, prepared, binary, on the event loop.
+
+Control-plane code uses Django's ORM. Reading and writing documents goes through here: several
+statements travel in one round trip, results arrive as bytes, and nothing is parsed twice.
+"""
+
+from foundation.postgres.pool import Pool
+from foundation.postgres.session import Result, Session, Statement
+
+__all__ = ["Pool", "Result", "Session", "Statement"]

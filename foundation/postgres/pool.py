@@ -1,0 +1,91 @@
+"""Sessions of one role, for one event loop.
+
+A session is handed out to one task at a time. Connections are opened when needed, up to a bound;
+whoever comes when all are out waits in line, for a bounded time. A session that broke is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+
+from foundation.postgres.session import Session
+
+logger = logging.getLogger(__name__)
+
+WAIT_S = 5.0
+
+
+class Pool:
+    """Bounded, last in first out: what is warm is used again."""
+
+    def __init__(self, conninfo: Callable[[], str], max_size: int) -> None:
+        self._conninfo = conninfo
+        self._free: list[Session] = []
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._room = max_size
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """Lend a session. What is left in a transaction is rolled back by closing it."""
+        session = await self._take()
+        try:
+            yield session
+        finally:
+            self._give_back(session)
+
+    async def _take(self) -> Session:
+        await self._await_room()
+        try:
+            while self._free:
+                session = self._free.pop()
+                if not session.broken:
+                    return session
+                session.close()
+            return await Session.connect(self._conninfo())
+        except BaseException:
+            self._leave()
+            raise
+
+    async def _await_room(self) -> None:
+        if self._room > 0 and not self._waiting:
+            self._room -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await turn
+        except BaseException as raised:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            if isinstance(raised, TimeoutError):
+                raise psycopg.OperationalError("no connection to the database was free") from None
+            raise
+
+    def _give_back(self, session: Session) -> None:
+        if session.broken or session.in_transaction:
+            session.close()
+        else:
+            self._free.append(session)
+        self._leave()
+
+    def _leave(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._room += 1
+
+    def close(self) -> None:
+        """Close what is free. Sessions that are out close when they come back broken."""
+        while self._free:
+            self._free.pop().close()

@@ -1,0 +1,269 @@
+"""One connection, driven in libpq's pipeline mode.
+
+`run` sends any number of statements and a sync, and reads all results: one round trip. When a
+statement fails, those behind it up to the sync are not run, the session rolls an open transaction
+back, and the error is raised as the driver's exception.
+
+A session serves one task at a time. A task that is cancelled in the middle leaves the connection
+in an unknown state, so it is closed; the pool makes a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from struct import pack, unpack
+from uuid import UUID
+
+import psycopg
+from psycopg import pq
+from psycopg.pq import ExecStatus, PollingStatus, TransactionStatus
+
+Parameter = bytes | None
+_BINARY = 1
+_numbers = count(1)
+
+_EPOCH_2000_US = 946_684_800_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """An SQL text and its parameters' types; each connection prepares it when it first needs it."""
+
+    sql: str
+    types: tuple[int, ...] = ()
+    name: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", b"rb%d" % next(_numbers))
+
+
+class Oid:
+    """Types of parameters, by PostgreSQL's catalogue."""
+
+    BOOL = 16
+    BYTEA = 17
+    INT8 = 20
+    INT2 = 21
+    INT4 = 23
+    TEXT = 25
+    TIMESTAMPTZ = 1184
+    UUID = 2950
+    BOOL_ARRAY = 1000
+    BYTEA_ARRAY = 1001
+    INT4_ARRAY = 1007
+    TEXT_ARRAY = 1009
+    INT8_ARRAY = 1016
+    UUID_ARRAY = 2951
+
+
+class Result:
+    """Rows of one statement; cells are read in binary form."""
+
+    __slots__ = ("_raw", "rows")
+
+    def __init__(self, raw: pq.abc.PGresult) -> None:
+        self._raw = raw
+        self.rows = raw.ntuples
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def affected(self) -> int:
+        return self._raw.command_tuples or 0
+
+    def raw(self, row: int, column: int) -> bytes | None:
+        return self._raw.get_value(row, column)
+
+    def bytes(self, row: int, column: int) -> bytes:
+        """Return a cell that is never null."""
+        cell = self._raw.get_value(row, column)
+        if cell is None:
+            raise psycopg.DataError(f"column {column} is null")
+        return cell
+
+    def text(self, row: int, column: int) -> str:
+        return self.bytes(row, column).decode()
+
+    def integer(self, row: int, column: int) -> int:
+        """Return an integer of any width."""
+        return int.from_bytes(self.bytes(row, column), "big", signed=True)
+
+    def boolean(self, row: int, column: int) -> bool:
+        return self.bytes(row, column) == b"\1"
+
+    def uuid(self, row: int, column: int) -> UUID:
+        return UUID(bytes=self.bytes(row, column))
+
+    def time_ms(self, row: int, column: int) -> int:
+        """Return a timestamptz as milliseconds since 1970."""
+        microseconds: int = unpack("!q", self.bytes(row, column))[0]
+        return (microseconds + _EPOCH_2000_US) // 1000
+
+
+def int2(value: int) -> bytes:
+    return pack("!h", value)
+
+
+def int4(value: int) -> bytes:
+    return pack("!i", value)
+
+
+def int8(value: int) -> bytes:
+    return pack("!q", value)
+
+
+def boolean(value: bool) -> bytes:  # noqa: FBT001 -- it is the value itself
+    return b"\1" if value else b"\0"
+
+
+def timestamptz(moment: datetime.datetime) -> bytes:
+    since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return pack("!q", since // datetime.timedelta(microseconds=1) - _EPOCH_2000_US)
+
+
+Step = tuple[Statement, Sequence[Parameter]]
+
+
+class Session:
+    """A connection in pipeline mode."""
+
+    def __init__(self, wire: pq.abc.PGconn) -> None:
+        self._wire = wire
+        self._prepared: set[bytes] = set()
+        wire.nonblocking = 1
+        wire.enter_pipeline_mode()
+
+    @classmethod
+    async def connect(cls, conninfo: str, timeout_s: float = 5.0) -> Session:
+        """Open a connection without blocking the loop."""
+        wire = pq.PGconn.connect_start(conninfo.encode())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await _connected(wire)
+        except TimeoutError:
+            wire.finish()
+            raise psycopg.OperationalError("the database did not answer in time") from None
+        except BaseException:
+            wire.finish()
+            raise
+        return cls(wire)
+
+    @property
+    def broken(self) -> bool:
+        return self._wire.status != pq.ConnStatus.OK
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._wire.transaction_status in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        )
+
+    async def run(self, steps: Sequence[Step]) -> list[Result]:
+        """Send the statements in one round trip and return their results in order."""
+        try:
+            return await self._run(steps)
+        except psycopg.Error:
+            if self.in_transaction:
+                await self._run([(ROLLBACK, ())])
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    async def _run(self, steps: Sequence[Step]) -> list[Result]:
+        sent = self._send(steps)
+        raws = await self._receive()
+        for (name, preparing), raw in zip(sent, raws, strict=False):
+            if preparing and raw.status == ExecStatus.COMMAND_OK:
+                self._prepared.add(name)
+        if self.broken:
+            raise psycopg.OperationalError("the connection to the database was lost")
+        failed = next((raw for raw in raws if raw.status == ExecStatus.FATAL_ERROR), None)
+        if failed is not None:
+            raise _error(failed)
+        return [
+            Result(raw) for (_, preparing), raw in zip(sent, raws, strict=True) if not preparing
+        ]
+
+    def _send(self, steps: Sequence[Step]) -> list[tuple[bytes, bool]]:
+        """Queue everything. The list names each result to come, and says which are preparations."""
+        wire, sent, preparing = self._wire, list[tuple[bytes, bool]](), set[bytes]()
+        for statement, parameters in steps:
+            name = statement.name
+            if name not in self._prepared and name not in preparing:
+                wire.send_prepare(name, statement.sql.encode(), statement.types)
+                preparing.add(name)
+                sent.append((name, True))
+            wire.send_query_prepared(
+                name, parameters, [_BINARY] * len(parameters), result_format=_BINARY
+            )
+            sent.append((name, False))
+        wire.pipeline_sync()
+        return sent
+
+    async def _receive(self) -> list[pq.abc.PGresult]:
+        """Read results up to the sync, or to the end of the connection."""
+        wire, found = self._wire, list[pq.abc.PGresult]()
+        unsent = wire.flush()
+        while True:
+            while not wire.is_busy():
+                raw = wire.get_result()
+                if raw is None:
+                    if self.broken:
+                        return found
+                    continue
+                if raw.status == ExecStatus.PIPELINE_SYNC:
+                    return found
+                found.append(raw)
+            await _ready(wire.socket, write=bool(unsent))
+            wire.consume_input()
+            if unsent:
+                unsent = wire.flush()
+
+    def close(self) -> None:
+        """End the connection. A second time does nothing."""
+        self._wire.finish()
+
+
+ROLLBACK = Statement("ROLLBACK")
+
+
+async def _connected(wire: pq.abc.PGconn) -> None:
+    """Drive the handshake to its end."""
+    state = wire.connect_poll()
+    while state != PollingStatus.OK:
+        if state == PollingStatus.FAILED:
+            raise psycopg.OperationalError(wire.get_error_message())
+        await _ready(wire.socket, write=state == PollingStatus.WRITING)
+        state = wire.connect_poll()
+
+
+async def _ready(descriptor: int, *, write: bool) -> None:
+    """Wait until the socket can be read, or, if something is unsent, also until it takes more."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    loop.add_reader(descriptor, wake)
+    if write:
+        loop.add_writer(descriptor, wake)
+    try:
+        await done
+    finally:
+        loop.remove_reader(descriptor)
+        if write:
+            loop.remove_writer(descriptor)
+
+
+def _error(raw: pq.abc.PGresult) -> psycopg.Error:
+    """Return a failed statement as the driver's exception for its SQLSTATE."""
+    return psycopg.errors.error_from_result(raw)
