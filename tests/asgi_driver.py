@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rillbase_server.asgi_types import App, Message, Scope
+from foundation.asgi import App, Message, Scope
 
 
 @dataclass

@@ -18,9 +18,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from foundation import metrics, request_context, tracing
+from foundation.asgi import App, Message, Receive, Scope, Send
 from foundation.environment import Environment
 from foundation.errors import ApiError, BodyTooLarge, Internal
-from rillbase_server.asgi_types import App, Message, Receive, Scope, Send
 from rillbase_server.client_address import Network, TrustedProxies
 from rillbase_server.security_headers import SecurityHeaders
 

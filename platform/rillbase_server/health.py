@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foundation import metrics
+from foundation.asgi import App, Receive, Scope, Send
 from foundation.environment import Environment
 from rillbase_server import dependencies
-from rillbase_server.asgi_types import App, Receive, Scope, Send
 
 CHECK_TIMEOUT_S = 2.0
 

@@ -30,8 +30,8 @@ from django.urls import ResolverMatch, set_script_prefix
 
 from foundation import request_context
 from foundation.api.problems import problem_response
+from foundation.asgi import Receive, Scope, Send
 from foundation.errors import InvalidParameter
-from rillbase_server.asgi_types import Receive, Scope, Send
 from rillbase_server.gate import Gate
 
 THREADS = 16

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 import pytest
 
 from foundation import metrics, request_context
-from rillbase_server.asgi_types import Receive, Scope, Send
+from foundation.asgi import Receive, Scope, Send
 from rillbase_server.edge import Edge, EdgeSettings
 from tests.asgi_driver import Answer, ask, http_scope
 

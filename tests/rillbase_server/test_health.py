@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
-from rillbase_server.asgi_types import Receive, Scope, Send
 from rillbase_server.health import Health
 from tests.asgi_driver import Answer, ask, http_scope
 from tests.own_valkey import OwnValkey, free_port

@@ -1,4 +1,4 @@
-"""The shapes of ASGI, as far as the edge uses them."""
+"""The shapes of ASGI, as far as we use them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+"""Finds the operation at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from foundation.errors import MethodNotAllowed
+from foundation.http.operation import Operation
+from foundation.json_types import JsonObject
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Generic[C]):
+    """An operation and the values of its path's parameters."""
+
+    operation: Operation[C]
+    parameters: dict[str, str]
+
+
+class _Place(Generic[C]):
+    """All operations of one path."""
+
+    def __init__(self, pattern: tuple[str, ...]) -> None:
+        self.pattern = pattern
+        self.by_method: dict[str, Operation[C]] = {}
+
+    def parameters(self, segments: Sequence[str]) -> dict[str, str] | None:
+        found = {}
+        for wanted, given in zip(self.pattern, segments, strict=True):
+            if wanted.startswith("{"):
+                if not given:
+                    return None
+                found[wanted[1:-1]] = given
+            elif wanted != given:
+                return None
+        return found
+
+
+class Router(Generic[C]):
+    """Looks an address up segment by segment. Fixed segments win over parameters."""
+
+    def __init__(self, operations: Iterable[Operation[C]]) -> None:
+        self.operations = tuple(operations)
+        places: dict[tuple[str, ...], _Place[C]] = {}
+        for operation in self.operations:
+            pattern = operation.segments
+            place = places.setdefault(pattern, _Place(pattern))
+            place.by_method[operation.method] = operation
+        self._by_length: dict[int, list[_Place[C]]] = {}
+        for pattern, place in sorted(places.items(), key=lambda item: _openness(item[0])):
+            self._by_length.setdefault(len(pattern), []).append(place)
+
+    def find(self, method: str, segments: Sequence[str]) -> Match[C] | None:
+        """Return the operation, None where no path matches; raise when only the method is wrong."""
+        for place in self._by_length.get(len(segments), ()):
+            parameters = place.parameters(segments)
+            if parameters is None:
+                continue
+            operation = place.by_method.get("GET" if method == "HEAD" else method)
+            if operation is None:
+                allowed = ", ".join(sorted(place.by_method))
+                raise MethodNotAllowed(
+                    f"{method[:20]} is not allowed here.", headers={"Allow": allowed}
+                )
+            return Match(operation, parameters)
+        return None
+
+    def paths(self) -> JsonObject:
+        """Return the `paths` of an OpenAPI document."""
+        found: JsonObject = {}
+        for operation in self.operations:
+            methods = found.setdefault(operation.path, {})
+            if isinstance(methods, dict):
+                methods[operation.method.lower()] = operation.describes
+        return found
+
+
+def _openness(pattern: tuple[str, ...]) -> list[bool]:
+    return [segment.startswith("{") for segment in pattern]
