@@ -1,7 +1,8 @@
 //! The only way to files.
 //!
 //! Everything that the engine keeps goes through a [`Vfs`], so that tests can put a file system
-//! under it which forgets, tears and fails as real ones do. [`RealVfs`] is the operating system's.
+//! under it which forgets, tears and fails as real ones do ([`FaultVfs`]), or none at all
+//! ([`MemoryVfs`]). [`RealVfs`] is the operating system's.
 //!
 //! What implementations promise, and callers may rely on:
 //!
@@ -12,6 +13,10 @@
 //!   order. A rename is one change: never both names lost.
 //! - Handles stay valid after their name was renamed or removed.
 
+mod disk;
+mod fault;
+mod memory;
+mod random;
 mod real;
 
 use std::fmt::Debug;
@@ -19,6 +24,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+pub use fault::{Fault, FaultVfs};
+pub use memory::MemoryVfs;
+pub use random::Random;
 pub use real::RealVfs;
 
 /// A file system. Paths are absolute, or relative to the process's working directory.

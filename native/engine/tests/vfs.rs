@@ -1,0 +1,257 @@
+//! File systems, real and simulated, keep the promises of the trait.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::path::{Path, PathBuf};
+
+use rillbase_engine::Error;
+use rillbase_engine::vfs::{AppendFile, Fault, FaultVfs, MemoryVfs, RealVfs, Vfs};
+
+/// A directory for one test, removed when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rillbase-vfs-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn on_each(name: &str, test: impl Fn(&dyn Vfs, &Path)) {
+    let folder = Folder::new(name);
+    test(&RealVfs, &folder.0.join("db"));
+    test(&MemoryVfs::new(), Path::new("/db"));
+    test(&FaultVfs::new(1), Path::new("/db"));
+}
+
+fn read(vfs: &dyn Vfs, path: &Path) -> Vec<u8> {
+    let file = vfs.open_read(path).unwrap();
+    let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    file.read_exact_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn write(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Box<dyn AppendFile> {
+    let mut file = vfs.create(path).unwrap();
+    file.append(bytes).unwrap();
+    file
+}
+
+#[test]
+fn files_are_appended_to_read_renamed_linked_listed_and_removed() {
+    on_each("all", |vfs, dir| {
+        vfs.create_dir_all(&dir.join("inner")).unwrap();
+        let path = dir.join("a");
+        let mut file = write(vfs, &path, b"one ");
+        file.append(b"two").unwrap();
+        file.sync().unwrap();
+        assert_eq!(file.len(), 7);
+        let mut again = vfs.open_append(&path).unwrap();
+        again.append(b" three").unwrap();
+        assert_eq!(read(vfs, &path), b"one two three");
+
+        vfs.hard_link(&path, &dir.join("b")).unwrap();
+        vfs.rename(&path, &dir.join("c")).unwrap();
+        assert_eq!(vfs.list(dir).unwrap(), ["b", "c", "inner"]);
+        assert!(vfs.exists(&dir.join("b")).unwrap());
+        assert!(!vfs.exists(&path).unwrap());
+        vfs.remove(&dir.join("b")).unwrap();
+        vfs.remove_dir(&dir.join("inner")).unwrap();
+        vfs.sync_dir(dir).unwrap();
+        assert_eq!(vfs.list(dir).unwrap(), ["c"]);
+        assert_eq!(read(vfs, &dir.join("c")), b"one two three");
+    });
+}
+
+#[test]
+fn a_log_file_is_written_in_place_and_keeps_what_it_had() {
+    on_each("log", |vfs, dir| {
+        vfs.create_dir_all(dir).unwrap();
+        let path = dir.join("log");
+        vfs.open_log(&path).unwrap().write_at(0, b"abcdef").unwrap();
+        let file = vfs.open_log(&path).unwrap();
+        file.write_at(2, b"XY").unwrap();
+        file.write_at(6, b"g").unwrap();
+        file.sync().unwrap();
+        assert_eq!(read(vfs, &path), b"abXYefg");
+    });
+}
+
+#[test]
+fn a_missing_file_is_an_error_that_names_it() {
+    on_each("missing", |vfs, dir| {
+        vfs.create_dir_all(dir).unwrap();
+        let error = vfs.open_read(&dir.join("none")).unwrap_err();
+        assert!(error.is_not_found());
+        assert_eq!(error.code(), "io_error");
+        assert!(error.to_string().contains("none"), "{error}");
+    });
+}
+
+#[test]
+fn reading_past_the_end_names_the_end() {
+    on_each("end", |vfs, dir| {
+        vfs.create_dir_all(dir).unwrap();
+        write(vfs, &dir.join("short"), b"12345");
+        let file = vfs.open_read(&dir.join("short")).unwrap();
+        let mut buffer = [0; 4];
+        assert_eq!(file.read_at(3, &mut buffer).unwrap(), 2);
+        match file.read_exact_at(3, &mut buffer).unwrap_err() {
+            Error::Corruption { file, offset, .. } => {
+                assert_eq!(file, dir.join("short"));
+                assert_eq!(offset, 5);
+            }
+            other => panic!("{other}"),
+        }
+    });
+}
+
+#[test]
+fn a_handle_outlives_its_name() {
+    on_each("handle", |vfs, dir| {
+        vfs.create_dir_all(dir).unwrap();
+        write(vfs, &dir.join("gone"), b"still here");
+        let file = vfs.open_read(&dir.join("gone")).unwrap();
+        vfs.remove(&dir.join("gone")).unwrap();
+        let mut buffer = [0; 10];
+        file.read_exact_at(0, &mut buffer).unwrap();
+        assert_eq!(&buffer, b"still here");
+    });
+}
+
+#[test]
+fn a_lock_is_held_once_and_given_back() {
+    on_each("lock", |vfs, dir| {
+        vfs.create_dir_all(dir).unwrap();
+        let path = dir.join("LOCK");
+        let guard = vfs.lock(&path).unwrap();
+        assert_eq!(vfs.lock(&path).unwrap_err().code(), "locked");
+        drop(guard);
+        vfs.lock(&path).unwrap();
+    });
+}
+
+/// A file system with a durable directory `/db`.
+fn faulty(seed: u64) -> (FaultVfs, &'static Path) {
+    let vfs = FaultVfs::new(seed);
+    let dir = Path::new("/db");
+    vfs.create_dir_all(dir).unwrap();
+    vfs.sync_dir(Path::new("/")).unwrap();
+    (vfs, dir)
+}
+
+#[test]
+fn a_crash_keeps_what_was_synced_under_a_name_that_was_synced() {
+    for seed in 0..200 {
+        let (vfs, dir) = faulty(seed);
+        let mut file = write(&vfs, &dir.join("a"), b"kept");
+        file.sync().unwrap();
+        vfs.sync_dir(dir).unwrap();
+        file.append(&[7; 2000]).unwrap();
+        vfs.crash();
+        let after = read(&vfs, &dir.join("a"));
+        assert!(after.starts_with(b"kept"));
+        assert!(after.len() <= 2004);
+    }
+}
+
+#[test]
+fn a_crash_may_lose_or_tear_what_was_not_synced_at_any_byte() {
+    let mut lengths = std::collections::BTreeSet::new();
+    for seed in 0..300 {
+        let (vfs, dir) = faulty(seed);
+        let mut file = vfs.create(&dir.join("a")).unwrap();
+        vfs.sync_dir(dir).unwrap();
+        file.append(b"0123456789").unwrap();
+        vfs.crash();
+        let after = read(&vfs, &dir.join("a"));
+        assert!(b"0123456789".starts_with(after.as_slice()));
+        lengths.insert(after.len());
+    }
+    assert_eq!(lengths.len(), 11, "every length happens: {lengths:?}");
+}
+
+#[test]
+fn names_that_were_not_synced_come_and_go_in_any_order() {
+    let mut outcomes = std::collections::BTreeSet::new();
+    for seed in 0..300 {
+        let (vfs, dir) = faulty(seed);
+        for name in ["a", "b"] {
+            write(&vfs, &dir.join(name), name.as_bytes())
+                .sync()
+                .unwrap();
+        }
+        vfs.sync_dir(dir).unwrap();
+        vfs.rename(&dir.join("a"), &dir.join("A")).unwrap();
+        vfs.rename(&dir.join("b"), &dir.join("B")).unwrap();
+        vfs.crash();
+        let names = vfs.list(dir).unwrap();
+        assert_eq!(names.len(), 2, "a rename never loses both names: {names:?}");
+        outcomes.insert(names);
+    }
+    assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+}
+
+#[test]
+fn a_failed_sync_loses_the_bytes_although_the_next_one_succeeds() {
+    let mut lost = 0;
+    for seed in 0..100 {
+        let (vfs, dir) = faulty(seed);
+        let mut file = write(&vfs, &dir.join("a"), b"kept ");
+        file.sync().unwrap();
+        vfs.sync_dir(dir).unwrap();
+        file.append(b"lost").unwrap();
+        vfs.fail_at(vfs.sites(), Fault::Error);
+        assert_eq!(file.sync().unwrap_err().code(), "io_error");
+        assert_eq!(read(&vfs, &dir.join("a")), b"kept lost", "still visible");
+        file.sync().unwrap();
+        vfs.crash();
+        let after = read(&vfs, &dir.join("a"));
+        lost += u32::from(after != b"kept lost");
+        assert!(after.starts_with(b"kept "));
+    }
+    assert!(lost > 20, "lost {lost} times of 100");
+}
+
+#[test]
+fn a_full_disk_stays_full_until_there_is_room() {
+    let (vfs, dir) = faulty(3);
+    let mut file = write(&vfs, &dir.join("a"), b"x");
+    vfs.fail_at(vfs.sites(), Fault::NoSpace);
+    assert!(
+        file.append(b"yyyy")
+            .unwrap_err()
+            .to_string()
+            .contains("space")
+    );
+    assert!(vfs.create(&dir.join("b")).is_err());
+    vfs.open_read(&dir.join("a")).unwrap();
+    vfs.clear();
+    vfs.create(&dir.join("b")).unwrap();
+}
+
+#[test]
+fn after_a_stop_nothing_works_until_the_machine_starts_again() {
+    let (vfs, dir) = faulty(4);
+    let mut file = write(&vfs, &dir.join("a"), b"x");
+    file.sync().unwrap();
+    vfs.sync_dir(dir).unwrap();
+    vfs.fail_at(vfs.sites() + 1, Fault::Stop);
+    file.append(b"y").unwrap();
+    assert!(file.sync().is_err());
+    assert!(vfs.is_stopped());
+    assert!(vfs.list(dir).is_err());
+    vfs.crash();
+    assert!(file.append(b"z").is_err(), "what was open is dead");
+    assert!(read(&vfs, &dir.join("a")).starts_with(b"x"));
+}
