@@ -8,9 +8,10 @@ listed one.
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from foundation.errors import Forbidden
+from foundation.request_head import RequestHead
 from tenants.credentials.facts import TenantFacts
 
 ALLOWED_HEADERS = (
@@ -24,7 +25,7 @@ ALLOWED_METHODS = "GET, POST, PUT, PATCH, DELETE"
 PREFLIGHT_AGE_S = "600"
 
 
-def answer_headers(request: HttpRequest, tenant: TenantFacts) -> dict[str, str]:
+def answer_headers(request: RequestHead, tenant: TenantFacts) -> dict[str, str]:
     """Return the headers that let a listed origin's page read the answer; refuse other origins."""
     origin = request.headers.get("Origin")
     if origin is None or origin == f"{request.scheme}://{request.get_host()}":
@@ -38,20 +39,22 @@ def answer_headers(request: HttpRequest, tenant: TenantFacts) -> dict[str, str]:
     }
 
 
-def is_preflight(request: HttpRequest) -> bool:
+def is_preflight(request: RequestHead) -> bool:
     """Tell whether a browser asks beforehand if it may call."""
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 
-def preflight(request: HttpRequest) -> HttpResponse:
+def preflight_headers(request: RequestHead) -> dict[str, str]:
+    """Return the headers that answer a preflight."""
+    return {
+        "Access-Control-Allow-Origin": request.headers.get("Origin", "*"),
+        "Access-Control-Allow-Methods": ALLOWED_METHODS,
+        "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+        "Access-Control-Max-Age": PREFLIGHT_AGE_S,
+        "Vary": "Origin",
+    }
+
+
+def preflight(request: RequestHead) -> HttpResponse:
     """Answer a preflight."""
-    return HttpResponse(
-        status=204,
-        headers={
-            "Access-Control-Allow-Origin": request.headers.get("Origin", "*"),
-            "Access-Control-Allow-Methods": ALLOWED_METHODS,
-            "Access-Control-Allow-Headers": ALLOWED_HEADERS,
-            "Access-Control-Max-Age": PREFLIGHT_AGE_S,
-            "Vary": "Origin",
-        },
-    )
+    return HttpResponse(status=204, headers=preflight_headers(request))

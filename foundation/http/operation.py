@@ -1,4 +1,4 @@
-"""One call of the data plane, declared: its address, its handler, its page in the OpenAPI document."""
+"""One call of the data plane, declared: its address, its handler, its OpenAPI object."""
 
 from __future__ import annotations
 

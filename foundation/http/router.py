@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from foundation.errors import MethodNotAllowed
+from foundation.errors import MethodNotAllowed, NotFound
 from foundation.http.operation import Operation
 from foundation.json_types import JsonObject
 
@@ -54,8 +54,8 @@ class Router(Generic[C]):
         for pattern, place in sorted(places.items(), key=lambda item: _openness(item[0])):
             self._by_length.setdefault(len(pattern), []).append(place)
 
-    def find(self, method: str, segments: Sequence[str]) -> Match[C] | None:
-        """Return the operation, None where no path matches; raise when only the method is wrong."""
+    def find(self, method: str, segments: Sequence[str]) -> Match[C]:
+        """Return the operation, or raise `NotFound` or `MethodNotAllowed`."""
         for place in self._by_length.get(len(segments), ()):
             parameters = place.parameters(segments)
             if parameters is None:
@@ -67,7 +67,7 @@ class Router(Generic[C]):
                     f"{method[:20]} is not allowed here.", headers={"Allow": allowed}
                 )
             return Match(operation, parameters)
-        return None
+        raise NotFound("There is nothing at this address.")
 
     def paths(self) -> JsonObject:
         """Return the `paths` of an OpenAPI document."""

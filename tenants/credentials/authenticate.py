@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 from ipaddress import ip_address, ip_network
 
-from django.http import HttpRequest
 from django.utils import timezone
 
 from foundation.errors import (
@@ -23,6 +22,7 @@ from foundation.errors import (
     Unauthenticated,
 )
 from foundation.request_context import client_address
+from foundation.request_head import RequestHead
 from tenants.credentials import facts, keys, last_used, sessions
 from tenants.credentials.jwt import verify_end_user
 from tenants.models import ApiKey, Tenant
@@ -33,7 +33,7 @@ TENANT_HEADER = "Rillbase-Tenant"
 _BEARER = "bearer "
 
 
-def authenticate(request: HttpRequest) -> Principal | None:
+def authenticate(request: RequestHead) -> Principal | None:
     """Return who makes the request, None without credentials; raise when they are not valid."""
     bearer = _bearer(request)
     publishable = request.headers.get(KEY_HEADER)
@@ -45,7 +45,7 @@ def authenticate(request: HttpRequest) -> Principal | None:
     return _session(request, cookie) if cookie else None
 
 
-def require(request: HttpRequest) -> Principal:
+def require(request: RequestHead) -> Principal:
     """Return who makes the request, or raise `Unauthenticated`."""
     principal = authenticate(request)
     if principal is None:
@@ -56,7 +56,7 @@ def require(request: HttpRequest) -> Principal:
     return principal
 
 
-def _bearer(request: HttpRequest) -> str | None:
+def _bearer(request: RequestHead) -> str | None:
     header = request.headers.get("Authorization")
     if header is None:
         return None
@@ -143,7 +143,7 @@ def _personal_token(key: keys.ParsedKey) -> Principal:
     )
 
 
-def _session(request: HttpRequest, cookie: str) -> Principal:
+def _session(request: RequestHead, cookie: str) -> Principal:
     try:
         session = facts.session_facts(keys.stored_hash(cookie))
     except facts.NoFacts:
@@ -220,7 +220,7 @@ def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFact
     return entered, access.tenant
 
 
-def authenticate_data_plane(request: HttpRequest) -> tuple[Principal, facts.TenantFacts]:
+def authenticate_data_plane(request: RequestHead) -> tuple[Principal, facts.TenantFacts]:
     """Return the caller of a data-plane request and its tenant."""
     principal = require(request)
     if principal.user_id is None:

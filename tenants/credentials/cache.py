@@ -9,13 +9,37 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 TTL_S = 1.0
 MAX_ENTRIES = 20_000
 
 V = TypeVar("V")
+
+_cached_only: ContextVar[bool] = ContextVar("credentials_cached_only", default=False)
+
+
+class NotCached(Exception):
+    """Something would have to be loaded, which the caller must not wait for here."""
+
+
+@contextmanager
+def cached_only() -> Iterator[None]:
+    """Raise `NotCached` instead of loading. For event loops, which then go on in a thread."""
+    token = _cached_only.set(True)
+    try:
+        yield
+    finally:
+        _cached_only.reset(token)
+
+
+def check_may_load() -> None:
+    """Raise `NotCached` where nothing may be loaded."""
+    if _cached_only.get():
+        raise NotCached
 
 
 class ShortCache(Generic[V]):
@@ -45,6 +69,7 @@ class ShortCache(Generic[V]):
         cached = self.get(key)
         if cached is not None:
             return cached
+        check_may_load()
         deadline = self._clock() + self._ttl_s
         value = load()
         with self._lock:

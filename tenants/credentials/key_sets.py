@@ -21,7 +21,7 @@ import jwt
 
 from foundation.errors import FieldProblem, InvalidCredentials, Unavailable
 from foundation.outbound import InvalidResponse, OutboundError, outbound_client
-from tenants.credentials.cache import ShortCache
+from tenants.credentials.cache import ShortCache, check_may_load
 
 FRESH_S = 300.0
 RETRY_S = 30.0
@@ -63,6 +63,7 @@ def find_key(url: str, key_id: str) -> jwt.PyJWK:
 
 def _newer(url: str, known: _KeySet | None) -> _KeySet:
     """Return the set as it is now, or the known one when that cannot be had without a crowd."""
+    check_may_load()
     if not _places.acquire(blocking=False):
         if known is None:
             raise _unavailable("Too many key sets are being read at the moment.")

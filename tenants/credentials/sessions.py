@@ -11,13 +11,13 @@ import hashlib
 import hmac
 from urllib.parse import urlsplit
 
-from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework.response import Response
 
 from foundation.environment import environment
 from foundation.errors import CsrfFailed
 from foundation.request_context import client_address
+from foundation.request_head import RequestHead
 from tenants.credentials import keys
 from tenants.models import User, UserSession
 
@@ -70,7 +70,7 @@ def csrf_token(token: str) -> str:
     return hmac.new(key, b"csrf:" + token.encode(), hashlib.sha256).hexdigest()
 
 
-def check_csrf(request: HttpRequest, token: str) -> None:
+def check_csrf(request: RequestHead, token: str) -> None:
     """Refuse a changing call that another site could have made the browser send."""
     if request.method in SAFE_METHODS:
         return
@@ -80,7 +80,7 @@ def check_csrf(request: HttpRequest, token: str) -> None:
         raise CsrfFailed(f"Send the session's CSRF token in the header {CSRF_HEADER}.")
 
 
-def check_origin(request: HttpRequest) -> None:
+def check_origin(request: RequestHead) -> None:
     """Refuse a call from a page of another origin. Programs send no Origin and pass."""
     origin = request.headers.get("Origin")
     if origin is None:

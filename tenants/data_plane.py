@@ -1,0 +1,123 @@
+"""How a call of the data plane is let in, on the event loop.
+
+The same steps as `tenants.api.base.DataView`: who is it, may its page read the answer, within
+which limits. Credentials that were looked up within the last second decide at once; otherwise a
+thread asks PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db import connections
+
+from foundation import request_context
+from foundation.api.problems import translate
+from foundation.asgi import App, Receive, Scope, Send
+from foundation.errors import Forbidden
+from foundation.http import Answer, Body, Head, Operation, Router, problem_answer
+from foundation.http.body import ClientGone
+from foundation.http.router import Match
+from foundation.limits import limiter
+from tenants import cors, usage
+from tenants.credentials.authenticate import authenticate_data_plane
+from tenants.credentials.cache import NotCached, cached_only
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Principal
+from tenants.quotas import request_limits
+
+
+@dataclass(slots=True)
+class Call:
+    """One call that was let in: who makes it, in which tenant, and what it says."""
+
+    head: Head
+    body: Body
+    principal: Principal
+    tenant: TenantFacts
+    parameters: dict[str, str]
+    #: Headers for the answer that were decided on the way in.
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def require_collection_scope(self, scope: str, collection: str) -> None:
+        """Raise unless the credentials carry `scope` and are not kept from this collection."""
+        self.principal.require_scope(scope)
+        allowed = self.principal.collections
+        if allowed is not None and collection not in allowed:
+            raise Forbidden(f"The key may not be used for the collection {collection!r}.")
+
+
+class DataPlane:
+    """Answers its operations' addresses and passes everything else on."""
+
+    def __init__(self, app: App, operations: Iterable[Operation[Call]]) -> None:
+        self._app = app
+        self.router = Router(operations)
+        self._roots = frozenset(operation.segments[:2] for operation in self.router.operations)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._is_ours(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        head = Head(scope)
+        headers: dict[str, str] = {}
+        try:
+            answer = await self._answer(scope, head, receive, headers)
+        except ClientGone:
+            return
+        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
+            answer = problem_answer(translate(raised))
+        await answer.send(send, headers, with_body=head.method != "HEAD")
+
+    def _is_ours(self, path: str) -> bool:
+        parts = path.split("/", 3)
+        return tuple(parts[1:3]) in self._roots
+
+    async def _answer(
+        self, scope: Scope, head: Head, receive: Receive, headers: dict[str, str]
+    ) -> Answer:
+        if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
+            return Answer(204, headers=cors.preflight_headers(head))
+        head.get_host()
+        match = self._match(scope, head)
+        principal, tenant = await _authenticate(head)
+        call = Call(head, Body(head, receive), principal, tenant, match.parameters, headers)
+        await _let_in(call)
+        return await match.operation.handler(call)
+
+    def _match(self, scope: Scope, head: Head) -> Match[Call]:
+        match = self.router.find(head.method, head.segments)
+        scope["state"]["route"] = match.operation.path
+        return match
+
+
+async def _authenticate(head: Head) -> tuple[Principal, TenantFacts]:
+    try:
+        with cached_only():
+            return authenticate_data_plane(head)
+    except NotCached:
+        return await asyncio.to_thread(_authenticate_in_thread, head)
+
+
+def _authenticate_in_thread(head: Head) -> tuple[Principal, TenantFacts]:
+    try:
+        return authenticate_data_plane(head)
+    finally:
+        connections["auth"].close()
+
+
+async def _let_in(call: Call) -> None:
+    """Count the call, and let a listed origin's page read the answer."""
+    tenant, principal = call.tenant, call.principal
+    request_context.principal.set(principal.actor)
+    request_context.tenant_id.set(str(tenant.id))
+    call.headers.update(cors.answer_headers(call.head, tenant))
+    decision = await limiter().acheck(
+        request_limits(str(tenant.id), str(principal.credential_id), tenant.limits)
+    )
+    call.headers.update(decision.headers())
+    if not decision.allowed:
+        raise decision.refusal()
+    usage.count(tenant.id, "requests")
