@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+import psycopg
 from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -50,18 +51,23 @@ def translate(raised: Exception) -> errors.ApiError:
             return errors.NotAcceptable()
         case drf.ValidationError():
             return errors.InvalidBody(errors=field_problems(raised.detail))
+        case psycopg.Error():
+            return _translate_sqlstate(raised, raised.sqlstate)
         case OperationalError() | InterfaceError() | DatabaseError():
-            return _translate_database(raised)
+            return _translate_sqlstate(raised, getattr(raised.__cause__, "sqlstate", None))
         case _:
             logger.error("unhandled %s", type(raised).__name__, exc_info=raised)
             return errors.Internal()
 
 
-def _translate_database(raised: Exception) -> errors.ApiError:
-    sqlstate = getattr(raised.__cause__, "sqlstate", None)
+#: Raised without an SQLSTATE when the connection is gone, or none could be had.
+_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+
+
+def _translate_sqlstate(raised: Exception, sqlstate: str | None) -> errors.ApiError:
     known = _BY_SQLSTATE.get(sqlstate or "")
-    if known is None and isinstance(raised, (OperationalError, InterfaceError)) and not sqlstate:
-        known = errors.Unavailable  # the connection is gone, or no connection could be had
+    if known is None and isinstance(raised, _AWAY) and not sqlstate:
+        known = errors.Unavailable
     if known is None:
         logger.error("unhandled database error %s", sqlstate, exc_info=raised)
         return errors.Internal()

@@ -15,8 +15,6 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from redis import Redis
-from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
 from redis.retry import Retry
@@ -26,6 +24,7 @@ from foundation.environment import environment
 from foundation.limits.breaker import Breaker, Permit
 from foundation.limits.gcra import Decision, Limit, decide, require_distinct
 from foundation.limits.local import LocalCounters
+from foundation.valkey_wire import ValkeyWire
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +56,7 @@ class Limiter:
             socket_connect_timeout=connect_timeout_s,
             retry=Retry(NoBackoff(), 0),
         )
-        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis] = (
-            WeakKeyDictionary()
-        )
+        self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, ValkeyWire] = WeakKeyDictionary()
         self._sha = str(self._client.register_script(SCRIPT).sha)
         metrics.LIMITS_STORE_UP.set(1)
 
@@ -91,12 +88,12 @@ class Limiter:
         if permit is Permit.REFUSED:
             return self._check_locally(limits)
         keys, numbers = _arguments(limits)
-        client = self._async_client()
+        wire = self._wire()
         try:
             try:
-                reply = await client.evalsha(self._sha, len(keys), *keys, *numbers)
+                reply = await wire.call("EVALSHA", self._sha, len(keys), *keys, *numbers)
             except NoScriptError:
-                reply = await client.eval(SCRIPT, len(keys), *keys, *numbers)
+                reply = await wire.call("EVAL", SCRIPT, len(keys), *keys, *numbers)
         except RedisError as error:
             return self._went_away(permit, error, limits)
         return self._answered(limits, cast("list[int]", reply))
@@ -106,23 +103,22 @@ class Limiter:
 
     async def aclose(self) -> None:
         """Close what the running event loop has opened, and the connections of `check`."""
-        client = self._async_clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+        wire = self._wires.pop(asyncio.get_running_loop(), None)
+        if wire is not None:
+            wire.close()
         self.close()
 
-    def _async_client(self) -> AsyncRedis:
+    def _wire(self) -> ValkeyWire:
         loop = asyncio.get_running_loop()
-        client = self._async_clients.get(loop)
-        if client is None:
-            client = AsyncRedis.from_url(
+        wire = self._wires.get(loop)
+        if wire is None:
+            wire = ValkeyWire(
                 self._url,
-                socket_timeout=self._answer_timeout_s,
-                socket_connect_timeout=self._connect_timeout_s,
-                retry=AsyncRetry(NoBackoff(), 0),
+                connect_timeout_s=self._connect_timeout_s,
+                answer_timeout_s=self._answer_timeout_s,
             )
-            self._async_clients[loop] = client
-        return client
+            self._wires[loop] = wire
+        return wire
 
     def _answered(self, limits: Sequence[Limit], backlogs: list[int]) -> Decision:
         if self._breaker.succeeded():

@@ -1,0 +1,233 @@
+"""A Valkey connection for the event loop, for commands that every request sends.
+
+Commands of all tasks share one connection and are pipelined: what is sent in the same turn of the
+loop leaves in one write. Measured, a command costs about a tenth of what the general client takes.
+Everything rarer uses that client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from redis.exceptions import ConnectionError as ValkeyAway
+from redis.exceptions import NoScriptError, RedisError, ResponseError
+
+Argument = bytes | str | int
+Reply = int | bytes | None | list["Reply"]
+
+MAX_UNANSWERED = 10_000
+
+
+class ValkeyWire:
+    """Connects when it is first needed, and again after a failure. For one event loop."""
+
+    def __init__(self, url: str, *, connect_timeout_s: float, answer_timeout_s: float) -> None:
+        self._parts = urlsplit(url)
+        self._connect_timeout_s = connect_timeout_s
+        self._answer_timeout_s = answer_timeout_s
+        self._protocol: _Protocol | None = None
+        self._connecting: asyncio.Task[_Protocol] | None = None
+
+    async def call(self, *command: Argument) -> Reply:
+        """Send one command and return its reply; raise `RedisError` when there is none."""
+        protocol = self._protocol
+        if protocol is None or protocol.closed:
+            protocol = await self._connected()
+        return await protocol.call(command)
+
+    async def _connected(self) -> _Protocol:
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(self._connect_done)
+        return await asyncio.shield(self._connecting)
+
+    def _connect_done(self, task: asyncio.Task[_Protocol]) -> None:
+        self._connecting = None
+        if not task.cancelled() and task.exception() is None:
+            self._protocol = task.result()
+
+    async def _connect(self) -> _Protocol:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                protocol = await _open(loop, self._parts, self._answer_timeout_s)
+                for command in _greeting(self._parts):
+                    await protocol.call(command)
+        except (OSError, TimeoutError) as away:
+            raise ValkeyAway(f"cannot connect: {away}") from None
+        return protocol
+
+    def close(self) -> None:
+        if self._protocol is not None:
+            self._protocol.abort("closed")
+
+
+async def _open(
+    loop: asyncio.AbstractEventLoop, parts: SplitResult, answer_timeout_s: float
+) -> _Protocol:
+    def make() -> _Protocol:
+        return _Protocol(loop, answer_timeout_s)
+
+    if parts.scheme == "unix":
+        _, protocol = await loop.create_unix_connection(make, parts.path)
+    else:
+        host, port = parts.hostname or "localhost", parts.port or 6379
+        tls = True if parts.scheme == "rediss" else None
+        _, protocol = await loop.create_connection(make, host, port, ssl=tls)
+    return protocol
+
+
+def _greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
+    commands: list[tuple[Argument, ...]] = []
+    if parts.password:
+        user = (unquote(parts.username),) if parts.username else ()
+        commands.append(("AUTH", *user, unquote(parts.password)))
+    database = parts.path.lstrip("/")
+    if parts.scheme != "unix" and database not in ("", "0"):
+        commands.append(("SELECT", database))
+    return commands
+
+
+class _Protocol(asyncio.Protocol):
+    """RESP2. Replies come in the order of the commands."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float) -> None:
+        self._loop = loop
+        self._answer_timeout_s = answer_timeout_s
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._waiting: deque[tuple[float, asyncio.Future[Reply]]] = deque()
+        self._buffer = b""
+        self._watch: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.abort(f"the connection was lost: {exc}")
+
+    def call(self, command: tuple[Argument, ...]) -> asyncio.Future[Reply]:
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        if self.closed or len(self._waiting) >= MAX_UNANSWERED:
+            future.set_exception(ValkeyAway("Valkey does not answer"))
+            return future
+        if not self._unsent:
+            self._loop.call_soon(self._send)
+        self._unsent.append(_encoded(command))
+        deadline = self._loop.time() + self._answer_timeout_s
+        self._waiting.append((deadline, future))
+        if self._watch is None:
+            self._watch = self._loop.call_at(deadline, self._check_deadline)
+        return future
+
+    def _send(self) -> None:
+        if self._transport is not None and not self.closed:
+            self._transport.write(b"".join(self._unsent))
+        self._unsent.clear()
+
+    def _check_deadline(self) -> None:
+        """Give the connection up when its oldest command has waited too long."""
+        self._watch = None
+        if not self._waiting:
+            return
+        deadline = self._waiting[0][0]
+        if deadline <= self._loop.time():
+            self.abort("no answer in time")
+        else:
+            self._watch = self._loop.call_at(deadline, self._check_deadline)
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer + data if self._buffer else data
+        position = 0
+        try:
+            while position < len(buffer):
+                parsed = _parse(buffer, position)
+                if parsed is None:
+                    break
+                reply, position = parsed
+                self._answered(reply)
+        except (ValueError, IndexError):
+            self.abort("the server does not speak the protocol")
+            return
+        self._buffer = buffer[position:]
+
+    def _answered(self, reply: Reply | ResponseError) -> None:
+        _, future = self._waiting.popleft()
+        if future.done():
+            return
+        if isinstance(reply, ResponseError):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)
+
+    def abort(self, why: str) -> None:
+        """Close, and tell everybody who waits."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        error: RedisError = ValkeyAway(why)
+        while self._waiting:
+            _, future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(error)
+
+
+def _encoded(command: tuple[Argument, ...]) -> bytes:
+    parts = [b"*%d\r\n" % len(command)]
+    for argument in command:
+        raw = argument if isinstance(argument, bytes) else str(argument).encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
+    return b"".join(parts)
+
+
+def _parse(buffer: bytes, start: int) -> tuple[Reply | ResponseError, int] | None:
+    """Return a reply and where it ends, or None when it is not complete yet."""
+    end = buffer.find(b"\r\n", start)
+    if end < 0:
+        return None
+    kind, line, after = buffer[start : start + 1], buffer[start + 1 : end], end + 2
+    match kind:
+        case b":":
+            return int(line), after
+        case b"+":
+            return line, after
+        case b"-":
+            text = line.decode(errors="replace")
+            error = NoScriptError if text.startswith("NOSCRIPT") else ResponseError
+            return error(text), after
+        case b"$":
+            length = int(line)
+            if length < 0:
+                return None, after
+            if len(buffer) < after + length + 2:
+                return None
+            return buffer[after : after + length], after + length + 2
+        case b"*":
+            return _parse_array(buffer, int(line), after)
+        case _:
+            raise ValueError(kind)
+
+
+def _parse_array(
+    buffer: bytes, length: int, position: int
+) -> tuple[Reply | ResponseError, int] | None:
+    if length < 0:
+        return None, position
+    items: list[Reply] = []
+    for _ in range(length):
+        parsed = _parse(buffer, position)
+        if parsed is None:
+            return None
+        item, position = parsed
+        if isinstance(item, ResponseError):
+            return item, position
+        items.append(item)
+    return items, position
