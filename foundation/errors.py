@@ -267,6 +267,138 @@ class HandshakeFailed(ApiError):
     title = "The webhook's receiver did not confirm that it wants deliveries"
 
 
+class InvalidDocument(ApiError):
+    status = 400
+    code = "invalid_document"
+    title = "The document is not accepted"
+
+
+class InvalidId(ApiError):
+    status = 400
+    code = "invalid_id"
+    title = "The _id is not accepted"
+
+
+class InvalidBson(ApiError):
+    status = 400
+    code = "invalid_bson"
+    title = "The document is not valid BSON"
+
+
+class InvalidJson(ApiError):
+    status = 400
+    code = "invalid_json"
+    title = "The text is not Extended JSON"
+
+
+class DocumentTooLarge(ApiError):
+    status = 413
+    code = "document_too_large"
+    title = "The document is too large"
+
+
+class NestingTooDeep(ApiError):
+    status = 400
+    code = "nesting_too_deep"
+    title = "The nesting is too deep"
+
+
+class InvalidFilter(ApiError):
+    status = 400
+    code = "invalid_filter"
+    title = "The filter is not valid"
+
+
+class FilterTooLarge(ApiError):
+    status = 400
+    code = "filter_too_large"
+    title = "The filter is too large"
+
+
+class UnsupportedOperator(ApiError):
+    status = 400
+    code = "unsupported_operator"
+    title = "The operator is not supported"
+
+
+class InvalidRegex(ApiError):
+    status = 400
+    code = "invalid_regex"
+    title = "The regular expression is not accepted"
+
+
+class InvalidSort(ApiError):
+    status = 400
+    code = "invalid_sort"
+    title = "The sort is not valid"
+
+
+class InvalidProjection(ApiError):
+    status = 400
+    code = "invalid_projection"
+    title = "The projection is not valid"
+
+
+class InvalidUpdate(ApiError):
+    status = 400
+    code = "invalid_update"
+    title = "The update is not valid"
+
+
+class InvalidExpression(ApiError):
+    status = 400
+    code = "invalid_expression"
+    title = "The expression is not valid"
+
+
+class InvalidSchema(ApiError):
+    status = 400
+    code = "invalid_schema"
+    title = "The JSON Schema is not valid"
+
+
+class InvalidGeometry(ApiError):
+    status = 400
+    code = "invalid_geometry"
+    title = "The geometry is not valid"
+
+
+class NotLive(ApiError):
+    status = 400
+    code = "not_live"
+    title = "The query depends on the moment"
+
+
+class QueryTooExpensive(ApiError):
+    status = 422
+    code = "query_too_expensive"
+    title = "The query is too expensive"
+
+
+class EvaluationFailed(ApiError):
+    status = 400
+    code = "evaluation_failed"
+    title = "An expression could not be evaluated"
+
+
+class DuplicateId(ApiError):
+    status = 409
+    code = "duplicate_id"
+    title = "A document with this _id exists"
+
+
+class DuplicateKey(ApiError):
+    status = 409
+    code = "duplicate_key"
+    title = "A unique index has this key already"
+
+
+class IndexKeyTooLong(ApiError):
+    status = 400
+    code = "index_key_too_long"
+    title = "A key of a unique index is too long"
+
+
 class Unavailable(ApiError):
     status = 503
     code = "unavailable"

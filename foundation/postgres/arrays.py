@@ -1,0 +1,60 @@
+"""One-dimensional arrays as PostgreSQL's binary parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct, pack
+from uuid import UUID
+
+from foundation.postgres.session import Oid
+
+_LENGTH = Struct("!i")
+_NULL = pack("!i", -1)
+
+
+def array(element: int, items: Sequence[bytes | None]) -> bytes:
+    """Pack items that are in binary form already. `element` is the type of one."""
+    if not items:
+        return pack("!iii", 0, 0, element)
+    parts = [pack("!iiiii", 1, int(None in items), element, len(items), 1)]
+    length = _LENGTH.pack
+    for item in items:
+        if item is None:
+            parts.append(_NULL)
+        else:
+            parts.append(length(len(item)))
+            parts.append(item)
+    return b"".join(parts)
+
+
+def byteas(items: Sequence[bytes | None]) -> bytes:
+    return array(Oid.BYTEA, items)
+
+
+def uuids(items: Iterable[UUID]) -> bytes:
+    return array(Oid.UUID, [item.bytes for item in items])
+
+
+def timestamps(items: Sequence[bytes | None]) -> bytes:
+    """Pack times as results carry them."""
+    return array(Oid.TIMESTAMPTZ, items)
+
+
+def int8s(items: Sequence[int]) -> bytes:
+    return _fixed(Oid.INT8, "q", 8, items)
+
+
+def int4s(items: Sequence[int]) -> bytes:
+    return _fixed(Oid.INT4, "i", 4, items)
+
+
+def booleans(items: Sequence[bool]) -> bytes:
+    return _fixed(Oid.BOOL, "B", 1, items)
+
+
+def _fixed(element: int, form: str, width: int, items: Sequence[int]) -> bytes:
+    if not items:
+        return pack("!iii", 0, 0, element)
+    flat = [number for item in items for number in (width, int(item))]
+    head = pack("!iiiii", 1, 0, element, len(items), 1)
+    return head + pack("!" + f"i{form}" * len(items), *flat)
