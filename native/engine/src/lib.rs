@@ -3,6 +3,7 @@
 //! It knows nothing of documents, topics or tenants. In the order in which data flows:
 //!
 //! - [`vfs`] — the only way to files: real, in memory, and one that injects faults.
+//! - [`wal`] — the write-ahead log: records with consecutive indexes, durable in groups.
 //! - [`error`] — what can go wrong, grouped by what the caller does about it.
 #![allow(
     clippy::missing_errors_doc,
@@ -15,5 +16,6 @@
 
 pub mod error;
 pub mod vfs;
+pub mod wal;
 
 pub use error::{Error, Result};

@@ -72,6 +72,27 @@ pub trait Vfs: Debug + Send + Sync {
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>>;
 }
 
+/// Makes a directory and those above it that are missing, durably.
+pub fn make_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+        if vfs.exists(path)? {
+            break;
+        }
+        missing.push(path);
+    }
+    vfs.create_dir_all(dir)?;
+    for path in missing {
+        let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
+        match parent {
+            Some(parent) => vfs.sync_dir(parent)?,
+            None if path.has_root() => {}
+            None => vfs.sync_dir(Path::new("."))?,
+        }
+    }
+    Ok(())
+}
+
 /// A file that can be read anywhere, by many threads at once.
 pub trait RandomRead: Debug + Send + Sync {
     /// Reads into `buffer` from `offset` and returns how many bytes: fewer than asked only where

@@ -1,0 +1,122 @@
+//! The segments of an open log: writing to the newest, keeping old ones for reading and reuse.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::queue::Chunk;
+use super::segment::{Segment, path_of};
+use crate::error::{Error, Result};
+use crate::vfs::Vfs;
+
+/// The files of an open log. One thread at a time writes.
+#[derive(Debug)]
+pub(super) struct Files {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    pub(super) segments: BTreeMap<u64, Arc<Segment>>,
+    /// Files that new segments are made of.
+    spares: Vec<PathBuf>,
+    max_spares: usize,
+    /// How far beyond the end a segment is filled with zeros at once, in bytes.
+    ahead: u64,
+    /// The position up to which records were handed to the operating system.
+    pub(super) written: u64,
+    /// Segments with bytes that no sync has saved, in order.
+    dirty: Vec<Arc<Segment>>,
+}
+
+impl Files {
+    pub(super) fn new(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        segments: BTreeMap<u64, Arc<Segment>>,
+        max_spares: usize,
+        ahead: u64,
+    ) -> Self {
+        Self {
+            vfs,
+            dir: dir.to_owned(),
+            segments,
+            spares: Vec::new(),
+            max_spares,
+            ahead,
+            written: 0,
+            dirty: Vec::new(),
+        }
+    }
+
+    /// Writes what waited, in order.
+    pub(super) fn write(&mut self, chunks: Vec<Chunk>, end: u64) -> Result<()> {
+        for chunk in chunks {
+            if let Some(header) = chunk.begins {
+                let spare = self.spares.pop();
+                let made = Segment::create(&*self.vfs, &self.dir, &header, spare.as_deref())?;
+                self.segments.insert(header.number, Arc::new(made));
+            }
+            if chunk.bytes.is_empty() {
+                continue;
+            }
+            let segment = self.segment(chunk.segment)?;
+            segment.write(chunk.offset, chunk.bytes, self.ahead)?;
+            if !self
+                .dirty
+                .iter()
+                .any(|dirty| dirty.number == segment.number)
+            {
+                self.dirty.push(segment);
+            }
+        }
+        self.written = end;
+        Ok(())
+    }
+
+    /// A segment that is in use.
+    pub(super) fn segment(&self, number: u64) -> Result<Arc<Segment>> {
+        let missing = || {
+            let path = path_of(&self.dir, number);
+            Error::corruption(&path, 0, "the segment is not in use")
+        };
+        self.segments.get(&number).cloned().ok_or_else(missing)
+    }
+
+    /// What has to be synced so that everything up to the returned position is durable.
+    pub(super) fn take_dirty(&mut self) -> (Vec<Arc<Segment>>, u64) {
+        (std::mem::take(&mut self.dirty), self.written)
+    }
+
+    /// Gives up the segments below a number.
+    pub(super) fn drop_before(&mut self, number: u64) -> Result<()> {
+        let needed = self.segments.split_off(&number);
+        for (number, segment) in std::mem::replace(&mut self.segments, needed) {
+            let path = path_of(&self.dir, number);
+            // Whoever still reads it must not find other records there.
+            match Arc::into_inner(segment) {
+                Some(_) => self.reuse(path)?,
+                None => self.vfs.remove(&path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a file for a new segment, or removes it if there are enough.
+    pub(super) fn reuse(&mut self, path: PathBuf) -> Result<()> {
+        if self.spares.len() < self.max_spares {
+            self.spares.push(path);
+            return Ok(());
+        }
+        self.vfs.remove(&path)
+    }
+
+    /// The segments in use, each with the offset where it ends.
+    pub(super) fn extents(&self) -> Vec<(Arc<Segment>, u64)> {
+        let mut extents = Vec::with_capacity(self.segments.len());
+        let mut end = self.written;
+        for segment in self.segments.values().rev() {
+            extents.push((Arc::clone(segment), end.saturating_sub(segment.base)));
+            end = segment.base;
+        }
+        extents.reverse();
+        extents
+    }
+}

@@ -1,0 +1,38 @@
+//! The write-ahead log, a module of its own: it knows records and blocks, not what they mean.
+//!
+//! A record has an index, one higher than that of the record before. Records are appended, read by
+//! ranges of indexes, and dropped at both ends. They may refer to blocks, payloads in files of
+//! their own, which are durable before the records are. In the order in which data flows:
+//!
+//! - `log` — the open log. Threads encode into `queue` under a short lock; whoever comes first
+//!   writes what has gathered, through `files`, to a `segment`; one of those that wait for
+//!   durability syncs for all.
+//! - `blocks` — the block files.
+//! - `format` — the bytes, which `docs/formats/wal.md` explains.
+//! - `recover` — what a directory holds, `scan` — reading a segment front to back.
+//! - `spans` and `read` — finding and reading records by index.
+//! - `verify` — checking every checksum of a log that is not open.
+//!
+//! What always holds:
+//!
+//! - A segment's header and name are durable before its first record is written.
+//! - An acknowledged record is durable with all records before it.
+//! - A failed write or sync is the last thing that an open log does.
+
+mod blocks;
+mod files;
+mod format;
+mod log;
+mod queue;
+mod read;
+mod recover;
+mod scan;
+mod segment;
+mod spans;
+mod verify;
+
+pub use format::BlockReference;
+pub use log::{Durability, Options, Recovery, Wal, Written};
+pub use read::{Record, Records};
+pub use recover::Cut;
+pub use verify::{Verified, verify};

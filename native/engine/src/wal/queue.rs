@@ -1,0 +1,137 @@
+//! Records that have an index and a place, and wait to be written.
+//!
+//! Encoding is short and under one lock; writing takes whatever has gathered meanwhile, so that one
+//! system call serves many threads.
+
+use super::format::{Floor, Kind, Place, SEGMENT_HEADER_BYTES, SegmentHeader, encode_record};
+use super::spans::Spans;
+
+/// Encoded records that go to one place.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// Set if the segment is to be made first.
+    pub(super) begins: Option<SegmentHeader>,
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Chunk {
+    fn at(segment: u64, offset: u64) -> Self {
+        Self {
+            begins: None,
+            segment,
+            offset,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// The end of the log as the next record will find it.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Chunks that are followed by another one, and the last one.
+    full: Vec<Chunk>,
+    open: Chunk,
+    pub(super) spans: Spans,
+    pub(super) floor: Floor,
+    pub(super) next_index: u64,
+    /// The segment that is written, the position of its first byte, and its end as an offset.
+    segment: u64,
+    base: u64,
+    used: u64,
+    /// A segment is full when its next record would end behind this offset.
+    segment_bytes: u64,
+}
+
+impl Queue {
+    /// The end of a log whose newest segment was just made.
+    pub(super) fn new(header: &SegmentHeader, spans: Spans, segment_bytes: u64) -> Self {
+        Self {
+            full: Vec::new(),
+            open: Chunk::at(header.number, SEGMENT_HEADER_BYTES as u64),
+            spans,
+            floor: header.floor,
+            next_index: header.first_index,
+            segment: header.number,
+            base: header.base,
+            used: SEGMENT_HEADER_BYTES as u64,
+            segment_bytes,
+        }
+    }
+
+    /// The position behind the last record.
+    pub(super) fn end(&self) -> u64 {
+        self.base.saturating_add(self.used)
+    }
+
+    /// The segment that holds a record, or will.
+    pub(super) fn segment_of(&self, index: u64) -> u64 {
+        self.spans.segment_of(index).unwrap_or(self.segment)
+    }
+
+    /// Adds a record of the caller and returns its index.
+    pub(super) fn add(&mut self, kind: Kind, body: &[&[u8]], synced: u64) -> u64 {
+        let index = self.next_index;
+        let start = self.encode(kind, index, body, synced);
+        self.spans.add(index, self.segment, start, self.used);
+        self.next_index = index.saturating_add(1);
+        index
+    }
+
+    /// Adds a record that drops those from `index` on.
+    pub(super) fn truncate_from(&mut self, index: u64, synced: u64) {
+        self.encode(Kind::Truncate, index, &[], synced);
+        self.spans.truncate_from(index);
+        self.next_index = index;
+    }
+
+    /// Adds a record about the log itself.
+    pub(super) fn note(&mut self, kind: Kind, body: &[u8], synced: u64) {
+        self.encode(kind, self.next_index, &[body], synced);
+    }
+
+    /// Encodes a record and returns the offset where it begins.
+    fn encode(&mut self, kind: Kind, index: u64, body: &[&[u8]], synced: u64) -> u64 {
+        let length: usize = body.iter().map(|part| part.len()).sum();
+        let size = super::format::record_bytes(length) as u64;
+        let empty = self.used == SEGMENT_HEADER_BYTES as u64;
+        if !empty && self.used.saturating_add(size) > self.segment_bytes {
+            self.begin_segment(synced);
+        }
+        let start = self.used;
+        let place = Place {
+            segment: self.segment,
+            position: self.base.saturating_add(start),
+            synced,
+        };
+        encode_record(&mut self.open.bytes, place, kind, index, body);
+        self.used = start.saturating_add(size);
+        start
+    }
+
+    fn begin_segment(&mut self, synced: u64) {
+        let header = SegmentHeader {
+            number: self.segment.saturating_add(1),
+            previous: self.segment,
+            base: self.end(),
+            first_index: self.next_index,
+            floor: self.floor,
+            synced,
+        };
+        self.segment = header.number;
+        self.base = header.base;
+        self.used = SEGMENT_HEADER_BYTES as u64;
+        let mut next = Chunk::at(self.segment, self.used);
+        next.begins = Some(header);
+        self.full.push(std::mem::replace(&mut self.open, next));
+    }
+
+    /// Takes all that waits, in order, and the position behind it.
+    pub(super) fn take(&mut self) -> (Vec<Chunk>, u64) {
+        let mut chunks = std::mem::take(&mut self.full);
+        let next = Chunk::at(self.segment, self.used);
+        chunks.push(std::mem::replace(&mut self.open, next));
+        (chunks, self.end())
+    }
+}

@@ -1,0 +1,104 @@
+//! Reading a range of records.
+
+use std::sync::Arc;
+
+use super::format::{BlockReference, Kind, decode_references};
+use super::scan::{Raw, Scanner};
+use super::segment::Segment;
+use super::spans::Span;
+use crate::error::{Error, Result};
+
+/// A record as it was appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its place among the records: each has the next higher one.
+    pub index: u64,
+    /// The caller's bytes.
+    pub body: Vec<u8>,
+    /// The blocks that it refers to.
+    pub references: Vec<BlockReference>,
+}
+
+/// The records of a range, in order. It ends at the first error.
+#[derive(Debug)]
+pub struct Records {
+    spans: std::vec::IntoIter<(Span, Arc<Segment>)>,
+    /// Records of the span that is read.
+    batch: std::vec::IntoIter<Record>,
+    from: u64,
+    until: u64,
+    failed: bool,
+}
+
+impl Records {
+    pub(super) fn new(spans: Vec<(Span, Arc<Segment>)>, from: u64, until: u64) -> Self {
+        Self {
+            spans: spans.into_iter(),
+            batch: Vec::new().into_iter(),
+            from,
+            until,
+            failed: false,
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.failed {
+                return None;
+            }
+            if let Some(record) = self.batch.next() {
+                return Some(Ok(record));
+            }
+            let (span, segment) = self.spans.next()?;
+            match read_span(&segment, &span, self.from, self.until) {
+                Ok(batch) => self.batch = batch.into_iter(),
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// The records of one span that belong to a range. A span is small unless one record is large.
+fn read_span(segment: &Segment, span: &Span, from: u64, until: u64) -> Result<Vec<Record>> {
+    let (number, base) = (segment.number, segment.base);
+    let mut scanner = Scanner::new(segment.file(), number, base, span.start, span.end);
+    let mut records = Vec::new();
+    let mut expected = span.first;
+    while expected < span.until.min(until) {
+        let offset = scanner.offset();
+        let damaged = |detail: &str| Error::corruption(segment.file().path(), offset, detail);
+        let Some(raw) = scanner.next()? else {
+            return Err(damaged("no sound record stands here any more"));
+        };
+        if !matches!(raw.kind, Kind::Data | Kind::Referring) {
+            continue;
+        }
+        if raw.index != expected {
+            return Err(damaged("the record has another index"));
+        }
+        expected = expected.saturating_add(1);
+        if raw.index >= from {
+            records.push(record(&raw).ok_or_else(|| damaged("the record is misshapen"))?);
+        }
+    }
+    Ok(records)
+}
+
+fn record(raw: &Raw<'_>) -> Option<Record> {
+    let (references, start) = match raw.kind {
+        Kind::Referring => decode_references(raw.body)?,
+        _ => (Vec::new(), 0),
+    };
+    Some(Record {
+        index: raw.index,
+        body: raw.body.get(start..)?.to_vec(),
+        references,
+    })
+}

@@ -1,0 +1,361 @@
+//! What a directory of segments holds: decided by reading alone.
+//!
+//! The newest segment with a sound header names the one before it, and so on back to the floor.
+//! Segments outside this chain are left over. Records are read from front to back until one is not
+//! sound. Whether that is the end or damage, the records and headers themselves say: each carries a
+//! position that was known to be synced, and what lies below the highest of them must be there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::blocks;
+use super::format::{
+    BlockReference, Floor, HeaderFault, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, decode_floor,
+    decode_references,
+};
+use super::scan::{Beyond, Raw, Scanner};
+use super::segment::{number_of, path_of};
+use super::spans::Spans;
+use crate::error::{Error, Result};
+use crate::vfs::{RandomRead, Vfs};
+
+const HEADER_END: u64 = SEGMENT_HEADER_BYTES as u64;
+
+/// An end of the log that was not synced and is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The segment that is cut.
+    pub file: PathBuf,
+    /// The offset of the first byte that does not count.
+    pub offset: u64,
+    /// Sound records that were seen behind it. None of them was acknowledged as synced.
+    pub records: u64,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The segments that are needed, in order.
+    pub(super) chain: Vec<SegmentHeader>,
+    /// The numbers of files that are not.
+    pub(super) leftover: Vec<u64>,
+    pub(super) spans: Spans,
+    pub(super) floor: Floor,
+    pub(super) next_index: u64,
+    /// The position behind the last record that counts.
+    pub(super) end: u64,
+    /// The highest position that the log itself says to be synced.
+    pub(super) synced: u64,
+    /// Whether the last thing written was the mark of a close.
+    pub(super) clean: bool,
+    pub(super) cut: Option<Cut>,
+    /// The highest number of any file, needed or not.
+    pub(super) highest: u64,
+    /// The highest index that refers to each block file.
+    pub(super) block_use: BTreeMap<u64, u64>,
+    /// The records that refer to blocks.
+    pub(super) referring: Vec<Referring>,
+}
+
+/// A record that refers to blocks.
+#[derive(Debug)]
+pub(super) struct Referring {
+    pub(super) position: u64,
+    index: u64,
+    pub(super) blocks: Vec<BlockReference>,
+}
+
+/// Reads all that `dir` holds of a log.
+pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<Found> {
+    let files = Files::open(vfs, dir)?;
+    let found = Walk::new(&files).run(u64::MAX)?;
+    // Records of the unsynced tail may have reached the disk before the blocks they refer to.
+    let unsound = |record: &&Referring| {
+        let mut blocks = record.blocks.iter();
+        record.position >= found.synced
+            && blocks.any(|block| blocks::read(vfs, dir, block).is_err())
+    };
+    match found.referring.iter().find(unsound) {
+        Some(record) => Walk::new(&files).run(record.position),
+        None => Ok(found),
+    }
+}
+
+/// The segments in a directory, and their headers.
+struct Files<'a> {
+    dir: &'a Path,
+    list: BTreeMap<u64, (Box<dyn RandomRead>, Option<SegmentHeader>)>,
+}
+
+impl<'a> Files<'a> {
+    fn open(vfs: &dyn Vfs, dir: &'a Path) -> Result<Self> {
+        let mut list = BTreeMap::new();
+        for number in vfs.list(dir)?.iter().filter_map(|name| number_of(name)) {
+            let file = vfs.open_read(&path_of(dir, number))?;
+            let mut bytes = [0; SEGMENT_HEADER_BYTES];
+            let read = file.read_at(0, &mut bytes)?;
+            let header = SegmentHeader::decode(bytes.get(..read).unwrap_or(&[]), number);
+            if let Err(HeaderFault::Version(version)) = header {
+                let detail = format!("format version {version} is not known");
+                return Err(Error::corruption(file.path(), 4, detail));
+            }
+            list.insert(number, (file, header.ok()));
+        }
+        Ok(Self { dir, list })
+    }
+
+    fn header(&self, number: u64) -> Option<SegmentHeader> {
+        self.list.get(&number)?.1
+    }
+
+    fn scanner(&self, header: &SegmentHeader, limit: u64) -> Result<Scanner<'_>> {
+        let Some((file, _)) = self.list.get(&header.number) else {
+            return Err(self.missing(header.number));
+        };
+        let SegmentHeader { number, base, .. } = *header;
+        Ok(Scanner::new(&**file, number, base, HEADER_END, limit))
+    }
+
+    fn missing(&self, number: u64) -> Error {
+        let path = path_of(self.dir, number);
+        let detail = if self.list.contains_key(&number) {
+            "the header is damaged"
+        } else {
+            "the segment is missing"
+        };
+        Error::corruption(&path, 0, detail)
+    }
+
+    /// The newest segment. Newer files whose header is not sound were never begun: a header is
+    /// durable before the first record is written.
+    fn newest(&self) -> Result<(Option<SegmentHeader>, Option<Cut>)> {
+        let mut cut = None;
+        for (number, (file, header)) in self.list.iter().rev() {
+            if header.is_some() {
+                return Ok((*header, cut));
+            }
+            let scanner = Scanner::new(&**file, *number, 0, HEADER_END, u64::MAX);
+            if scanner.beyond()?.records > 0 {
+                return Err(self.missing(*number));
+            }
+            cut = Some(Cut {
+                file: file.path().to_owned(),
+                offset: 0,
+                records: 0,
+            });
+        }
+        Ok((None, cut))
+    }
+
+    /// The newest segment and those before it, in order, as far back as they are sound.
+    fn chain(&self, newest: SegmentHeader) -> Result<Vec<SegmentHeader>> {
+        let mut chain = vec![newest];
+        let mut at = newest;
+        let mut floor = newest.floor;
+        while at.number > floor.segment && at.previous != 0 {
+            let Some(previous) = self.header(at.previous) else {
+                break;
+            };
+            if previous.number >= at.number || previous.base > at.base {
+                let path = path_of(self.dir, at.number);
+                let detail = "the segment before it does not come before it";
+                return Err(Error::corruption(&path, 0, detail));
+            }
+            floor = floor.max(previous.floor);
+            chain.push(previous);
+            at = previous;
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+}
+
+/// One pass over the chain.
+struct Walk<'a> {
+    files: &'a Files<'a>,
+    found: Found,
+}
+
+impl<'a> Walk<'a> {
+    fn new(files: &'a Files<'a>) -> Self {
+        let found = Found {
+            chain: Vec::new(),
+            leftover: Vec::new(),
+            spans: Spans::default(),
+            floor: Floor {
+                index: 1,
+                segment: 1,
+            },
+            next_index: 1,
+            end: 0,
+            synced: 0,
+            clean: false,
+            cut: None,
+            highest: files.list.keys().next_back().copied().unwrap_or(0),
+            block_use: BTreeMap::new(),
+            referring: Vec::new(),
+        };
+        Self { files, found }
+    }
+
+    /// Reads all records that lie below the position `stop`.
+    fn run(mut self, stop: u64) -> Result<Found> {
+        let (newest, cut) = self.files.newest()?;
+        self.found.cut = cut;
+        let Some(newest) = newest else {
+            self.found.leftover = self.files.list.keys().copied().collect();
+            return Ok(self.found);
+        };
+        let chain = self.files.chain(newest)?;
+        self.begin(&chain);
+        let mut kept = 0;
+        for (place, header) in chain.iter().enumerate() {
+            let next = chain.get(place + 1);
+            kept = place + 1;
+            let whole = self.segment(header, next, stop)?;
+            if !whole {
+                self.stopped(header, chain.get(place + 1..).unwrap_or(&[]))?;
+                break;
+            }
+        }
+        self.found.chain = chain;
+        self.found.chain.truncate(kept);
+        self.finish()
+    }
+
+    fn begin(&mut self, chain: &[SegmentHeader]) {
+        if let Some(first) = chain.first() {
+            self.found.next_index = first.first_index;
+            self.found.end = first.base.saturating_add(HEADER_END);
+        }
+        for header in chain {
+            self.found.floor = self.found.floor.max(header.floor);
+            self.found.synced = self.found.synced.max(header.synced);
+        }
+    }
+
+    /// Reads a segment and says whether it goes over into the next one.
+    fn segment(
+        &mut self,
+        header: &SegmentHeader,
+        next: Option<&SegmentHeader>,
+        stop: u64,
+    ) -> Result<bool> {
+        let end = next.map_or(stop, |next| next.base.min(stop));
+        let limit = end.saturating_sub(header.base);
+        let mut scanner = self.files.scanner(header, limit)?;
+        self.found.end = header.base.saturating_add(HEADER_END);
+        self.found.clean = false;
+        while let Some(record) = scanner.next()? {
+            self.found.end = header.base.saturating_add(record.end);
+            self.record(header, &record)?;
+        }
+        Ok(next.is_some_and(|next| next.base == self.found.end))
+    }
+
+    fn record(&mut self, header: &SegmentHeader, record: &Raw<'_>) -> Result<()> {
+        let found = &mut self.found;
+        let path = || path_of(self.files.dir, header.number);
+        let expected = found.next_index;
+        let in_order = match record.kind {
+            Kind::Truncate => record.index <= expected,
+            _ => record.index == expected,
+        };
+        if !in_order {
+            let detail = format!("record {} stands where {expected} belongs", record.index);
+            return Err(Error::corruption(&path(), record.start, detail));
+        }
+        found.synced = found.synced.max(record.synced);
+        found.clean = record.kind == Kind::Close;
+        let misshapen = || Error::corruption(&path(), record.start, "the record is misshapen");
+        match record.kind {
+            Kind::Close => {}
+            Kind::Floor => {
+                let floor = decode_floor(record.body).ok_or_else(misshapen)?;
+                found.floor = found.floor.max(floor);
+            }
+            Kind::Truncate => {
+                found.spans.truncate_from(record.index);
+                found.referring.retain(|old| old.index < record.index);
+                found.next_index = record.index;
+            }
+            Kind::Data | Kind::Referring => {
+                if record.kind == Kind::Referring {
+                    let (blocks, _) = decode_references(record.body).ok_or_else(misshapen)?;
+                    found.referring.push(Referring {
+                        position: header.base.saturating_add(record.start),
+                        index: record.index,
+                        blocks,
+                    });
+                }
+                let spans = &mut found.spans;
+                spans.add(record.index, header.number, record.start, record.end);
+                found.next_index = expected.saturating_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides whether the place where reading stopped is the end of the log, an unsynced tail or
+    /// damage.
+    fn stopped(&mut self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<()> {
+        let offset = self.found.end.saturating_sub(header.base);
+        let file = path_of(self.files.dir, header.number);
+        if self.found.clean && later.is_empty() {
+            return Ok(());
+        }
+        let mut scanner = self.files.scanner(header, u64::MAX)?;
+        scanner.skip_to(offset);
+        let ends = scanner.at_end_mark()? && later.is_empty();
+        let mut beyond = scanner.beyond()?;
+        for header in later {
+            let more = self.files.scanner(header, u64::MAX)?.beyond()?;
+            beyond = Beyond {
+                records: beyond.records + more.records,
+                synced: beyond.synced.max(more.synced),
+            };
+        }
+        self.found.synced = self.found.synced.max(beyond.synced);
+        if self.found.synced > self.found.end {
+            let detail = "no sound record stands here, but the log was synced beyond";
+            return Err(Error::corruption(&file, offset, detail));
+        }
+        self.found.clean = false;
+        if !ends || beyond.records > 0 {
+            self.found.cut = Some(Cut {
+                file,
+                offset,
+                records: beyond.records,
+            });
+        }
+        Ok(())
+    }
+
+    /// Leaves out what lies below the floor, which must all be there from its segment on.
+    fn finish(mut self) -> Result<Found> {
+        let found = &mut self.found;
+        let floor = found.floor;
+        if let Some(first) = found
+            .chain
+            .first()
+            .filter(|first| first.number > floor.segment)
+        {
+            return Err(self.files.missing(first.previous));
+        }
+        found.chain.retain(|header| header.number >= floor.segment);
+        if found.chain.is_empty() || floor.index > found.next_index {
+            return Err(self.files.missing(floor.segment));
+        }
+        found.spans.drop_before(floor.index);
+        found.referring.retain(|record| record.index >= floor.index);
+        for record in &found.referring {
+            for block in &record.blocks {
+                found.block_use.insert(block.file, record.index);
+            }
+        }
+        let needed = |number: &u64| found.chain.iter().any(|header| header.number == *number);
+        let numbers = self.files.list.keys().copied();
+        found.leftover = numbers.filter(|number| !needed(number)).collect();
+        Ok(self.found)
+    }
+}

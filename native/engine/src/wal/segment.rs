@@ -1,0 +1,108 @@
+//! One file of the log.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::error::Result;
+use crate::vfs::{LogFile, RandomRead, Vfs};
+
+const SUFFIX: &str = ".wal";
+/// After the last record stand zeros, so that the end of the log is known from a torn write.
+const END_MARK: [u8; super::format::ALIGNMENT] = [0; super::format::ALIGNMENT];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// The name of a segment; names sort as numbers do.
+pub(super) fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:020}{SUFFIX}"))
+}
+
+/// The number in a segment's name.
+pub(super) fn number_of(name: &str) -> Option<u64> {
+    numbered(name, SUFFIX)
+}
+
+/// The number in a name of twenty digits and a suffix.
+pub(super) fn numbered(name: &str, suffix: &str) -> Option<u64> {
+    let digits = name.strip_suffix(suffix)?;
+    let plain = digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// A segment that is open.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    /// The position of its first byte.
+    pub(super) base: u64,
+    file: Box<dyn LogFile>,
+    /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
+    allocated: AtomicU64,
+}
+
+impl Segment {
+    /// Opens a segment that has its header.
+    pub(super) fn open(vfs: &dyn Vfs, dir: &Path, number: u64, base: u64) -> Result<Self> {
+        let file = vfs.open_log(&path_of(dir, number))?;
+        let allocated = AtomicU64::new(file.len()?);
+        Ok(Self {
+            number,
+            base,
+            file,
+            allocated,
+        })
+    }
+
+    /// Makes a segment, from a spare file if there is one; its header and name are then durable.
+    pub(super) fn create(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        header: &SegmentHeader,
+        spare: Option<&Path>,
+    ) -> Result<Self> {
+        let path = path_of(dir, header.number);
+        if let Some(spare) = spare {
+            vfs.rename(spare, &path)?;
+        }
+        let segment = Self::open(vfs, dir, header.number, header.base)?;
+        segment.file.write_at(0, &header.encode())?;
+        segment.grow_to(SEGMENT_HEADER_BYTES as u64);
+        segment.file.sync()?;
+        vfs.sync_dir(dir)?;
+        Ok(segment)
+    }
+
+    /// Writes records and an end mark. Once in `ahead` bytes the file is filled up with zeros, so
+    /// that the writes that follow need no new blocks.
+    pub(super) fn write(&self, offset: u64, mut records: Vec<u8>, ahead: u64) -> Result<()> {
+        records.extend_from_slice(&END_MARK);
+        self.file.write_at(offset, &records)?;
+        let end = offset.saturating_add(records.len() as u64);
+        if end <= self.allocated.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.grow_to(end);
+        let target = end.saturating_add(ahead);
+        let mut filled = end;
+        while filled < target {
+            let rest = usize::try_from(target - filled).unwrap_or(usize::MAX);
+            let zeros = ZEROS.get(..rest).unwrap_or(&ZEROS);
+            self.file.write_at(filled, zeros)?;
+            filled += zeros.len() as u64;
+            self.grow_to(filled);
+        }
+        Ok(())
+    }
+
+    fn grow_to(&self, size: u64) {
+        self.allocated.fetch_max(size, Ordering::AcqRel);
+    }
+
+    pub(super) fn sync(&self) -> Result<()> {
+        self.file.sync()
+    }
+
+    pub(super) fn file(&self) -> &dyn RandomRead {
+        &*self.file
+    }
+}

@@ -1,0 +1,78 @@
+//! Where records are, found by their index.
+
+/// A new span begins after this many bytes, so that a record is found by reading few others.
+const SPAN_BYTES: u64 = 64 << 10;
+
+/// A part of one segment whose data records have the indexes `first..until`, in order. Records
+/// with other indexes may stand after them: they were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) first: u64,
+    pub(super) until: u64,
+    pub(super) segment: u64,
+    /// Offsets in the segment.
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// A sparse index of the log: spans in ascending order of indexes, without gaps.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    list: Vec<Span>,
+    /// Whether dropped records stand behind the last span, so that nothing may be added to it.
+    ended: bool,
+}
+
+impl Spans {
+    /// Notes a data record, whose index follows the last one's.
+    pub(super) fn add(&mut self, index: u64, segment: u64, start: u64, end: u64) {
+        if let Some(last) = self.list.last_mut() {
+            let near = start.saturating_sub(last.start) < SPAN_BYTES;
+            if near && !self.ended && last.segment == segment && last.until == index {
+                last.until = index.saturating_add(1);
+                last.end = end;
+                return;
+            }
+        }
+        self.ended = false;
+        self.list.push(Span {
+            first: index,
+            until: index.saturating_add(1),
+            segment,
+            start,
+            end,
+        });
+    }
+
+    /// Forgets the records from an index on.
+    pub(super) fn truncate_from(&mut self, index: u64) {
+        let kept = self.list.partition_point(|span| span.first < index);
+        self.list.truncate(kept);
+        self.ended = true;
+        if let Some(last) = self.list.last_mut() {
+            last.until = last.until.min(index);
+        }
+    }
+
+    /// Forgets the records below an index, by whole spans.
+    pub(super) fn drop_before(&mut self, index: u64) {
+        let dropped = self.list.partition_point(|span| span.until <= index);
+        self.list.drain(..dropped);
+    }
+
+    /// The spans that have records of a range.
+    pub(super) fn within(&self, from: u64, until: u64) -> Vec<Span> {
+        let start = self.list.partition_point(|span| span.until <= from);
+        let rest = self.list.iter().skip(start);
+        rest.take_while(|span| span.first < until)
+            .copied()
+            .collect()
+    }
+
+    /// The segment that holds a record.
+    pub(super) fn segment_of(&self, index: u64) -> Option<u64> {
+        let place = self.list.partition_point(|span| span.until <= index);
+        let span = self.list.get(place)?;
+        (span.first <= index).then_some(span.segment)
+    }
+}
