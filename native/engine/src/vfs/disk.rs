@@ -174,6 +174,14 @@ impl Disk {
         }
     }
 
+    pub(super) fn unlock_all(&self) {
+        for entry in self.names.values() {
+            if let Entry::File(inode) = entry {
+                inode.unlock();
+            }
+        }
+    }
+
     /// The names of all files, as programs see them.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let is_file = |(path, entry): (&PathBuf, &Entry)| match entry {

@@ -110,6 +110,17 @@ impl FaultVfs {
         state.boot += 1;
     }
 
+    /// Ends the process but not the machine: nothing is lost, yet what is open stays dead, locks are
+    /// free, no fault is planned.
+    pub fn kill(&self) {
+        let mut state = self.state();
+        state.disk.unlock_all();
+        state.plan.clear();
+        state.full = false;
+        state.stopped = false;
+        state.boot += 1;
+    }
+
     /// All files, with their sizes.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let state = self.state();

@@ -73,22 +73,21 @@ pub trait Vfs: Debug + Send + Sync {
 }
 
 /// Makes a directory and those above it that are missing, durably.
+///
+/// A directory with something in it was made durable before that was put there. An empty one may be
+/// the work of a process that ended before it could; so may those above that hold nothing else.
 pub fn make_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-    let mut missing = Vec::new();
-    for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
-        if vfs.exists(path)? {
-            break;
-        }
-        missing.push(path);
-    }
     vfs.create_dir_all(dir)?;
-    for path in missing {
-        let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-        match parent {
-            Some(parent) => vfs.sync_dir(parent)?,
-            None if path.has_root() => {}
-            None => vfs.sync_dir(Path::new("."))?,
-        }
+    let mut others = vfs.list(dir)?.len();
+    let mut above = dir.ancestors().skip(1);
+    while others == 0 {
+        let Some(parent) = above.next() else {
+            break;
+        };
+        let here = parent.as_os_str().is_empty();
+        let parent = if here { Path::new(".") } else { parent };
+        vfs.sync_dir(parent)?;
+        others = vfs.list(parent)?.len().saturating_sub(1);
     }
     Ok(())
 }

@@ -328,6 +328,10 @@ impl Wal {
             return Ok(());
         };
         self.sync_through(written.end)?;
+        {
+            let mut queue = self.queue.lock();
+            queue.durable_floor = queue.durable_floor.max(floor);
+        }
         self.poisoning(self.files.lock().drop_before(floor.segment))?;
         self.poisoning(self.blocks.drop_before(floor.index))
     }

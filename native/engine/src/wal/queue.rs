@@ -35,6 +35,9 @@ pub(super) struct Queue {
     open: Chunk,
     pub(super) spans: Spans,
     pub(super) floor: Floor,
+    /// The newest floor that is durable, with the records below it. Only this may stand in a
+    /// header, which is durable before the records of earlier segments are.
+    pub(super) durable_floor: Floor,
     pub(super) next_index: u64,
     /// The segment that is written, the position of its first byte, and its end as an offset.
     segment: u64,
@@ -52,6 +55,7 @@ impl Queue {
             open: Chunk::at(header.number, SEGMENT_HEADER_BYTES as u64),
             spans,
             floor: header.floor,
+            durable_floor: header.floor,
             next_index: header.first_index,
             segment: header.number,
             base: header.base,
@@ -116,7 +120,7 @@ impl Queue {
             previous: self.segment,
             base: self.end(),
             first_index: self.next_index,
-            floor: self.floor,
+            floor: self.durable_floor,
             synced,
         };
         self.segment = header.number;

@@ -70,15 +70,23 @@ pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<Found> {
     let files = Files::open(vfs, dir)?;
     let found = Walk::new(&files).run(u64::MAX)?;
     // Records of the unsynced tail may have reached the disk before the blocks they refer to.
-    let unsound = |record: &&Referring| {
-        let mut blocks = record.blocks.iter();
-        record.position >= found.synced
-            && blocks.any(|block| blocks::read(vfs, dir, block).is_err())
-    };
-    match found.referring.iter().find(unsound) {
-        Some(record) => Walk::new(&files).run(record.position),
-        None => Ok(found),
+    for record in &found.referring {
+        if record.position >= found.synced && !blocks_are_sound(vfs, dir, record)? {
+            return Walk::new(&files).run(record.position);
+        }
     }
+    Ok(found)
+}
+
+fn blocks_are_sound(vfs: &dyn Vfs, dir: &Path, record: &Referring) -> Result<bool> {
+    for block in &record.blocks {
+        match blocks::read(vfs, dir, block) {
+            Ok(_) => {}
+            Err(Error::Corruption { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// The segments in a directory, and their headers.

@@ -1,0 +1,417 @@
+//! The write-ahead log under losses of power, failing disks and flipped bits.
+//!
+//! What a log holds after each step is kept in a history. After a crash it must hold one of these
+//! states, and none older than the last one that was acknowledged as durable.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rillbase_engine::vfs::{Fault, FaultVfs, Random, Vfs};
+use rillbase_engine::wal::{Durability, Options, Wal, verify};
+use rillbase_engine::{Error, Result};
+
+const DIR: &str = "/db/log";
+
+fn options() -> Options {
+    Options {
+        segment_bytes: 1024,
+        preallocate_bytes: 512,
+        spare_segments: 2,
+        block_file_bytes: 512,
+    }
+}
+
+fn open(vfs: &FaultVfs) -> Result<Wal> {
+    Wal::open(Arc::new(vfs.clone()), Path::new(DIR), &options())
+}
+
+/// The index of the first record, and the records with the blocks they refer to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    first: u64,
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl State {
+    fn empty() -> Self {
+        let records = Vec::new();
+        Self { first: 1, records }
+    }
+
+    fn of(wal: &Wal) -> Result<Self> {
+        let indexes = wal.indexes();
+        let mut records = Vec::new();
+        for record in wal.read(indexes.clone())? {
+            let record = record?;
+            let mut block = Vec::new();
+            for reference in &record.references {
+                block.extend(wal.read_block(reference)?);
+            }
+            records.push((record.body, block));
+        }
+        assert_eq!(records.len() as u64, indexes.end - indexes.start);
+        let first = indexes.start;
+        Ok(Self { first, records })
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.records.len() as u64
+    }
+}
+
+/// The states that the log went through. Those from `durable` on may be found after a loss of
+/// power, those from `done` on after the end of the process.
+struct History {
+    states: Vec<State>,
+    durable: usize,
+    done: usize,
+}
+
+impl History {
+    fn from(state: State) -> Self {
+        Self {
+            states: vec![state],
+            durable: 0,
+            done: 0,
+        }
+    }
+
+    fn newest(&self) -> State {
+        self.states.last().unwrap().clone()
+    }
+
+    fn push(&mut self, change: impl FnOnce(&mut State)) {
+        let mut state = self.newest();
+        change(&mut state);
+        self.states.push(state);
+    }
+
+    fn acknowledge(&mut self, durability: Durability) {
+        self.done = self.states.len() - 1;
+        if durability == Durability::Sync {
+            self.durable = self.done;
+        }
+    }
+
+    fn check(&self, found: &State, oldest: usize, context: &str) {
+        let allowed = self.states.get(oldest..).unwrap();
+        assert!(
+            allowed.contains(found),
+            "{context}: found {} records from {}, allowed {:?}",
+            found.records.len(),
+            found.first,
+            allowed
+                .iter()
+                .map(|state| (state.first, state.records.len()))
+                .collect::<Vec<_>>(),
+        );
+    }
+}
+
+fn bytes(random: &mut Random, most: usize) -> Vec<u8> {
+    let fill = u8::try_from(random.below(256)).unwrap();
+    vec![fill; random.up_to(most)]
+}
+
+fn durability(random: &mut Random) -> Durability {
+    if random.one_in(2) {
+        return Durability::Sync;
+    }
+    Durability::Buffered
+}
+
+/// Does something to the log; what it may change is in the history before it begins.
+fn step(wal: &Wal, history: &mut History, random: &mut Random) -> Result<()> {
+    match random.below(10) {
+        0..4 => {
+            let body = bytes(random, 200);
+            history.push(|state| state.records.push((body.clone(), Vec::new())));
+            let durability = durability(random);
+            wal.append(&body, durability)?;
+            history.acknowledge(durability);
+        }
+        4 => {
+            let batch: Vec<_> = (0..random.below(4)).map(|_| bytes(random, 300)).collect();
+            for body in &batch {
+                history.push(|state| state.records.push((body.clone(), Vec::new())));
+            }
+            let parts: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+            wal.write(&parts)?;
+            history.acknowledge(Durability::Buffered);
+        }
+        5 | 6 => {
+            let (body, block) = (bytes(random, 50), bytes(random, 400));
+            let reference = wal.append_block(&block)?;
+            history.push(|state| state.records.push((body.clone(), block)));
+            let durability = durability(random);
+            wal.append_referring(&body, &[reference], durability)?;
+            history.acknowledge(durability);
+        }
+        7 => {
+            let newest = history.newest();
+            let index = newest.first + random.below(newest.records.len() as u64 + 1);
+            history.push(|state| {
+                let count = usize::try_from(index - state.first).unwrap();
+                state.records.drain(..count);
+                state.first = index;
+            });
+            wal.truncate_front(index)?;
+            if index > newest.first {
+                history.acknowledge(Durability::Sync);
+            }
+        }
+        8 => {
+            let newest = history.newest();
+            let index = newest.next() - random.below(newest.records.len().min(5) as u64 + 1);
+            history.push(|state| {
+                let kept = usize::try_from(index - state.first).unwrap();
+                state.records.truncate(kept);
+            });
+            wal.truncate_back(index)?;
+            history.acknowledge(Durability::Sync);
+        }
+        _ => {
+            wal.sync()?;
+            history.acknowledge(Durability::Sync);
+        }
+    }
+    Ok(())
+}
+
+/// Works on the log until something fails or `steps` are done; now and then it opens it again.
+fn work(vfs: &FaultVfs, history: &mut History, random: &mut Random, steps: u64) -> Result<()> {
+    let mut wal = open(vfs)?;
+    for _ in 0..steps {
+        if random.one_in(12) {
+            if random.one_in(2) {
+                wal.close()?;
+                history.acknowledge(Durability::Sync);
+            }
+            wal = open(vfs)?;
+            // What opening found is durable.
+            history.acknowledge(Durability::Sync);
+            assert!(
+                State::of(&wal)? == history.newest(),
+                "reopening lost something"
+            );
+        }
+        step(&wal, history, random)?;
+    }
+    wal.close()
+}
+
+/// Three lives of a log, each ended by a loss of power or of the process at a random place.
+fn survives(seed: u64) {
+    let vfs = FaultVfs::new(seed);
+    let mut random = Random::new(seed ^ 0x5EED);
+    let mut history = History::from(State::empty());
+    for life in 0..3 {
+        let stop = vfs.sites() + random.below(120);
+        vfs.fail_at(stop, Fault::Stop);
+        let worked = work(&vfs, &mut history, &mut random, 60);
+        assert_eq!(worked.is_err(), vfs.is_stopped(), "seed {seed}: {worked:?}");
+        let power = random.one_in(2);
+        if power {
+            vfs.crash();
+        } else {
+            vfs.kill();
+        }
+        let wal = open(&vfs).unwrap_or_else(|error| panic!("seed {seed} life {life}: {error}"));
+        let found = State::of(&wal).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let oldest = if power { history.durable } else { history.done };
+        history.check(
+            &found,
+            oldest,
+            &format!("seed {seed}, life {life}, power {power}"),
+        );
+        history = History::from(found);
+        verify(&vfs, Path::new(DIR)).unwrap();
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_and_nothing_is_half_there() {
+    (0..600).for_each(survives);
+}
+
+#[test]
+#[ignore = "takes a minute: the long suite runs it"]
+fn what_was_acknowledged_survives_many_more_ends() {
+    (1_000..31_000).for_each(survives);
+}
+
+/// A fault at one I/O operation of a fixed piece of work.
+fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
+    let context = format!("seed {seed}, {fault:?} at {site}, power {power}");
+    let vfs = FaultVfs::new(seed);
+    let mut random = Random::new(seed);
+    let mut history = History::from(State::empty());
+    vfs.fail_at(site, fault);
+    let worked = work(&vfs, &mut history, &mut random, 40);
+    let reached = vfs.sites() > site;
+    if let Err(error) = worked {
+        let expected = ["io_error", "poisoned"];
+        assert!(expected.contains(&error.code()), "{context}: {error}");
+    } else {
+        // Only work that nobody waits for may fail in silence, and there is none.
+        assert!(
+            !reached || fault == Fault::NoSpace,
+            "{context}: the error did not surface"
+        );
+    }
+    vfs.clear();
+    if power {
+        vfs.crash();
+    }
+    let wal = open(&vfs).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let oldest = if power { history.durable } else { history.done };
+    history.check(&State::of(&wal).unwrap(), oldest, &context);
+    wal.append(b"goes on", Durability::Sync).unwrap();
+    reached
+}
+
+#[test]
+fn a_fault_at_each_io_operation_surfaces_and_leaves_a_sound_log() {
+    for seed in 0..2 {
+        for fault in [Fault::Error, Fault::NoSpace] {
+            for power in [false, true] {
+                let mut site = 0;
+                while fails_soundly(seed, site, fault, power) {
+                    site += 1;
+                }
+                assert!(site > 50, "only {site} sites");
+            }
+        }
+    }
+}
+
+#[test]
+fn after_a_fault_an_open_log_only_says_that_it_is_poisoned() {
+    let vfs = FaultVfs::new(7);
+    let wal = open(&vfs).unwrap();
+    wal.append(b"first", Durability::Sync).unwrap();
+    vfs.fail_at(vfs.sites(), Fault::NoSpace);
+    let error = wal.append(b"second", Durability::Buffered).unwrap_err();
+    assert_eq!(error.code(), "io_error");
+    vfs.clear();
+    let error = wal.append(b"third", Durability::Sync).unwrap_err();
+    assert_eq!(error.code(), "poisoned");
+    assert!(error.to_string().contains("space"), "{error}");
+    assert_eq!(
+        wal.read(1..2).unwrap().count(),
+        1,
+        "what was there can be read"
+    );
+}
+
+/// A log with several segments, dropped records and blocks.
+fn sample(close: bool) -> (FaultVfs, State) {
+    let vfs = FaultVfs::new(11);
+    let wal = open(&vfs).unwrap();
+    for number in 0..20_u8 {
+        let block = wal.append_block(&[number; 40]).unwrap();
+        let body = vec![number; 100 + usize::from(number)];
+        wal.append_referring(&body, &[block], Durability::Sync)
+            .unwrap();
+        wal.append(&[number; 30], Durability::Buffered).unwrap();
+    }
+    wal.truncate_front(15).unwrap();
+    wal.truncate_back(39).unwrap();
+    wal.append(b"last", Durability::Sync).unwrap();
+    let state = State::of(&wal).unwrap();
+    if close {
+        wal.close().unwrap();
+    }
+    (vfs, state)
+}
+
+/// What opening a damaged log may answer: all of it, an end that is cut and said to be, or an
+/// error that names the damaged file.
+fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, context: &str) {
+    let names_it = |error: &Error| match error {
+        Error::Corruption { file, .. } => assert_eq!(file, damaged, "{context}: {error}"),
+        other => panic!("{context}: {other}"),
+    };
+    if let Err(error) = verify(vfs, Path::new(DIR)) {
+        names_it(&error);
+    }
+    let wal = match open(vfs) {
+        Ok(wal) => wal,
+        Err(error) => return names_it(&error),
+    };
+    let found = match State::of(&wal) {
+        Ok(found) => found,
+        Err(error) => return names_it(&error),
+    };
+    assert_eq!(found.first, original.first, "{context}");
+    assert!(original.records.starts_with(&found.records), "{context}");
+    if found != *original {
+        assert!(!close, "{context}: everything was known to be synced");
+        let cut = wal.recovery().cut.clone().unwrap();
+        assert_eq!(cut.file, damaged, "{context}");
+        // Each record says that those before it are synced: only the last one may be lost.
+        assert_eq!(found.records.len() + 1, original.records.len(), "{context}");
+    }
+}
+
+fn files_of(vfs: &FaultVfs) -> Vec<(PathBuf, u64)> {
+    vfs.files()
+        .into_iter()
+        .filter(|(_, size)| *size > 0)
+        .collect()
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_named_or_harmless() {
+    for close in [true, false] {
+        let (vfs, _) = sample(close);
+        for (path, size) in files_of(&vfs) {
+            for offset in 0..size {
+                let (vfs, original) = sample(close);
+                let at = usize::try_from(offset).unwrap();
+                vfs.damage(&path, |bytes| bytes[at] ^= 1 << (offset % 8))
+                    .unwrap();
+                let context = format!("{} at {offset}, closed {close}", path.display());
+                check_damaged(&vfs, &original, &path, close, &context);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_segment_or_block_file_that_is_short_or_missing_is_named() {
+    for close in [true, false] {
+        let (vfs, _) = sample(close);
+        let files = files_of(&vfs);
+        let newest = files
+            .iter()
+            .rposition(|(path, _)| path.extension().unwrap() == "wal");
+        for (place, (path, size)) in files.iter().enumerate() {
+            for length in (0..*size).step_by(7) {
+                let (vfs, original) = sample(close);
+                let length = usize::try_from(length).unwrap();
+                vfs.damage(path, |bytes| bytes.truncate(length)).unwrap();
+                let context = format!("{} to {length}, closed {close}", path.display());
+                check_shortened(&vfs, &original, path, Some(place) == newest, &context);
+            }
+            let (vfs, original) = sample(close);
+            vfs.remove(path).unwrap();
+            check_shortened(&vfs, &original, path, Some(place) == newest, "missing");
+        }
+    }
+}
+
+/// A log whose newest segment ends early looks like one whose last writes never came; any other
+/// file is missed.
+fn check_shortened(vfs: &FaultVfs, original: &State, damaged: &Path, newest: bool, context: &str) {
+    match open(vfs).and_then(|wal| State::of(&wal)) {
+        Ok(found) => assert!(newest || found == *original, "{context}"),
+        Err(Error::Corruption { file, .. }) => assert_eq!(file, damaged, "{context}"),
+        Err(other) => panic!("{context}: {other}"),
+    }
+}
