@@ -97,6 +97,8 @@ pub struct Wal {
 struct Syncing {
     /// Whether a thread is at it.
     led: bool,
+    /// Whether others waited meanwhile.
+    shared: bool,
 }
 
 impl Wal {
@@ -165,7 +167,11 @@ impl Wal {
 
     /// Appends a record and waits until it is as durable as asked; returns its index.
     pub fn append(&self, body: &[u8], durability: Durability) -> Result<u64> {
-        let written = self.write(&[body])?;
+        check_length(body.len())?;
+        let written = self.encode(|queue, synced| {
+            let index = queue.add(Kind::Data, &[body], synced);
+            index..index.saturating_add(1)
+        })?;
         self.finish(&written, durability)
     }
 
@@ -181,7 +187,7 @@ impl Wal {
             body.len()
                 .saturating_add(4 + references.len() * REFERENCE_BYTES),
         )?;
-        let written = self.add(|queue, synced| {
+        let written = self.encode(|queue, synced| {
             let index = queue.add(Kind::Referring, &[&encoded, body], synced);
             self.blocks.refer(index, references);
             index..index.saturating_add(1)
@@ -206,35 +212,32 @@ impl Wal {
         for body in bodies {
             check_length(body.len())?;
         }
-        self.add(|queue, synced| {
+        let written = self.encode(|queue, synced| {
             let first = queue.next_index;
             for body in bodies {
                 queue.add(Kind::Data, &[body], synced);
             }
             first..queue.next_index
-        })
+        })?;
+        self.write_through(written.end)?;
+        Ok(written)
     }
 
     fn finish(&self, written: &Written, durability: Durability) -> Result<u64> {
-        if durability == Durability::Sync {
-            self.sync_through(written.end)?;
+        match durability {
+            Durability::Sync => self.sync_through(written.end)?,
+            Durability::Buffered => self.write_through(written.end)?,
         }
         Ok(written.indexes.start)
     }
 
-    /// Lets `encode` add records, and writes them.
-    fn add(&self, encode: impl FnOnce(&mut Queue, u64) -> Range<u64>) -> Result<Written> {
+    /// Lets `encode` add records, which then wait to be written.
+    fn encode(&self, encode: impl FnOnce(&mut Queue, u64) -> Range<u64>) -> Result<Written> {
         self.check()?;
-        let written = {
-            let mut queue = self.queue.lock();
-            let indexes = encode(&mut queue, self.synced.load(Ordering::Acquire));
-            Written {
-                indexes,
-                end: queue.end(),
-            }
-        };
-        self.write_through(written.end)?;
-        Ok(written)
+        let mut queue = self.queue.lock();
+        let indexes = encode(&mut queue, self.synced.load(Ordering::Acquire));
+        let end = queue.end();
+        Ok(Written { indexes, end })
     }
 
     /// Hands everything up to a position to the operating system: whoever comes first writes all
@@ -249,8 +252,8 @@ impl Wal {
         self.poisoning(files.write(chunks, all))
     }
 
-    /// Makes everything up to a position durable. While one thread syncs, others wait; the next
-    /// sync serves all that came meanwhile.
+    /// Makes everything up to a position durable. While one thread writes and syncs for all, others
+    /// wait; the next one serves all that came meanwhile.
     pub fn sync_through(&self, end: u64) -> Result<()> {
         let mut syncing = self.syncing.lock();
         loop {
@@ -261,19 +264,32 @@ impl Wal {
             if !syncing.led {
                 break;
             }
+            syncing.shared = true;
             self.synced_more.wait(&mut syncing);
         }
         syncing.led = true;
+        let shared = std::mem::take(&mut syncing.shared);
         drop(syncing);
-        let synced = self.poisoning(self.sync_written());
+        if shared {
+            // Those that the last sync served come again now, if they are let.
+            std::thread::yield_now();
+        }
+        let synced = self.poisoning(self.sync_all());
         self.syncing.lock().led = false;
         self.synced_more.notify_all();
         synced
     }
 
     /// Syncs block files first, then segments in order.
-    fn sync_written(&self) -> Result<()> {
-        let (dirty, end) = self.files.lock().take_dirty();
+    fn sync_all(&self) -> Result<()> {
+        let (dirty, end) = {
+            let mut files = self.files.lock();
+            // A write that failed while this thread waited for the lock left a hole.
+            self.check()?;
+            let (chunks, all) = self.queue.lock().take();
+            files.write(chunks, all)?;
+            files.take_dirty()
+        };
         self.blocks.sync()?;
         dirty.iter().try_for_each(|segment| segment.sync())?;
         self.synced.fetch_max(end, Ordering::AcqRel);
@@ -283,7 +299,6 @@ impl Wal {
     /// Makes everything durable that was written before.
     pub fn sync(&self) -> Result<()> {
         let end = self.queue.lock().end();
-        self.write_through(end)?;
         self.sync_through(end)
     }
 
@@ -313,7 +328,7 @@ impl Wal {
     /// Drops the records below an index, durably, and the files that only they needed.
     pub fn truncate_front(&self, index: u64) -> Result<()> {
         let mut floor = None;
-        let written = self.add(|queue, synced| {
+        let written = self.encode(|queue, synced| {
             let index = index.min(queue.next_index);
             if index > queue.floor.index {
                 let segment = queue.segment_of(index);
@@ -339,7 +354,7 @@ impl Wal {
     /// Drops the records from an index on, durably. The next record gets this index.
     pub fn truncate_back(&self, index: u64) -> Result<()> {
         let mut allowed = Range::default();
-        let written = self.add(|queue, synced| {
+        let written = self.encode(|queue, synced| {
             allowed = queue.floor.index..queue.next_index.saturating_add(1);
             if allowed.contains(&index) {
                 queue.truncate_from(index, synced);
@@ -356,7 +371,7 @@ impl Wal {
     /// Syncs everything and marks the log as closed.
     pub fn close(self) -> Result<()> {
         self.sync()?;
-        let written = self.add(|queue, synced| {
+        let written = self.encode(|queue, synced| {
             queue.note(Kind::Close, &[], synced);
             queue.next_index..queue.next_index
         })?;
