@@ -10,7 +10,7 @@ pub(super) const RECORD_HEADER_BYTES: usize = 24;
 /// Records begin at multiples of this.
 pub(super) const ALIGNMENT: usize = 8;
 /// The most bytes a record may carry: the length has 28 bits.
-pub(super) const MAX_BODY_BYTES: usize = (1 << 28) - 1;
+pub const MAX_BODY_BYTES: usize = (1 << 28) - 1;
 /// Size of an encoded reference to a block.
 pub(super) const REFERENCE_BYTES: usize = 24;
 

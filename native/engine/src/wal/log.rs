@@ -1,8 +1,7 @@
 //! The open log.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,90 +10,36 @@ use parking_lot::{Condvar, Mutex};
 use super::blocks::{self, Blocks};
 use super::files::Files;
 use super::format::{
-    BlockReference, Floor, Kind, MAX_BODY_BYTES, REFERENCE_BYTES, SegmentHeader, encode_floor,
-    encode_references,
+    BlockReference, Floor, Kind, MAX_BODY_BYTES, REFERENCE_BYTES, encode_floor, encode_references,
 };
+use super::options::{Durability, Recovery, Written};
 use super::queue::Queue;
 use super::read::Records;
-use super::recover::{Cut, Found, look};
-use super::segment::{Segment, path_of};
 use crate::error::{Error, Result};
-use crate::vfs::{RandomRead, Vfs, make_dir};
-
-/// Sizes of the log's files.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// A segment is full at this size in bytes; one larger record may exceed it.
-    pub segment_bytes: u64,
-    /// How far a new segment is filled with zeros at once, in bytes.
-    pub preallocate_bytes: u64,
-    /// How many files are kept to be new segments.
-    pub spare_segments: usize,
-    /// A block file is full at this size in bytes.
-    pub block_file_bytes: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 16 << 20,
-            preallocate_bytes: 1 << 20,
-            spare_segments: 4,
-            block_file_bytes: 64 << 20,
-        }
-    }
-}
-
-/// What an acknowledgement means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// It survives a loss of power.
-    #[default]
-    Sync,
-    /// It survives the end of the process; a loss of power may take it, and all that came after.
-    Buffered,
-}
-
-/// What opening found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovery {
-    /// Whether the log had been closed.
-    pub clean: bool,
-    /// The unsynced end that was cut, if there was one.
-    pub cut: Option<Cut>,
-}
-
-/// Records that were handed to the operating system.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// Their indexes.
-    pub indexes: Range<u64>,
-    /// The position behind them, for [`Wal::sync_through`].
-    pub end: u64,
-}
+use crate::vfs::Vfs;
 
 /// A log of records with consecutive indexes, which many threads append to and read.
 ///
 /// Locks are taken in the order `files`, `queue`; `syncing` is held only to read or change it.
 #[derive(Debug)]
 pub struct Wal {
-    vfs: Arc<dyn Vfs>,
-    dir: PathBuf,
-    queue: Mutex<Queue>,
-    files: Mutex<Files>,
-    syncing: Mutex<Syncing>,
-    synced_more: Condvar,
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) dir: PathBuf,
+    pub(super) queue: Mutex<Queue>,
+    pub(super) files: Mutex<Files>,
+    pub(super) syncing: Mutex<Syncing>,
+    pub(super) synced_more: Condvar,
     /// The position up to which everything is durable.
-    synced: AtomicU64,
-    blocks: Blocks,
+    pub(super) synced: AtomicU64,
+    pub(super) blocks: Blocks,
     /// Set by the first write or sync that failed: nothing is written after it.
-    poison: OnceLock<String>,
-    recovery: Recovery,
+    pub(super) poison: OnceLock<String>,
+    pub(super) recovery: Recovery,
 }
 
 /// Who syncs.
 #[derive(Debug, Default)]
-struct Syncing {
+pub(super) struct Syncing {
     /// Whether a thread is at it.
     led: bool,
     /// Whether others waited meanwhile.
@@ -102,53 +47,6 @@ struct Syncing {
 }
 
 impl Wal {
-    /// Opens the log in a directory, which is made if it is missing. What was found is durable
-    /// when this returns, and goes on in a new segment, so that nothing behind a cut is ever read.
-    ///
-    /// Only one log at a time may be open in a directory: whoever opens it holds a lock.
-    pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &Options) -> Result<Self> {
-        make_dir(&*vfs, dir)?;
-        let mut found = look(&*vfs, dir)?;
-        let mut segments = BTreeMap::new();
-        for header in &found.chain {
-            let segment = Segment::open(&*vfs, dir, header.number, header.base)?;
-            segment.sync()?;
-            segments.insert(header.number, Arc::new(segment));
-        }
-        sync_blocks(&*vfs, dir, &found)?;
-        let header = next_segment(&mut found);
-        segments.retain(|number, _| found.chain.iter().any(|kept| kept.number == *number));
-        let made = Segment::create(&*vfs, dir, &header, None)?;
-        segments.insert(header.number, Arc::new(made));
-
-        let block_files = options.block_file_bytes;
-        let block_use = std::mem::take(&mut found.block_use);
-        let blocks = Blocks::open(Arc::clone(&vfs), dir, block_files, block_use)?;
-        let spares = options.spare_segments;
-        let ahead = options.preallocate_bytes;
-        let mut files = Files::new(Arc::clone(&vfs), dir, segments, spares, ahead);
-        for number in &found.leftover {
-            files.reuse(path_of(dir, *number))?;
-        }
-        let queue = Queue::new(&header, found.spans, options.segment_bytes);
-        files.written = queue.end();
-        Ok(Self {
-            vfs,
-            dir: dir.to_owned(),
-            synced: AtomicU64::new(queue.end()),
-            queue: Mutex::new(queue),
-            files: Mutex::new(files),
-            syncing: Mutex::new(Syncing::default()),
-            synced_more: Condvar::new(),
-            blocks,
-            poison: OnceLock::new(),
-            recovery: Recovery {
-                clean: found.clean,
-                cut: found.cut,
-            },
-        })
-    }
-
     /// What opening found.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
@@ -209,18 +107,24 @@ impl Wal {
     /// Appends records, which get consecutive indexes, and returns once the operating system has
     /// them. [`Wal::sync_through`] makes them durable.
     pub fn write(&self, bodies: &[&[u8]]) -> Result<Written> {
+        let written = self.enqueue(bodies)?;
+        self.write_through(written.end)?;
+        Ok(written)
+    }
+
+    /// Gives records their indexes and places, in no time: nothing is written. One of
+    /// [`Wal::write_through`] and [`Wal::sync_through`] has to follow.
+    pub fn enqueue(&self, bodies: &[&[u8]]) -> Result<Written> {
         for body in bodies {
             check_length(body.len())?;
         }
-        let written = self.encode(|queue, synced| {
+        self.encode(|queue, synced| {
             let first = queue.next_index;
             for body in bodies {
                 queue.add(Kind::Data, &[body], synced);
             }
             first..queue.next_index
-        })?;
-        self.write_through(written.end)?;
-        Ok(written)
+        })
     }
 
     fn finish(&self, written: &Written, durability: Durability) -> Result<u64> {
@@ -242,7 +146,7 @@ impl Wal {
 
     /// Hands everything up to a position to the operating system: whoever comes first writes all
     /// that waits.
-    fn write_through(&self, end: u64) -> Result<()> {
+    pub fn write_through(&self, end: u64) -> Result<()> {
         let mut files = self.files.lock();
         if files.written >= end {
             return Ok(());
@@ -384,33 +288,6 @@ impl Wal {
         extents.iter().map(|(_, end)| end).sum()
     }
 
-    /// Copies the log, durably, into an existing directory. Block files that grow no more are
-    /// linked; segments are copied, since they are used again.
-    pub fn checkpoint(&self, to: &Path) -> Result<()> {
-        self.sync()?;
-        let (extents, block_files) = {
-            let files = self.files.lock();
-            (files.extents(), self.blocks.in_use())
-        };
-        for (segment, end) in extents {
-            let target = path_of(to, segment.number);
-            copy(&*self.vfs, segment.file(), end, &target)?;
-        }
-        for (number, grows) in block_files {
-            let (from, target) = (
-                blocks::path_of(&self.dir, number),
-                blocks::path_of(to, number),
-            );
-            if grows {
-                let file = self.vfs.open_read(&from)?;
-                copy(&*self.vfs, &*file, file.len()?, &target)?;
-            } else {
-                self.vfs.hard_link(&from, &target)?;
-            }
-        }
-        self.vfs.sync_dir(to)
-    }
-
     fn check(&self) -> Result<()> {
         match self.poison.get() {
             Some(why) => Err(Error::Poisoned { why: why.clone() }),
@@ -437,61 +314,4 @@ fn check_length(length: usize) -> Result<()> {
     }
     let what = format!("a record of {length} bytes is larger than {MAX_BODY_BYTES}");
     Err(Error::InvalidArgument { what })
-}
-
-/// The header of the segment that the log goes on with.
-fn next_segment(found: &mut Found) -> SegmentHeader {
-    // A segment without records is left out of the chain, or opening often would lengthen it.
-    let empty = found.chain.pop_if(|last| {
-        found.end
-            == last
-                .base
-                .saturating_add(super::format::SEGMENT_HEADER_BYTES as u64)
-    });
-    if let Some(last) = empty {
-        found.end = last.base;
-        found.leftover.push(last.number);
-    }
-    let number = found.highest.saturating_add(1);
-    if found.chain.is_empty() {
-        found.floor.segment = number;
-    }
-    SegmentHeader {
-        number,
-        previous: found.chain.last().map_or(0, |last| last.number),
-        base: found.end,
-        first_index: found.next_index,
-        floor: found.floor,
-        synced: found.end,
-    }
-}
-
-/// Makes the blocks durable that records of the unsynced tail refer to.
-fn sync_blocks(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
-    let tail = found.referring.iter();
-    let tail = tail.filter(|record| record.position >= found.synced);
-    let mut files: Vec<u64> = tail
-        .flat_map(|record| record.blocks.iter().map(|block| block.file))
-        .collect();
-    files.sort_unstable();
-    files.dedup();
-    for number in files {
-        vfs.open_log(&blocks::path_of(dir, number))?.sync()?;
-    }
-    Ok(())
-}
-
-/// Copies the first bytes of a file, durably.
-fn copy(vfs: &dyn Vfs, from: &dyn RandomRead, end: u64, to: &Path) -> Result<()> {
-    const PART_BYTES: u64 = 1 << 20;
-    let mut target = vfs.create(to)?;
-    let mut offset = 0;
-    while offset < end {
-        let size = (end - offset).min(PART_BYTES);
-        let mut part = vec![0; usize::try_from(size).unwrap_or(0)];
-        from.read_exact_at(offset, &mut part)?;
-        target.append(&part)?;
-        offset += size;
-    }
-    target.sync()
 }

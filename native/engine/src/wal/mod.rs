@@ -9,6 +9,7 @@
 //!   durability syncs for all.
 //! - `blocks` — the block files.
 //! - `format` — the bytes, which `docs/formats/wal.md` explains.
+//! - `open` — going on with what was found; `checkpoint` — a copy of the open log.
 //! - `recover` — what a directory holds, `scan` — reading a segment front to back.
 //! - `spans` and `read` — finding and reading records by index.
 //! - `verify` — checking every checksum of a log that is not open.
@@ -20,9 +21,12 @@
 //! - A failed write or sync is the last thing that an open log does.
 
 mod blocks;
+mod checkpoint;
 mod files;
 mod format;
 mod log;
+mod open;
+mod options;
 mod queue;
 mod read;
 mod recover;
@@ -31,8 +35,9 @@ mod segment;
 mod spans;
 mod verify;
 
-pub use format::BlockReference;
-pub use log::{Durability, Options, Recovery, Wal, Written};
+pub use format::{BlockReference, MAX_BODY_BYTES};
+pub use log::Wal;
+pub use options::{Durability, Options, Recovery, Written};
 pub use read::{Record, Records};
 pub use recover::Cut;
 pub use verify::{Verified, verify};
