@@ -359,25 +359,38 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
     }
 }
 
-fn files_of(vfs: &FaultVfs) -> Vec<(PathBuf, u64)> {
-    vfs.files()
-        .into_iter()
-        .filter(|(_, size)| *size > 0)
-        .collect()
+/// The files of a log, to make it again from them.
+fn image_of(vfs: &FaultVfs) -> Vec<(PathBuf, Vec<u8>)> {
+    let read = |(path, size): (PathBuf, u64)| {
+        let mut bytes = vec![0; usize::try_from(size).unwrap()];
+        let file = vfs.open_read(&path).unwrap();
+        file.read_exact_at(0, &mut bytes).unwrap();
+        (path, bytes)
+    };
+    vfs.files().into_iter().map(read).collect()
+}
+
+fn made_of(image: &[(PathBuf, Vec<u8>)]) -> FaultVfs {
+    let vfs = FaultVfs::new(1);
+    vfs.create_dir_all(Path::new(DIR)).unwrap();
+    for (path, bytes) in image {
+        vfs.create(path).unwrap().append(bytes).unwrap();
+    }
+    vfs
 }
 
 #[test]
 fn a_flipped_bit_anywhere_is_named_or_harmless() {
     for close in [true, false] {
-        let (vfs, _) = sample(close);
-        for (path, size) in files_of(&vfs) {
-            for offset in 0..size {
-                let (vfs, original) = sample(close);
-                let at = usize::try_from(offset).unwrap();
-                vfs.damage(&path, |bytes| bytes[at] ^= 1 << (offset % 8))
+        let (vfs, original) = sample(close);
+        let image = image_of(&vfs);
+        for (path, bytes) in &image {
+            for offset in 0..bytes.len() {
+                let vfs = made_of(&image);
+                vfs.damage(path, |bytes| bytes[offset] ^= 1 << (offset % 8))
                     .unwrap();
                 let context = format!("{} at {offset}, closed {close}", path.display());
-                check_damaged(&vfs, &original, &path, close, &context);
+                check_damaged(&vfs, &original, path, close, &context);
             }
         }
     }
@@ -386,20 +399,19 @@ fn a_flipped_bit_anywhere_is_named_or_harmless() {
 #[test]
 fn a_segment_or_block_file_that_is_short_or_missing_is_named() {
     for close in [true, false] {
-        let (vfs, _) = sample(close);
-        let files = files_of(&vfs);
-        let newest = files
+        let (vfs, original) = sample(close);
+        let image = image_of(&vfs);
+        let newest = image
             .iter()
             .rposition(|(path, _)| path.extension().unwrap() == "wal");
-        for (place, (path, size)) in files.iter().enumerate() {
-            for length in (0..*size).step_by(7) {
-                let (vfs, original) = sample(close);
-                let length = usize::try_from(length).unwrap();
+        for (place, (path, bytes)) in image.iter().enumerate() {
+            for length in (0..bytes.len()).step_by(7) {
+                let vfs = made_of(&image);
                 vfs.damage(path, |bytes| bytes.truncate(length)).unwrap();
                 let context = format!("{} to {length}, closed {close}", path.display());
                 check_shortened(&vfs, &original, path, Some(place) == newest, &context);
             }
-            let (vfs, original) = sample(close);
+            let vfs = made_of(&image);
             vfs.remove(path).unwrap();
             check_shortened(&vfs, &original, path, Some(place) == newest, "missing");
         }
