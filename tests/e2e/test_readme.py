@@ -1,0 +1,132 @@
+"""README's tour does what README says when its blocks are pasted one after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+import selectors
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.launched import Place
+from tests.own_valkey import free_port
+from tests.waiting import wait_until
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+DONE = "-- block done --"
+ANSWER_TIMEOUT_S = 20.0
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Shell:
+    """A shell as somebody has it open, into which blocks are pasted."""
+
+    def __init__(self) -> None:
+        self._shell = subprocess.Popen(
+            ["bash", "-m"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+        )
+        self.transcript = ""
+
+    def paste(self, block: str) -> str:
+        """Run a block to its end and return what was printed meanwhile."""
+        assert self._shell.stdin is not None
+        begin = len(self.transcript)
+        self._shell.stdin.write(f"{block}\necho '{DONE}'\n".encode())
+        self.wait_for(DONE, begin)
+        return self.transcript[begin:]
+
+    def wait_for(self, text: str, begin: int = 0) -> None:
+        """Return once `text` has been printed, by the shell or by what it has started."""
+        assert self._shell.stdout is not None
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._shell.stdout, selectors.EVENT_READ)
+            while text not in self.transcript[begin:]:
+                assert time.monotonic() < deadline, f"no {text!r} in {self.transcript[begin:]!r}"
+                if selector.select(timeout=0.1):
+                    self.transcript += self._shell.stdout.read(65536).decode()
+
+    def close(self) -> None:
+        """Leave the shell; what a failed test left running in it ends first."""
+        self._shell.communicate(b"kill $(jobs -p) 2>/dev/null\n", timeout=ANSWER_TIMEOUT_S)
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    opened = Shell()
+    yield opened
+    opened.close()
+
+
+def tour(receiver_port: int) -> Iterator[str]:
+    """README's blocks after the export of the panel's values, on a port that is free here."""
+    text = README.read_text().replace("9000", str(receiver_port))
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exported = [block.startswith("export URL=") for block in blocks].index(True)
+    return iter(blocks[exported + 1 :])
+
+
+def answers(shown: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in shown.splitlines() if line.startswith("{")]
+
+
+def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
+    blocks = tour(free_port())
+    with place.up() as launched:
+        ready = launched.ready
+        shell.paste(
+            f"export URL={ready['url']} EMAIL={ready['email']}"
+            f" PASSWORD='{ready['password']}' KEY={ready['api_key']}"
+        )
+        assert answers(shell.paste(next(blocks))) == []  # the shorthands
+
+        (me,) = answers(shell.paste(next(blocks)))
+        assert me["tenant"] == "demo"
+        assert answers(shell.paste(next(blocks))) == []  # signs in, quietly
+
+        make_tenant = next(blocks)
+        (first,) = answers(shell.paste(make_tenant))
+        assert first["slug"] == "my-shop"
+        assert answers(shell.paste(make_tenant)) == [first]
+
+        (key,) = answers(shell.paste(next(blocks)))
+        assert (key["tenant"], key["label"]) == ("my-shop", "Back end")
+        (rotated,) = answers(shell.paste(next(blocks)))
+        assert str(rotated["secret"]).startswith("rbk_")
+
+        changed, late = answers(shell.paste(next(blocks)))
+        assert changed["name"] == "My corner shop"
+        assert late["status"] == 412
+
+        shell.paste(next(blocks))  # the receiver
+        (webhook,) = answers(shell.paste(next(blocks)))
+        assert webhook["state"] == "pending"
+        shell.wait_for("received webhook.verification")
+        _confirmed(shell)
+
+        shown = shell.paste(next(blocks))
+        assert "received api_key.revoked" in shown
+        assert [a.get("state", a.get("code")) for a in answers(shown)] == [
+            "revoked",
+            "invalid_credentials",
+        ]
+        (audit,) = answers(shell.paste(next(blocks)))
+        assert "api_key.revoked" in str(audit)
+    assert next(blocks, None) is None
+
+
+def _confirmed(shell: Shell) -> None:
+    """Wait as long as a reader does: the confirmation commits just after the receiver answered."""
+    wait_until(
+        lambda: '"state":"active"' in shell.paste('api -H "$me" $SHOP/webhooks'),
+        what="the webhook to be active",
+    )
