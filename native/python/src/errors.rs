@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rillbase_documents::refusal::Refusal;
 use rillbase_json::{Error, Failure};
 
 pyo3::create_exception!(
@@ -10,6 +11,32 @@ pyo3::create_exception!(
     PyValueError,
     "Why and where a JSON document was refused; `str()` of it is for people."
 );
+
+pyo3::create_exception!(
+    rillbase_native,
+    QueryError,
+    PyValueError,
+    "Why and where a query, a document or an operation was refused."
+);
+
+/// A refusal as a `QueryError`.
+pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
+    match query_error(py, refusal) {
+        Ok(raised) => PyErr::from_value(raised),
+        Err(raised) => raised,
+    }
+}
+
+/// A refusal as the exception's value, not raised.
+pub(crate) fn query_error(py: Python<'_>, refusal: Refusal) -> PyResult<Bound<'_, PyAny>> {
+    let raised = QueryError::new_err(refusal.detail.clone());
+    let value = raised.value(py);
+    value.setattr("code", refusal.code.as_ref())?;
+    value.setattr("pointer", refusal.pointer)?;
+    value.setattr("detail", refusal.detail)?;
+    value.setattr("violations", refusal.violations)?;
+    Ok(value.clone().into_any())
+}
 
 /// A refused document becomes a `JsonError`; what Python raised while values were made stays.
 pub(crate) fn from_json_failure(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {

@@ -4,14 +4,31 @@
 //! the other. What the module offers is declared for Python in `rillbase_native.pyi`, which the
 //! lint step checks against the built module.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "arguments are extracted from Python's objects, so there is nothing to borrow"
+)]
+
 mod errors;
+mod filters;
 mod json;
+mod operations;
+mod selections;
+mod values;
 
 /// The native parts of Rillbase.
 #[pyo3::pymodule]
 mod rillbase_native {
     #[pymodule_export]
-    use crate::errors::JsonError;
+    use crate::errors::{JsonError, QueryError};
+    #[pymodule_export]
+    use crate::filters::{Bounds, Filter, Projection, Rule, Sort};
     #[pymodule_export]
     use crate::json::parse_json;
+    #[pymodule_export]
+    use crate::operations::{Definition, Image, Operation, UpdateOperators, id_of, parse_bulk};
+    #[pymodule_export]
+    use crate::selections::{Selection, envelope};
+    #[pymodule_export]
+    use crate::values::{Value, format_id, id_key, key_hash, parse_id};
 }

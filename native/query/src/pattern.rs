@@ -73,6 +73,23 @@ impl Pattern {
         &self.options
     }
 
+    /// What every text that matches begins with; empty where nothing is sure.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        let sure = !self.options.contains(['i', 'm', 'x']) && !self.source.contains('|');
+        let Some(rest) = self.source.strip_prefix('^').filter(|_| sure) else {
+            return String::new();
+        };
+        let plain =
+            |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | ':' | '/' | '@');
+        let mut prefix: String = rest.chars().take_while(plain).collect();
+        let next = rest.chars().nth(prefix.chars().count());
+        if next.is_some_and(|c| matches!(c, '*' | '?' | '{' | '+')) {
+            prefix.pop();
+        }
+        prefix
+    }
+
     /// The compiled expression, for `$regexFind`.
     #[must_use]
     pub(crate) const fn compiled(&self) -> &Regex {

@@ -9,6 +9,7 @@
 use crate::bson::{Array, Document, ValueRef};
 use crate::error::{Code, Error, Failure, Place};
 use crate::fuel::Fuel;
+use crate::index::IndexField;
 use crate::key::{encode, encode_descending};
 use crate::limits::{INDEX_KEYS, SORT_KEYS};
 use crate::path::{Path, Segment};
@@ -83,6 +84,48 @@ impl Sort {
             by: By::Distance,
             descending: false,
         }])
+    }
+
+    /// The order of an index's fields, without `_id` behind them, or the
+    /// reverse of it. For [`Sort::key_of_fields`] only.
+    #[must_use]
+    pub fn of_fields(fields: &[IndexField], reversed: bool) -> Self {
+        let keys = fields.iter().map(|field| SortKey {
+            by: By::Path(field.path.clone()),
+            descending: field.descending != reversed,
+        });
+        Self {
+            keys: keys.collect(),
+        }
+    }
+
+    /// The least key of a document in an index with these fields.
+    pub fn key_of_fields(&self, document: Document<'_>, fuel: &Fuel) -> Result<Vec<u8>, Failure> {
+        self.key(document, 0.0, fuel)
+    }
+
+    /// The direction in which an index whose remaining fields these are gives
+    /// this order: forward (true), backward (false) or not at all. `_id`,
+    /// which every sort ends with, must be ascending: entries with equal keys
+    /// are read in the order of their documents.
+    #[must_use]
+    pub fn direction(&self, fields: &[IndexField]) -> Option<bool> {
+        let (last, keys) = self.keys.split_last()?;
+        let id_last = last.path().is_some_and(|path| path.text() == "_id") && !last.descending;
+        if !id_last || keys.len() != fields.len() || keys.is_empty() {
+            return None;
+        }
+        let pairs = || keys.iter().zip(fields);
+        let same_paths = pairs().all(|(key, field)| key.path() == Some(&field.path));
+        if !same_paths {
+            return None;
+        }
+        if pairs().all(|(key, field)| key.descending == field.descending) {
+            return Some(true);
+        }
+        pairs()
+            .all(|(key, field)| key.descending != field.descending)
+            .then_some(false)
     }
 
     fn of(mut keys: Vec<SortKey>) -> Self {

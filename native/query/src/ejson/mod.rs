@@ -10,5 +10,5 @@ mod read;
 mod wrapper;
 mod write;
 
-pub use read::{parse_document, parse_value};
+pub use read::{parse_body, parse_document, parse_value};
 pub use write::{Form, document_to_string, value_to_string, write_value};

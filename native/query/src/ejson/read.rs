@@ -14,6 +14,8 @@ use crate::limits::{DOCUMENT_BYTES, NESTING_DEPTH};
 
 /// How much deeper the text may nest than the BSON: `{"$numberLong":"1"}`.
 const WRAPPER_DEPTH: usize = 3;
+/// How many levels of a request's body may lie around a document.
+const BODY_DEPTH: usize = 8;
 /// How many bytes of text are read at most for one document.
 const TEXT_BYTES: usize = 4 * DOCUMENT_BYTES;
 
@@ -34,13 +36,28 @@ pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
 
 /// Reads the text of one value of any type.
 pub fn parse_value(text: &[u8]) -> Result<Value, Error> {
+    read(text, DOCUMENT_BYTES, NESTING_DEPTH + WRAPPER_DEPTH)
+}
+
+/// Reads a request's body: documents within a few levels that are the
+/// request's own. Its size is the caller's to bound; what is taken from it as
+/// a document is validated then.
+pub fn parse_body(text: &[u8]) -> Result<Value, Error> {
+    read(text, usize::MAX, NESTING_DEPTH + WRAPPER_DEPTH + BODY_DEPTH)
+}
+
+fn read(text: &[u8], max_bytes: usize, max_depth: usize) -> Result<Value, Error> {
     if text.len() > TEXT_BYTES {
         let detail = format!("the text is longer than {TEXT_BYTES} bytes");
         return Err(Error::new(Code::DocumentTooLarge, &Place::root(), detail));
     }
-    let mut builder = Builder::default();
+    let mut builder = Builder {
+        max_bytes,
+        open: Vec::new(),
+        root: Vec::new(),
+    };
     let limits = Limits {
-        max_depth: NESTING_DEPTH + WRAPPER_DEPTH,
+        max_depth,
         ..Limits::default()
     };
     rillbase_json::read(text, &limits, &mut builder).map_err(refusal)?;
@@ -101,8 +118,9 @@ struct Frame {
 }
 
 /// Writes what the reader tells; the finished root is `{"": value}`.
-#[derive(Default)]
 struct Builder {
+    /// Of one open object or array.
+    max_bytes: usize,
     open: Vec<Frame>,
     root: Vec<u8>,
 }
@@ -115,8 +133,8 @@ impl Builder {
             self.root = writer.finish();
             return Ok(());
         };
-        if frame.writer.len() > DOCUMENT_BYTES {
-            let detail = format!("a document has at most {DOCUMENT_BYTES} bytes");
+        if frame.writer.len() > self.max_bytes {
+            let detail = format!("a document has at most {} bytes", self.max_bytes);
             return Err(Refused {
                 code: Code::DocumentTooLarge,
                 detail,

@@ -1,0 +1,364 @@
+//! Which entries of an index can belong to documents that match a filter.
+//!
+//! A filter's conditions on one path become ranges of encoded values. What a
+//! document has at the path may be several values, because arrays are matched
+//! element by element, and two conditions may be met by two elements: so the
+//! intersection of two ranges is right only for documents with one key. The
+//! others carry the mark ([`crate::entry::MARK`]), and wherever ranges were
+//! intersected the mark is looked up too.
+//!
+//! The tests hold this to its promise: every document that matches has an
+//! entry inside the bounds.
+
+use rillbase_query::bson::{Kind, Value, ValueRef};
+use rillbase_query::filter::{Comparison, Filter, Node, Predicate, Test};
+use rillbase_query::index::IndexField;
+use rillbase_query::key::encode_key;
+use rillbase_query::path::Path;
+
+use crate::entry::{ENTRY_BYTES, MARK};
+
+/// More ranges than this are not worth it.
+pub const MAX_RANGES: usize = 1_000;
+
+/// Keys from `low` up to, but not including, `high`; none: to the end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Range {
+    /// The first key.
+    pub low: Vec<u8>,
+    /// The first key behind.
+    pub high: Option<Vec<u8>>,
+}
+
+/// Where in an index a filter's documents are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    /// In the order of keys, none overlapping.
+    pub ranges: Vec<Range>,
+    /// How many leading fields are fixed to one value each.
+    pub equalities: usize,
+    /// The bytes that those fields fix.
+    pub prefix: Vec<u8>,
+}
+
+/// The bounds of a filter in an index; none where it says nothing about the
+/// first field.
+#[must_use]
+pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<Bounds> {
+    let mut built = Building {
+        prefixes: vec![Vec::new()],
+        marked: false,
+    };
+    let mut equalities = 0;
+    let mut prefix = Vec::new();
+    for field in fields {
+        let Some(found) = conditions(filter.root(), &field.path) else {
+            break;
+        };
+        let set = if field.descending {
+            found.reversed()
+        } else {
+            found
+        };
+        built.marked |= set.intersected;
+        let points = set.points();
+        if built.prefixes.len().saturating_mul(set.ranges.len()) > MAX_RANGES {
+            break;
+        }
+        let Some(points) = points else {
+            return Some(built.finish(Some(&set.ranges), equalities, prefix));
+        };
+        if points.len() == 1 && built.prefixes.len() == 1 {
+            equalities += 1;
+            prefix.extend(points.first().into_iter().flatten());
+        }
+        built.extend(&points);
+    }
+    let first_is_bound = built.prefixes.first().is_none_or(|first| !first.is_empty());
+    first_is_bound.then(|| built.finish(None, equalities, prefix))
+}
+
+/// The bounds of a filter over `_id`, in keys of documents.
+#[must_use]
+pub fn id_bounds(filter: &Filter) -> Option<Vec<Range>> {
+    let found = conditions(filter.root(), &Path::new("_id"))?;
+    Some(found.ranges)
+}
+
+/// Keys under construction: every combination of the fixed fields so far.
+struct Building {
+    prefixes: Vec<Vec<u8>>,
+    marked: bool,
+}
+
+impl Building {
+    fn extend(&mut self, points: &[Vec<u8>]) {
+        let mut longer = Vec::with_capacity(self.prefixes.len() * points.len());
+        for prefix in &self.prefixes {
+            for point in points {
+                longer.push([prefix.as_slice(), point].concat());
+            }
+        }
+        self.prefixes = longer;
+    }
+
+    fn finish(self, last: Option<&[Range]>, equalities: usize, prefix: Vec<u8>) -> Bounds {
+        let mut ranges = Vec::new();
+        for start in &self.prefixes {
+            match last {
+                None => ranges.push(Range {
+                    low: start.clone(),
+                    high: successor(start),
+                }),
+                Some(last) => ranges.extend(last.iter().map(|range| Range {
+                    low: [start.as_slice(), &range.low].concat(),
+                    high: match &range.high {
+                        Some(high) => Some([start.as_slice(), high].concat()),
+                        None => successor(start),
+                    },
+                })),
+            }
+        }
+        if self.marked {
+            ranges.push(Range {
+                low: MARK.to_vec(),
+                high: Some(vec![0]),
+            });
+        }
+        Bounds {
+            ranges: merged(ranges.into_iter().map(cut).collect()),
+            equalities,
+            prefix,
+        }
+    }
+}
+
+/// Entries are cut, so bounds are too, outwards.
+fn cut(mut range: Range) -> Range {
+    range.low.truncate(ENTRY_BYTES);
+    if let Some(high) = &mut range.high
+        && high.len() > ENTRY_BYTES
+    {
+        high.truncate(ENTRY_BYTES);
+        range.high = successor(high);
+    }
+    range
+}
+
+/// Values that a condition lets through, as ranges of their encoding.
+#[derive(Debug, Clone)]
+struct Set {
+    ranges: Vec<Range>,
+    /// Whether each range is one value.
+    exact: bool,
+    /// Whether it is only right for documents with one key.
+    intersected: bool,
+}
+
+impl Set {
+    fn of(ranges: Vec<Range>) -> Self {
+        Self {
+            ranges: merged(ranges),
+            exact: false,
+            intersected: false,
+        }
+    }
+
+    /// Single values.
+    fn exactly(ranges: Vec<Range>) -> Self {
+        Self {
+            exact: true,
+            ..Self::of(ranges)
+        }
+    }
+
+    /// The single values that it consists of, if it consists of some.
+    fn points(&self) -> Option<Vec<Vec<u8>>> {
+        self.exact
+            .then(|| self.ranges.iter().map(|range| range.low.clone()).collect())
+    }
+
+    /// The same in the encoding of a descending field. What inverting cannot
+    /// express exactly becomes a little more.
+    fn reversed(self) -> Self {
+        let ranges = self.ranges.into_iter().map(|range| {
+            let first = inverted(&range.low);
+            match range.high {
+                _ if self.exact => starting(first),
+                Some(high) => Range {
+                    low: inverted(&high),
+                    high: successor(&first),
+                },
+                None => Range {
+                    low: Vec::new(),
+                    high: successor(&first),
+                },
+            }
+        });
+        Self {
+            ranges: merged(ranges.collect()),
+            ..self
+        }
+    }
+
+    fn intersection(&self, other: &Self) -> Self {
+        let mut ranges = Vec::new();
+        for a in &self.ranges {
+            for b in &other.ranges {
+                let low = a.low.clone().max(b.low.clone());
+                let high = match (&a.high, &b.high) {
+                    (Some(a), Some(b)) => Some(a.min(b).clone()),
+                    (a, b) => a.clone().or_else(|| b.clone()),
+                };
+                if high.as_ref().is_none_or(|high| low < *high) {
+                    ranges.push(Range { low, high });
+                }
+            }
+        }
+        Self {
+            ranges: merged(ranges),
+            exact: self.exact || other.exact,
+            intersected: true,
+        }
+    }
+
+    fn union(mut self, other: Self) -> Self {
+        self.ranges.extend(other.ranges);
+        Self {
+            ranges: merged(self.ranges),
+            exact: self.exact && other.exact,
+            intersected: self.intersected || other.intersected,
+        }
+    }
+}
+
+/// The values that the filter's conditions on a path let through.
+fn conditions(node: &Node, path: &Path) -> Option<Set> {
+    match node {
+        Node::Field(predicate) => condition(predicate, path),
+        Node::And(children) => children
+            .iter()
+            .filter_map(|child| conditions(child, path))
+            .reduce(|all, one| all.intersection(&one)),
+        Node::Or(children) => {
+            let mut all: Option<Set> = None;
+            for child in children {
+                let one = conditions(child, path)?;
+                all = Some(match all {
+                    Some(all) => all.union(one),
+                    None => one,
+                });
+            }
+            all.filter(|all| all.ranges.len() <= MAX_RANGES)
+        }
+        Node::Not(inner) => match inner.as_ref() {
+            Node::Field(Predicate {
+                path: at,
+                test: Test::Exists,
+            }) if at == path => Some(Set::exactly(nothing())),
+            _ => None,
+        },
+        Node::Whole(_) => None,
+    }
+}
+
+fn condition(predicate: &Predicate, path: &Path) -> Option<Set> {
+    if predicate.path != *path {
+        return None;
+    }
+    match &predicate.test {
+        Test::Compare(comparison, operand) => compared(*comparison, operand.as_ref()),
+        Test::In(list) if list.patterns().is_empty() && list.values().len() <= MAX_RANGES => {
+            Some(Set::exactly(list.values().iter().flat_map(equal).collect()))
+        }
+        Test::Regex(pattern) => Some(Set::of(vec![
+            strings(&pattern.prefix()),
+            rank(Kind::Regex.rank()),
+        ])),
+        _ => None,
+    }
+}
+
+fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {
+    let key = encode_key(operand);
+    let kind = operand.rank();
+    let range = match (comparison, operand) {
+        (Comparison::Equal, _) => return Some(Set::exactly(equal_ref(operand))),
+        (_, ValueRef::MinKey | ValueRef::MaxKey) => return None,
+        (_, ValueRef::Null | ValueRef::Undefined) => return Some(Set::exactly(nothing())),
+        (Comparison::Less | Comparison::LessOrEqual, _) => Range {
+            low: vec![kind],
+            high: successor(&key),
+        },
+        (Comparison::Greater | Comparison::GreaterOrEqual, _) => Range {
+            low: key,
+            high: successor(&[kind]),
+        },
+    };
+    Some(Set::of(vec![range]))
+}
+
+fn equal(value: &Value) -> Vec<Range> {
+    equal_ref(value.as_ref())
+}
+
+fn equal_ref(value: ValueRef<'_>) -> Vec<Range> {
+    if matches!(value, ValueRef::Null | ValueRef::Undefined) {
+        return nothing();
+    }
+    vec![starting(encode_key(value))]
+}
+
+/// Null, missing and undefined.
+fn nothing() -> Vec<Range> {
+    vec![rank(Kind::Undefined.rank()), rank(Kind::Null.rank())]
+}
+
+/// All values of one rank.
+fn rank(rank: u8) -> Range {
+    starting(vec![rank])
+}
+
+/// Strings that begin with `prefix`.
+fn strings(prefix: &str) -> Range {
+    let mut low = vec![Kind::String.rank()];
+    low.extend_from_slice(prefix.as_bytes());
+    starting(low)
+}
+
+fn starting(low: Vec<u8>) -> Range {
+    let high = successor(&low);
+    Range { low, high }
+}
+
+/// The first bytes behind all that begin with `key`.
+fn successor(key: &[u8]) -> Option<Vec<u8>> {
+    let kept = key.iter().rposition(|byte| *byte != 0xFF)?;
+    let mut next = key.get(..=kept)?.to_vec();
+    if let Some(last) = next.last_mut() {
+        *last += 1;
+    }
+    Some(next)
+}
+
+fn inverted(key: &[u8]) -> Vec<u8> {
+    key.iter().map(|byte| !byte).collect()
+}
+
+/// Sorts ranges and joins those that overlap.
+fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
+    ranges.sort_unstable();
+    let mut joined: Vec<Range> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.high.as_ref().is_none_or(|high| *high > range.low) => {
+                last.high = match (last.high.take(), range.high) {
+                    (Some(a), Some(b)) => Some(a.max(b)),
+                    _ => None,
+                };
+            }
+            _ => joined.push(range),
+        }
+    }
+    joined
+}

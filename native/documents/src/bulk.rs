@@ -1,0 +1,277 @@
+//! Many operations in one body: a JSON object, or a line for each.
+
+use rillbase_query::bson::{Document, Value, ValueRef};
+use rillbase_query::ejson::parse_body;
+use rillbase_query::error::Place;
+
+use crate::id::new_object_id;
+use crate::operation::Operation;
+use crate::refusal::Refusal;
+
+/// What a body asks for.
+#[derive(Debug)]
+pub struct Bulk {
+    /// The operations; those that cannot be read as their refusals.
+    pub operations: Vec<Result<Operation, Refusal>>,
+    /// Whether all or none are done.
+    pub ordered: bool,
+}
+
+/// How a body is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// Whether it is a line for each operation.
+    pub lines: bool,
+    /// Whether operations name their collection, as in a transaction.
+    pub transaction: bool,
+    /// More are refused.
+    pub max_operations: usize,
+    /// For new ObjectIds.
+    pub now_ms: i64,
+}
+
+/// Reads a body.
+pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
+    if reading.lines {
+        return parse_lines(body, reading);
+    }
+    let value = parse_body(body)?;
+    let Value::Document(document) = &value else {
+        return Err(Refusal::new("invalid_body", "an object is expected"));
+    };
+    let root = Place::root();
+    let mut operations = None;
+    let mut ordered = true;
+    for (name, value) in document.as_ref().iter() {
+        match (name, value) {
+            ("operations", ValueRef::Array(array)) => operations = Some(array),
+            ("ordered", ValueRef::Bool(given)) if !reading.transaction => ordered = given,
+            ("operations" | "ordered", _) if name != "ordered" || !reading.transaction => {
+                return Err(Refusal::at(
+                    "invalid_body",
+                    &root.key(name),
+                    "the wrong type",
+                ));
+            }
+            _ => return Err(unknown(&root.key(name))),
+        }
+    }
+    let Some(operations) = operations else {
+        return Err(Refusal::at(
+            "invalid_body",
+            &root.key("operations"),
+            "is missing",
+        ));
+    };
+    let place = root.key("operations");
+    let mut read = Vec::new();
+    for (number, value) in operations.iter().enumerate() {
+        check_count(number, reading)?;
+        let operation = one(value, reading, &place.index(number));
+        if ordered {
+            read.push(Ok(operation?));
+        } else {
+            read.push(operation);
+        }
+    }
+    Ok(Bulk {
+        operations: read,
+        ordered,
+    })
+}
+
+fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
+    let mut operations = Vec::new();
+    let lines = body
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii().is_empty());
+    for (number, line) in lines.enumerate() {
+        check_count(number, reading)?;
+        let root = Place::root();
+        let place = root.key("operations");
+        let here = place.index(number);
+        let value = parse_body(line).map_err(|error| Refusal::from(error).inside(&here))?;
+        operations.push(Ok(one(value.as_ref(), reading, &here)?));
+    }
+    Ok(Bulk {
+        operations,
+        ordered: true,
+    })
+}
+
+fn check_count(number: usize, reading: Reading) -> Result<(), Refusal> {
+    if number < reading.max_operations {
+        return Ok(());
+    }
+    let detail = format!("at most {} operations at once", reading.max_operations);
+    Err(Refusal::at(
+        "invalid_body",
+        &Place::root().key("operations"),
+        detail,
+    ))
+}
+
+fn one(value: ValueRef<'_>, reading: Reading, place: &Place<'_>) -> Result<Operation, Refusal> {
+    let ValueRef::Document(document) = value else {
+        return Err(Refusal::at(
+            "invalid_body",
+            place,
+            "an operation is an object",
+        ));
+    };
+    let mut parts = Parts::default();
+    for (name, value) in document.iter() {
+        parts.take(name, value, reading, &place.key(name))?;
+    }
+    let Some((name, argument)) = parts.asked else {
+        let detail = "an operation is one of insert, replace, update, delete";
+        return Err(Refusal::at("invalid_body", place, detail));
+    };
+    if reading.transaction && parts.collection.is_none() {
+        return Err(Refusal::at(
+            "invalid_body",
+            &place.key("collection"),
+            "is missing",
+        ));
+    }
+    let here = place.key(name);
+    let mut operation = operation(name, argument, reading.now_ms, &here)?;
+    operation.collection = parts.collection;
+    operation.if_version = parts.if_version;
+    Ok(operation)
+}
+
+#[derive(Default)]
+struct Parts<'a> {
+    asked: Option<(&'a str, Document<'a>)>,
+    collection: Option<String>,
+    if_version: Option<i64>,
+}
+
+impl<'a> Parts<'a> {
+    fn take(
+        &mut self,
+        name: &'a str,
+        value: ValueRef<'a>,
+        reading: Reading,
+        place: &Place<'_>,
+    ) -> Result<(), Refusal> {
+        match (name, value) {
+            ("insert" | "replace" | "update" | "delete", ValueRef::Document(argument)) => {
+                if self.asked.replace((name, argument)).is_some() {
+                    return Err(Refusal::at(
+                        "invalid_body",
+                        place,
+                        "one operation at a time",
+                    ));
+                }
+            }
+            ("if_version", number) => {
+                self.if_version = Some(number.as_exact_i64().ok_or_else(|| {
+                    Refusal::at("invalid_body", place, "a version is a whole number")
+                })?);
+            }
+            ("collection", ValueRef::String(text)) if reading.transaction => {
+                self.collection = Some(text.into());
+            }
+            ("insert" | "replace" | "update" | "delete", _) => {
+                return Err(Refusal::at("invalid_body", place, "an object is expected"));
+            }
+            _ => return Err(unknown(place)),
+        }
+        Ok(())
+    }
+}
+
+fn operation(
+    name: &str,
+    argument: Document<'_>,
+    now_ms: i64,
+    place: &Place<'_>,
+) -> Result<Operation, Refusal> {
+    if name == "insert" {
+        let fresh = ValueRef::ObjectId(new_object_id(now_ms));
+        return Operation::insert(argument, fresh).map_err(|refused| refused.inside(place));
+    }
+    let allowed: &[&str] = match name {
+        "replace" => &["id", "document", "upsert"],
+        "update" => &["id", "update", "array_filters", "upsert"],
+        _ => &["id"],
+    };
+    for (member, _) in argument.iter() {
+        if !allowed.contains(&member) {
+            return Err(unknown(&place.key(member)));
+        }
+    }
+    let id = argument
+        .get("id")
+        .map(Value::from)
+        .ok_or_else(|| Refusal::at("invalid_body", &place.key("id"), "is missing"))?;
+    match name {
+        "replace" => {
+            let document = member(argument, "document", place)?;
+            let upsert = flag(argument, "upsert", true, place)?;
+            Operation::replace(id, document, upsert)
+                .map_err(|refused| refused.inside(&place.key("document")))
+        }
+        "update" => {
+            let update = member(argument, "update", place)?;
+            let filters = array_filters(argument, place)?;
+            let upsert = flag(argument, "upsert", false, place)?;
+            Operation::update(id, update, filters, upsert)
+                .map_err(|refused| refused.inside(&place.key("update")))
+        }
+        _ => Operation::delete(id).map_err(|refused| refused.inside(&place.key("id"))),
+    }
+}
+
+fn array_filters<'a>(
+    argument: Document<'a>,
+    place: &Place<'_>,
+) -> Result<Option<rillbase_query::bson::Array<'a>>, Refusal> {
+    match argument.get("array_filters") {
+        None | Some(ValueRef::Null) => Ok(None),
+        Some(ValueRef::Array(array)) => Ok(Some(array)),
+        Some(_) => {
+            let place = place.key("array_filters");
+            Err(Refusal::at("invalid_body", &place, "an array is expected"))
+        }
+    }
+}
+
+fn member<'a>(
+    argument: Document<'a>,
+    name: &str,
+    place: &Place<'_>,
+) -> Result<Document<'a>, Refusal> {
+    match argument.get(name) {
+        Some(ValueRef::Document(document)) => Ok(document),
+        Some(_) => Err(Refusal::at(
+            "invalid_body",
+            &place.key(name),
+            "an object is expected",
+        )),
+        None => Err(Refusal::at("invalid_body", &place.key(name), "is missing")),
+    }
+}
+
+fn flag(
+    argument: Document<'_>,
+    name: &str,
+    otherwise: bool,
+    place: &Place<'_>,
+) -> Result<bool, Refusal> {
+    match argument.get(name) {
+        None => Ok(otherwise),
+        Some(ValueRef::Bool(given)) => Ok(given),
+        Some(_) => Err(Refusal::at(
+            "invalid_body",
+            &place.key(name),
+            "true or false is expected",
+        )),
+    }
+}
+
+fn unknown(place: &Place<'_>) -> Refusal {
+    Refusal::at("invalid_body", place, "this member is not known")
+}

@@ -1,0 +1,93 @@
+//! The entries of a document in an index.
+//!
+//! `rillbase_query::index` says which keys there are. Here they become rows:
+//! long keys are cut, and a document with several keys gets a mark, the empty
+//! key, so that bounds may take the intersection of two conditions on one
+//! field ([`crate::bounds`]).
+
+use rillbase_query::bson::Document;
+use rillbase_query::fuel::Fuel;
+use rillbase_query::index::{IndexField, index_keys};
+use rillbase_query::path::Path;
+
+use crate::refusal::Refusal;
+
+/// Longer keys are cut here. Cutting keeps the order, except that what was
+/// cut becomes equal; whoever reads in order sorts such entries again.
+pub const ENTRY_BYTES: usize = 1_024;
+/// The key that marks a document with several keys; no value has it.
+pub const MARK: &[u8] = &[];
+
+/// A declared index.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Its number in the store.
+    pub number: i64,
+    /// Its fields in order.
+    pub fields: Vec<IndexField>,
+    /// Whether no two documents share a key.
+    pub unique: bool,
+}
+
+/// A row of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Entry {
+    /// The index.
+    pub index: i64,
+    /// The values in order-preserving bytes.
+    pub key: Vec<u8>,
+    /// Whether it takes part in sorting.
+    pub ordering: bool,
+    /// Whether no other document may have it.
+    pub enforced: bool,
+}
+
+/// The fields of an index by path and direction.
+#[must_use]
+pub fn fields(pairs: &[(String, i32)]) -> Vec<IndexField> {
+    pairs
+        .iter()
+        .map(|(path, direction)| IndexField {
+            path: Path::new(path),
+            descending: *direction < 0,
+        })
+        .collect()
+}
+
+/// The entries of a document in one index.
+pub fn entries(document: Document<'_>, index: &Index) -> Result<Vec<Entry>, Refusal> {
+    let keys = index_keys(document, &index.fields, &Fuel::default())?;
+    let several = keys.len() > 1;
+    let mut entries: Vec<Entry> = Vec::with_capacity(keys.len() + usize::from(several));
+    if several {
+        entries.push(Entry {
+            index: index.number,
+            key: MARK.to_vec(),
+            ordering: false,
+            enforced: false,
+        });
+    }
+    for mut found in keys {
+        let enforced = index.unique && found.ordering;
+        if found.key.len() > ENTRY_BYTES {
+            if enforced {
+                let detail = format!("a key of a unique index has at most {ENTRY_BYTES} bytes");
+                return Err(Refusal::new("index_key_too_long", detail));
+            }
+            found.key.truncate(ENTRY_BYTES);
+        }
+        // Keys are ascending, so those that cutting made equal are neighbours.
+        match entries.last_mut() {
+            Some(last) if last.key == found.key && !last.key.is_empty() => {
+                last.ordering |= found.ordering;
+            }
+            _ => entries.push(Entry {
+                index: index.number,
+                key: found.key,
+                ordering: found.ordering,
+                enforced,
+            }),
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,44 @@
+//! How a document is shown: with its id, version and times.
+
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::date::to_rfc3339;
+use rillbase_query::ejson::{Form, write_value};
+
+/// What is known of a document besides its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// Its version.
+    pub version: i64,
+    /// When it came into being, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it was changed last.
+    pub updated_ms: i64,
+}
+
+/// Appends the envelope of a document. `shown` is what a projection left of it.
+pub fn write(out: &mut String, meta: Meta, id: ValueRef<'_>, shown: Document<'_>, form: Form) {
+    out.push_str(r#"{"id":"#);
+    write_value(out, id, form);
+    out.push_str(r#","version":"#);
+    out.push_str(&meta.version.to_string());
+    for (name, moment) in [
+        ("created_at", meta.created_ms),
+        ("updated_at", meta.updated_ms),
+    ] {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str("\":\"");
+        let text = to_rfc3339(moment).unwrap_or_default();
+        match text.strip_suffix('Z') {
+            Some(seconds) if !seconds.contains('.') => {
+                out.push_str(seconds);
+                out.push_str(".000Z");
+            }
+            _ => out.push_str(&text),
+        }
+        out.push('"');
+    }
+    out.push_str(r#","document":"#);
+    write_value(out, ValueRef::Document(shown), form);
+    out.push('}');
+}

@@ -1,0 +1,129 @@
+//! Names of documents: in paths, as order-preserving keys, as hashes.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rillbase_query::bson::{ObjectId, Value, ValueRef};
+use rillbase_query::ejson::{Form, parse_value, value_to_string};
+use rillbase_query::key::encode_key;
+
+use crate::refusal::Refusal;
+
+/// The longest key of a document: what a B-tree takes with room to spare.
+pub const KEY_BYTES: usize = 1_024;
+
+/// The `_id` that a path's segment names, percent-decoded already: 24 hex
+/// digits are an ObjectId, `~` begins Extended JSON, all else is the string.
+pub fn parse(segment: &str) -> Result<Value, Refusal> {
+    if let Some(text) = segment.strip_prefix('~') {
+        return parse_value(text.as_bytes())
+            .map_err(|error| Refusal::new("invalid_id", error.detail));
+    }
+    if segment.contains('\0') {
+        return Err(Refusal::new(
+            "invalid_id",
+            "a string holds no NUL character",
+        ));
+    }
+    match object_id(segment) {
+        Some(id) => Ok(Value::ObjectId(id)),
+        None => Ok(Value::String(segment.into())),
+    }
+}
+
+/// The segment of a path that names an `_id`, percent-encoded.
+#[must_use]
+pub fn format(id: ValueRef<'_>) -> String {
+    match id {
+        ValueRef::ObjectId(id) => id.to_hex(),
+        ValueRef::String(text) if is_plain(text) => percent_encoded(text),
+        other => format!(
+            "~{}",
+            percent_encoded(&value_to_string(other, Form::Canonical))
+        ),
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    !matches!(text, "" | "." | "..") && !text.starts_with('~') && object_id(text).is_none()
+}
+
+fn object_id(text: &str) -> Option<ObjectId> {
+    (text.len() == 24).then(|| ObjectId::from_hex(text))?
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                encoded.extend(char::from_digit(digit.into(), 16).map(|c| c.to_ascii_uppercase()));
+            }
+        }
+    }
+    encoded
+}
+
+/// The key of a document with this `_id`.
+pub fn key(id: ValueRef<'_>) -> Result<Vec<u8>, Refusal> {
+    let refused = match id {
+        ValueRef::Array(_) => Some("an array"),
+        ValueRef::Regex(_) => Some("a regular expression"),
+        ValueRef::Undefined => Some("undefined"),
+        _ => None,
+    };
+    if let Some(kind) = refused {
+        let detail = format!("an _id cannot be {kind}");
+        return Err(Refusal::new("invalid_id", detail));
+    }
+    let key = encode_key(id);
+    if key.len() > KEY_BYTES {
+        let detail = format!("an _id takes at most {KEY_BYTES} bytes");
+        return Err(Refusal::new("invalid_id", detail));
+    }
+    Ok(key)
+}
+
+/// The hash that decides a document's write partition: FNV-1a over the key,
+/// folded to 31 bits. It is stored, so it never changes.
+#[must_use]
+pub fn key_hash(key: &[u8]) -> i32 {
+    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let folded = (hash ^ (hash >> 32)) & 0x7fff_ffff;
+    i32::try_from(folded).unwrap_or(0)
+}
+
+/// A new ObjectId: seconds, five bytes that are this process's, a counter.
+#[must_use]
+pub fn new_object_id(now_ms: i64) -> ObjectId {
+    static PROCESS: OnceLock<[u8; 8]> = OnceLock::new();
+    static COUNTER: OnceLock<AtomicU32> = OnceLock::new();
+    let process = PROCESS.get_or_init(|| random().to_be_bytes());
+    let counter = COUNTER.get_or_init(|| AtomicU32::new(random().to_be_bytes()[0].into()));
+    let count = counter.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let seconds = u32::try_from((now_ms / 1000) & 0xffff_ffff).unwrap_or(0);
+    let mut bytes = [0; 12];
+    let parts = seconds
+        .to_be_bytes()
+        .into_iter()
+        .chain(process.iter().copied().take(5))
+        .chain(count.into_iter().skip(1));
+    bytes
+        .iter_mut()
+        .zip(parts)
+        .for_each(|(byte, part)| *byte = part);
+    ObjectId(bytes)
+}
+
+/// The standard library seeds its hashers from the system's randomness.
+fn random() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u8(0);
+    hasher.finish()
+}

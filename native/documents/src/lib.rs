@@ -1,0 +1,35 @@
+//! What the document store does with documents, between the bytes of a
+//! request and the rows of a database.
+//!
+//! In the order in which data flows:
+//!
+//! - [`id`] — names of documents: in paths, as keys, as hashes.
+//! - [`bulk`], [`operation`] — what a caller asks to be done, and the
+//!   after-image of doing it. [`definition`] is what the collection
+//!   prescribes for it: a schema, and the indexes whose [`entry`] rows go with
+//!   the document. [`rule`] is who may do it.
+//! - [`bounds`] — which entries of an index can belong to documents that
+//!   match a filter: a superset, proven by the tests.
+//! - [`selection`] — candidates in, the answer to a query out; [`envelope`]
+//!   is how a document is shown.
+//!
+//! Pure like the query engine: no I/O; time and randomness come from outside.
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "every fallible function refuses with a Refusal that names its code"
+)]
+#![allow(
+    clippy::doc_markdown,
+    reason = "MongoDB, ObjectId and so on are names, not code"
+)]
+
+pub mod bounds;
+pub mod bulk;
+pub mod definition;
+pub mod entry;
+pub mod envelope;
+pub mod id;
+pub mod operation;
+pub mod refusal;
+pub mod rule;
+pub mod selection;

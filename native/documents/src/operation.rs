@@ -1,0 +1,360 @@
+//! One change of one document: what is asked, and the after-image of it.
+
+use std::sync::Arc;
+
+use rillbase_query::bson::{
+    Array, Document, DocumentBuf, DocumentWriter, Value, ValueRef, validate,
+};
+use rillbase_query::environment::Environment;
+use rillbase_query::error::Place;
+use rillbase_query::filter::Filter;
+use rillbase_query::merge_patch::merge_patch;
+use rillbase_query::order::equal;
+use rillbase_query::update::{Applied, Update};
+
+use crate::definition::Definition;
+use crate::entry::Entry;
+use crate::id::{key, key_hash};
+use crate::refusal::Refusal;
+
+/// What is done.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Make a document that is not there.
+    Insert(DocumentBuf),
+    /// Put this document in the place of whatever is there.
+    Replace(DocumentBuf),
+    /// Apply update operators; with a filter, only while the document still
+    /// matches it, which is where the positional `$` comes from.
+    Update(Arc<Update>, Option<Arc<Filter>>),
+    /// Apply a JSON Merge Patch.
+    Merge(DocumentBuf),
+    /// Remove it; with a filter, only while it still matches.
+    Delete(Option<Arc<Filter>>),
+}
+
+/// A change of one document.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// What is done.
+    pub action: Action,
+    /// The document's `_id`.
+    pub id: Value,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The collection, where the operation names one itself.
+    pub collection: Option<String>,
+    /// Only at this version.
+    pub if_version: Option<i64>,
+    /// Whether an absent document is made.
+    pub upsert: bool,
+    /// About how many bytes it brings along.
+    pub size: usize,
+}
+
+/// The rules that bind the caller; none where no rule does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules<'r> {
+    /// What a new document must match.
+    pub create: Option<&'r Filter>,
+    /// What a changed document must match, before and after.
+    pub update: Option<&'r Filter>,
+    /// What a removed document must have matched.
+    pub delete: Option<&'r Filter>,
+}
+
+/// A document as an operation leaves it.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The hash of its key.
+    pub key_hash: i32,
+    /// BSON of its `_id` alone.
+    pub id_bson: Vec<u8>,
+    /// BSON; none: it is gone.
+    pub body: Option<Vec<u8>>,
+    /// Its entries in all indexes.
+    pub entries: Vec<Entry>,
+    /// Entries that the document before did not have.
+    pub added: Vec<Entry>,
+    /// Entries that only the document before had.
+    pub removed: Vec<Entry>,
+}
+
+impl Operation {
+    fn new(action: Action, id: Value, size: usize) -> Result<Self, Refusal> {
+        let key = key(id.as_ref())?;
+        Ok(Self {
+            action,
+            id,
+            key,
+            collection: None,
+            if_version: None,
+            upsert: false,
+            size,
+        })
+    }
+
+    /// An insert. A document without `_id` gets `fresh`.
+    pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, Refusal> {
+        let id = Value::from(document.get("_id").unwrap_or(fresh));
+        let document = with_id_first(document, id.as_ref());
+        validate(document.as_bytes())?;
+        let size = document.as_bytes().len();
+        Self::new(Action::Insert(document), id, size)
+    }
+
+    /// A replacement, which also makes an absent document.
+    pub fn replace(id: Value, document: Document<'_>, upsert: bool) -> Result<Self, Refusal> {
+        check_same_id(document, id.as_ref())?;
+        let document = with_id_first(document, id.as_ref());
+        validate(document.as_bytes())?;
+        let size = document.as_bytes().len();
+        let operation = Self::new(Action::Replace(document), id, size)?;
+        Ok(Self {
+            upsert,
+            ..operation
+        })
+    }
+
+    /// An update by operators.
+    pub fn update(
+        id: Value,
+        update: Document<'_>,
+        array_filters: Option<Array<'_>>,
+        upsert: bool,
+    ) -> Result<Self, Refusal> {
+        let parsed = Arc::new(Update::parse(update, array_filters, &Place::root())?);
+        let size = update.as_bytes().len();
+        let operation = Self::new(Action::Update(parsed, None), id, size)?;
+        Ok(Self {
+            upsert,
+            ..operation
+        })
+    }
+
+    /// An update of a document that was found by a filter.
+    pub fn update_found(
+        id: Value,
+        update: Arc<Update>,
+        filter: Arc<Filter>,
+    ) -> Result<Self, Refusal> {
+        Self::new(Action::Update(update, Some(filter)), id, 64)
+    }
+
+    /// A merge patch.
+    pub fn merge(id: Value, patch: Document<'_>, upsert: bool) -> Result<Self, Refusal> {
+        check_same_id(patch, id.as_ref())?;
+        validate(patch.as_bytes())?;
+        let size = patch.as_bytes().len();
+        let patch = DocumentBuf::trusted(patch.as_bytes().to_vec());
+        let operation = Self::new(Action::Merge(patch), id, size)?;
+        Ok(Self {
+            upsert,
+            ..operation
+        })
+    }
+
+    /// A delete.
+    pub fn delete(id: Value) -> Result<Self, Refusal> {
+        Self::new(Action::Delete(None), id, 16)
+    }
+
+    /// A delete of a document that was found by a filter.
+    pub fn delete_found(id: Value, filter: Arc<Filter>) -> Result<Self, Refusal> {
+        Self::new(Action::Delete(Some(filter)), id, 16)
+    }
+
+    /// The name of what is done.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self.action {
+            Action::Insert(_) => "insert",
+            Action::Replace(_) => "replace",
+            Action::Update(..) => "update",
+            Action::Merge(_) => "merge",
+            Action::Delete(_) => "delete",
+        }
+    }
+
+    /// The document as this operation leaves it.
+    pub fn apply(
+        &self,
+        definition: &Definition,
+        before: Option<Document<'_>>,
+        now_ms: i64,
+        rules: Rules<'_>,
+    ) -> Result<Image, Refusal> {
+        let after = self.after(before, now_ms)?;
+        let view = after.as_ref().map(DocumentBuf::as_ref);
+        check_rules(before, view, now_ms, rules)?;
+        if let Some(view) = view {
+            definition.check(view)?;
+        }
+        let old = before.map_or(Ok(Vec::new()), |before| definition.entries(before))?;
+        let entries = view.map_or(Ok(Vec::new()), |after| definition.entries(after))?;
+        Ok(Image {
+            key: self.key.clone(),
+            key_hash: key_hash(&self.key),
+            id_bson: id_document(self.id.as_ref()).into_bytes(),
+            added: without(&entries, &old),
+            removed: without(&old, &entries),
+            entries,
+            body: after.map(DocumentBuf::into_bytes),
+        })
+    }
+
+    fn after(
+        &self,
+        before: Option<Document<'_>>,
+        now_ms: i64,
+    ) -> Result<Option<DocumentBuf>, Refusal> {
+        match (&self.action, before) {
+            (Action::Insert(_), Some(_)) => Err(Refusal::new(
+                "duplicate_id",
+                "a document with this _id exists",
+            )),
+            (Action::Insert(document), None) => Ok(Some(document.clone())),
+            (_, None) if !self.upsert => {
+                Err(Refusal::new("not_found", "there is no such document"))
+            }
+            (Action::Replace(document), _) => Ok(Some(document.clone())),
+            (Action::Merge(patch), before) => self.merged(patch, before).map(Some),
+            (Action::Update(update, filter), before) => self
+                .updated(update, filter.as_deref(), before, now_ms)
+                .map(Some),
+            (Action::Delete(filter), Some(before)) => {
+                still_matches(filter.as_deref(), before, now_ms)?;
+                Ok(None)
+            }
+            (Action::Delete(_), None) => {
+                Err(Refusal::new("not_found", "there is no such document"))
+            }
+        }
+    }
+
+    fn merged(
+        &self,
+        patch: &DocumentBuf,
+        before: Option<Document<'_>>,
+    ) -> Result<DocumentBuf, Refusal> {
+        let made = id_document(self.id.as_ref());
+        let after = merge_patch(before.unwrap_or(made.as_ref()), patch.as_ref());
+        check_same_id(after.as_ref(), self.id.as_ref())?;
+        if after.as_ref().get("_id").is_none() {
+            return Err(Refusal::at(
+                "invalid_update",
+                &Place::root().key("_id"),
+                "a patch cannot remove _id",
+            ));
+        }
+        validate(after.as_bytes())?;
+        Ok(after)
+    }
+
+    fn updated(
+        &self,
+        update: &Update,
+        filter: Option<&Filter>,
+        before: Option<Document<'_>>,
+        now_ms: i64,
+    ) -> Result<DocumentBuf, Refusal> {
+        let environment = Environment::at(now_ms);
+        let Some(before) = before else {
+            let made = id_document(self.id.as_ref());
+            let applied = Applied {
+                position: None,
+                inserting: true,
+            };
+            return Ok(update.apply(made.as_ref(), applied, &environment)?);
+        };
+        let position = still_matches(filter, before, now_ms)?;
+        let applied = Applied {
+            position,
+            inserting: false,
+        };
+        Ok(update.apply(before, applied, &environment)?)
+    }
+}
+
+/// Refuses when the document, changed meanwhile, no longer matches; otherwise
+/// the position for the positional `$`.
+fn still_matches(
+    filter: Option<&Filter>,
+    before: Document<'_>,
+    now_ms: i64,
+) -> Result<Option<u32>, Refusal> {
+    let Some(filter) = filter else {
+        return Ok(None);
+    };
+    filter
+        .position_in(before, &Environment::at(now_ms))?
+        .ok_or_else(|| Refusal::new("not_found", "the document no longer matches"))
+}
+
+fn check_rules(
+    before: Option<Document<'_>>,
+    after: Option<Document<'_>>,
+    now_ms: i64,
+    rules: Rules<'_>,
+) -> Result<(), Refusal> {
+    let (rule, tested) = match (before, after) {
+        (None, after) => (rules.create, [None, after]),
+        (before, None) => (rules.delete, [before, None]),
+        (before, after) => (rules.update, [before, after]),
+    };
+    let Some(rule) = rule else {
+        return Ok(());
+    };
+    for document in tested.into_iter().flatten() {
+        if !rule.matches_in(document, &Environment::at(now_ms))? {
+            return Err(Refusal::new(
+                "forbidden_by_rule",
+                "the collection's access rules do not allow it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Refusal> {
+    match document.get("_id") {
+        Some(given) if !equal(given, id) => Err(Refusal::at(
+            "invalid_document",
+            &Place::root().key("_id"),
+            "the document's _id is not the one that it is addressed by",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn id_document(id: ValueRef<'_>) -> DocumentBuf {
+    let mut writer = DocumentWriter::with_capacity(32);
+    writer.append("_id", id);
+    DocumentBuf::trusted(writer.finish())
+}
+
+/// `_id` stands first in every stored document.
+fn with_id_first(document: Document<'_>, id: ValueRef<'_>) -> DocumentBuf {
+    let first = document.elements().next();
+    if first.is_some_and(|element| element.key_bytes() == b"_id") {
+        return DocumentBuf::trusted(document.as_bytes().to_vec());
+    }
+    let mut writer = DocumentWriter::with_capacity(document.as_bytes().len() + 24);
+    writer.append("_id", id);
+    for element in document.elements() {
+        if element.key_bytes() != b"_id" {
+            writer.append_element(&element);
+        }
+    }
+    DocumentBuf::trusted(writer.finish())
+}
+
+/// What one sorted list has and the other has not.
+fn without(kept: &[Entry], dropped: &[Entry]) -> Vec<Entry> {
+    kept.iter()
+        .filter(|entry| dropped.binary_search(entry).is_err())
+        .cloned()
+        .collect()
+}

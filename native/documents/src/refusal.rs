@@ -1,0 +1,82 @@
+//! What is refused, by stable code, and where.
+
+use std::borrow::Cow;
+
+use rillbase_query::error::{Error, Failure, Place};
+use rillbase_query::schema::Violation;
+
+/// A refusal as callers of the API see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The stable name.
+    pub code: Cow<'static, str>,
+    /// The offending place as an RFC 6901 pointer.
+    pub pointer: String,
+    /// One sentence for people.
+    pub detail: String,
+    /// The rules of a JSON Schema that a document breaks: pointer and detail.
+    pub violations: Vec<(String, String)>,
+}
+
+impl Refusal {
+    /// A refusal at `place`.
+    #[must_use]
+    pub fn at(code: &'static str, place: &Place<'_>, detail: impl Into<String>) -> Self {
+        Self {
+            code: Cow::Borrowed(code),
+            pointer: place.pointer(),
+            detail: detail.into(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// A refusal of the whole.
+    #[must_use]
+    pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::at(code, &Place::root(), detail)
+    }
+
+    /// The same refusal inside a larger input.
+    #[must_use]
+    pub fn inside(mut self, place: &Place<'_>) -> Self {
+        let prefix = place.pointer();
+        for (pointer, _) in &mut self.violations {
+            pointer.insert_str(0, &prefix);
+        }
+        self.pointer.insert_str(0, &prefix);
+        self
+    }
+
+    /// A document that breaks its collection's schema.
+    #[must_use]
+    pub fn of_schema(violations: Vec<Violation>) -> Self {
+        let violations: Vec<_> = violations
+            .into_iter()
+            .map(|violation| (violation.pointer, violation.detail))
+            .collect();
+        let (pointer, _) = violations.first().cloned().unwrap_or_default();
+        Self {
+            code: Cow::Borrowed("invalid_document"),
+            pointer,
+            detail: "the document breaks the collection's schema".into(),
+            violations,
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self {
+            code: Cow::Borrowed(error.code.as_str()),
+            pointer: error.pointer,
+            detail: error.detail,
+            violations: Vec::new(),
+        }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        failure.into_error().into()
+    }
+}

@@ -1,0 +1,426 @@
+//! Candidates in, the answer to a query out.
+//!
+//! The store reads rows that may match; here the filter decides, and offset,
+//! limit and cursor are applied in the requested order. Candidates come in
+//! that order already ([`Arrival::Ordered`], [`Arrival::ByIndex`]) or in any
+//! ([`Arrival::Unordered`]).
+//!
+//! Reading an index in order is delicate where arrays are: a document has
+//! several entries, and its place in the sort is only one of them. A document
+//! met elsewhere is passed over if its place lies in the ranges that are
+//! read; if it does not, the order of this index cannot answer the query, and
+//! the store asks again in another way ([`Progress::Misplaced`]).
+
+use std::collections::{BinaryHeap, HashSet};
+use std::sync::Arc;
+
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::Form;
+use rillbase_query::environment::Environment;
+use rillbase_query::filter::Filter;
+use rillbase_query::fuel::Fuel;
+use rillbase_query::index::IndexField;
+use rillbase_query::projection::{Matched, Projection};
+use rillbase_query::sort::{By, Sort};
+
+use crate::bounds::Range;
+use crate::entry::ENTRY_BYTES;
+use crate::envelope::{Meta, write};
+use crate::refusal::Refusal;
+
+/// A row that may match.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'c> {
+    /// The document's key.
+    pub key: &'c [u8],
+    /// Version and times.
+    pub meta: Meta,
+    /// BSON.
+    pub body: &'c [u8],
+    /// The entry by which it was found.
+    pub entry: Option<&'c [u8]>,
+}
+
+/// In which order candidates come.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    /// In any; a document may come several times.
+    Unordered,
+    /// In the requested order, each once.
+    Ordered,
+    /// In the order of an index.
+    ByIndex(IndexOrder),
+}
+
+/// An index that is read in the order of a sort.
+#[derive(Debug, Clone)]
+pub struct IndexOrder {
+    /// How many leading bytes of each entry are fixed.
+    pub prefix: Vec<u8>,
+    /// The fields that follow, whose order is the sort's.
+    pub fields: Vec<IndexField>,
+    /// Whether the index is read from its end.
+    pub backward: bool,
+    /// What is read of it.
+    pub ranges: Vec<Range>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What decides.
+    pub filter: Arc<Filter>,
+    /// The order.
+    pub sort: Sort,
+    /// How many are passed over.
+    pub offset: usize,
+    /// How many are wanted.
+    pub limit: usize,
+    /// The place of the last document of the page before.
+    pub after: Option<Vec<u8>>,
+    /// The moment of the query.
+    pub now_ms: i64,
+    /// The most that is held.
+    pub max_bytes: usize,
+}
+
+/// Whether more candidates are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Yes.
+    More,
+    /// The page is full.
+    Enough,
+    /// This index cannot give the order.
+    Misplaced,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    /// The place in the order; the rest only travels along.
+    place: Vec<u8>,
+    body: Vec<u8>,
+    version: i64,
+    created_ms: i64,
+    updated_ms: i64,
+    position: Option<u32>,
+}
+
+impl Held {
+    fn size(&self) -> usize {
+        self.place.len() + self.body.len() + 96
+    }
+}
+
+/// A query being answered.
+#[derive(Debug)]
+pub struct Selection {
+    request: Request,
+    arrival: Arrival,
+    /// The sort of an index's remaining fields, as its entries encode them.
+    index_sort: Option<Sort>,
+    by_id: bool,
+    needs_rank: bool,
+    seen: HashSet<Vec<u8>>,
+    /// In order: what is held. Unordered: unused.
+    page: Vec<Held>,
+    heap: BinaryHeap<Held>,
+    /// Rows whose entries are equal because they were cut.
+    ties: Vec<Held>,
+    tied: Vec<u8>,
+    held_bytes: usize,
+    more: bool,
+    /// How many candidates came.
+    pub examined: usize,
+    /// How many of them match.
+    pub matched: usize,
+}
+
+impl Selection {
+    /// Begins a selection.
+    #[must_use]
+    pub fn new(request: Request, arrival: Arrival) -> Self {
+        let by_id = request.sort == Sort::default();
+        let needs_rank = request
+            .sort
+            .keys()
+            .iter()
+            .any(|key| !matches!(key.by, By::Path(_)));
+        let index_sort = match &arrival {
+            Arrival::ByIndex(order) => Some(Sort::of_fields(&order.fields, order.backward)),
+            _ => None,
+        };
+        Self {
+            request,
+            arrival,
+            index_sort,
+            by_id,
+            needs_rank,
+            seen: HashSet::new(),
+            page: Vec::new(),
+            heap: BinaryHeap::new(),
+            ties: Vec::new(),
+            tied: Vec::new(),
+            held_bytes: 0,
+            more: false,
+            examined: 0,
+            matched: 0,
+        }
+    }
+
+    const fn wanted(&self) -> usize {
+        self.request.offset.saturating_add(self.request.limit)
+    }
+
+    /// Takes candidates in.
+    pub fn feed<'c>(
+        &mut self,
+        candidates: impl Iterator<Item = Candidate<'c>>,
+    ) -> Result<Progress, Refusal> {
+        for candidate in candidates {
+            self.examined += 1;
+            match self.take(candidate)? {
+                Progress::More => {}
+                done => return Ok(done),
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    fn take(&mut self, candidate: Candidate<'_>) -> Result<Progress, Refusal> {
+        let document = Document::trusted(candidate.body);
+        let environment = Environment::at(self.request.now_ms);
+        let Some(position) = self.request.filter.position_in(document, &environment)? else {
+            return Ok(Progress::More);
+        };
+        if let (Arrival::ByIndex(order), Some(entry)) = (&self.arrival, candidate.entry) {
+            let place = self.index_place(order, document)?;
+            if place != entry {
+                let elsewhere = order.ranges.iter().any(|range| {
+                    place >= range.low && range.high.as_ref().is_none_or(|high| place < *high)
+                });
+                return Ok(if elsewhere {
+                    Progress::More
+                } else {
+                    Progress::Misplaced
+                });
+            }
+        }
+        if matches!(self.arrival, Arrival::Unordered)
+            && candidate.entry.is_some()
+            && !self.seen.insert(candidate.key.to_vec())
+        {
+            return Ok(Progress::More);
+        }
+        self.matched += 1;
+        let place = self.place(candidate, document)?;
+        if self
+            .request
+            .after
+            .as_ref()
+            .is_some_and(|after| place <= *after)
+        {
+            return Ok(Progress::More);
+        }
+        let held = Held {
+            place,
+            body: candidate.body.to_vec(),
+            version: candidate.meta.version,
+            created_ms: candidate.meta.created_ms,
+            updated_ms: candidate.meta.updated_ms,
+            position,
+        };
+        match self.arrival {
+            Arrival::Unordered => self.hold(held),
+            Arrival::Ordered => Ok(self.append(held)),
+            Arrival::ByIndex(_) => Ok(self.append_tied(held, candidate.entry.unwrap_or_default())),
+        }
+    }
+
+    /// The place of a document in the requested order, `_id` included.
+    fn place(&self, candidate: Candidate<'_>, document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+        if self.by_id {
+            return Ok(candidate.key.to_vec());
+        }
+        let rank = if self.needs_rank {
+            let environment = Environment::at(self.request.now_ms);
+            self.request
+                .filter
+                .rank_in(document, &environment)?
+                .unwrap_or_default()
+        } else {
+            0.0
+        };
+        Ok(self.request.sort.key(document, rank, &Fuel::default())?)
+    }
+
+    /// The entry at which a document has its place in an index's order.
+    fn index_place(&self, order: &IndexOrder, document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+        let Some(sort) = &self.index_sort else {
+            return Ok(Vec::new());
+        };
+        let least = sort.key_of_fields(document, &Fuel::default())?;
+        let mut place = order.prefix.clone();
+        if order.backward {
+            place.extend(least.iter().map(|byte| !byte));
+        } else {
+            place.extend(least);
+        }
+        place.truncate(ENTRY_BYTES);
+        Ok(place)
+    }
+
+    fn hold(&mut self, held: Held) -> Result<Progress, Refusal> {
+        let room = self.wanted().saturating_add(1);
+        self.held_bytes += held.size();
+        self.heap.push(held);
+        if self.heap.len() > room
+            && let Some(last) = self.heap.pop()
+        {
+            self.held_bytes -= last.size();
+        }
+        if self.held_bytes > self.request.max_bytes {
+            return Err(Refusal::new(
+                "query_too_expensive",
+                "sorting needs more memory than allowed; an index in the order of the sort helps",
+            ));
+        }
+        Ok(Progress::More)
+    }
+
+    /// Adds the next document of the page. One more than wanted is looked for,
+    /// so that it is known whether there is another page.
+    fn append(&mut self, held: Held) -> Progress {
+        let full = self.page.len() >= self.wanted()
+            || (self.held_bytes > self.request.max_bytes && self.page.len() > self.request.offset);
+        if full {
+            self.more = true;
+            return Progress::Enough;
+        }
+        self.held_bytes += held.size();
+        self.page.push(held);
+        Progress::More
+    }
+
+    /// Entries that were cut are equal without their documents being so: those
+    /// are sorted among themselves.
+    fn append_tied(&mut self, held: Held, entry: &[u8]) -> Progress {
+        if self.tied != entry
+            && let Progress::Enough = self.settle_ties()
+        {
+            return Progress::Enough;
+        }
+        if entry.len() < ENTRY_BYTES {
+            return self.append(held);
+        }
+        if self.tied != entry {
+            entry.clone_into(&mut self.tied);
+        }
+        self.ties.push(held);
+        Progress::More
+    }
+
+    fn settle_ties(&mut self) -> Progress {
+        let mut ties = std::mem::take(&mut self.ties);
+        self.tied.clear();
+        ties.sort_unstable();
+        for held in ties {
+            if self.append(held) == Progress::Enough {
+                return Progress::Enough;
+            }
+        }
+        Progress::More
+    }
+
+    /// The rows of the page in order, and the place behind which the next page
+    /// begins, if there is one.
+    pub fn finish(&mut self) -> Rows {
+        self.settle_ties();
+        if matches!(self.arrival, Arrival::Unordered) {
+            self.page = std::mem::take(&mut self.heap).into_sorted_vec();
+            self.more = self.page.len() > self.wanted();
+            self.page.truncate(self.wanted());
+        }
+        let mut rows = std::mem::take(&mut self.page);
+        rows.drain(..self.request.offset.min(rows.len()));
+        let next = rows
+            .last()
+            .filter(|_| self.more)
+            .map(|last| last.place.clone());
+        Rows { rows, next }
+    }
+
+    /// The request.
+    #[must_use]
+    pub const fn request(&self) -> &Request {
+        &self.request
+    }
+}
+
+/// A page.
+#[derive(Debug)]
+pub struct Rows {
+    rows: Vec<Held>,
+    /// The place of its last row, if another page follows.
+    pub next: Option<Vec<u8>>,
+}
+
+impl Rows {
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The bodies in order.
+    pub fn bodies(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|row| row.body.as_slice())
+    }
+
+    /// The page as a JSON array of envelopes.
+    pub fn render(
+        &self,
+        request: &Request,
+        projection: Option<&Projection>,
+        form: Form,
+    ) -> Result<String, Refusal> {
+        let bytes: usize = self.rows.iter().map(|row| row.body.len() * 2 + 128).sum();
+        let mut out = String::with_capacity(bytes);
+        out.push('[');
+        for (number, row) in self.rows.iter().enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            let document = Document::trusted(&row.body);
+            let id = document.get("_id").unwrap_or(ValueRef::Null);
+            let meta = Meta {
+                version: row.version,
+                created_ms: row.created_ms,
+                updated_ms: row.updated_ms,
+            };
+            match projection {
+                None => write(&mut out, meta, id, document, form),
+                Some(projection) => {
+                    let environment = Environment::at(request.now_ms);
+                    let matched = Matched {
+                        position: row.position,
+                        text_score: match request.filter.text() {
+                            Some(text) => text.score(document, &environment.fuel)?,
+                            None => None,
+                        },
+                    };
+                    let shown = projection.apply(document, matched, &environment)?;
+                    write(&mut out, meta, id, shown.as_ref(), form);
+                }
+            }
+        }
+        out.push(']');
+        Ok(out)
+    }
+}

@@ -1,0 +1,349 @@
+//! Filters, rules, sorts and projections.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rillbase_documents::bounds::{self, Range};
+use rillbase_documents::entry::fields;
+use rillbase_documents::rule;
+use rillbase_json::{Integer, Limits, Sink};
+use rillbase_query::bson::{Array, ArrayWriter, Document, DocumentWriter, ValueRef};
+use rillbase_query::environment::Environment;
+use rillbase_query::error::{Error, Place};
+use rillbase_query::{filter, projection, sort};
+
+use crate::errors::refused;
+use crate::values::Value;
+
+type Fields = Vec<(String, i32)>;
+
+/// A parsed, normalized filter.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Filter {
+    pub(crate) inner: Arc<filter::Filter>,
+}
+
+#[pymethods]
+impl Filter {
+    #[staticmethod]
+    #[pyo3(signature = (value, *, pointer = "/filter"))]
+    fn parse(py: Python<'_>, value: Option<&Value>, pointer: &str) -> PyResult<Self> {
+        let inner = match value {
+            None => filter::Filter::everything(),
+            Some(value) if matches!(value.view(), ValueRef::Null) => filter::Filter::everything(),
+            Some(value) => within(pointer, |place| match value.view() {
+                ValueRef::Document(document) => filter::Filter::parse_at(document, place),
+                _ => Err(Error::new(
+                    rillbase_query::error::Code::InvalidFilter,
+                    place,
+                    "a filter is an object",
+                )),
+            })
+            .map_err(|error| refused(py, error.into()))?,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    fn matches(&self, py: Python<'_>, body: &[u8], now_ms: i64) -> PyResult<bool> {
+        self.inner
+            .matches_in(Document::trusted(body), &Environment::at(now_ms))
+            .map_err(|failure| refused(py, failure.into()))
+    }
+
+    #[pyo3(name = "and_")]
+    fn and(&self, other: &Self) -> Self {
+        Self {
+            inner: Arc::new(self.inner.and(&other.inner)),
+        }
+    }
+
+    fn canonical<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.inner.canonical().as_bytes())
+    }
+
+    fn hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.hash().0)
+    }
+
+    fn check_live(&self, py: Python<'_>) -> PyResult<()> {
+        self.inner
+            .check_live()
+            .map_err(|error| refused(py, error.into()))
+    }
+
+    fn bounds(&self, fields: Fields) -> Option<Bounds> {
+        let inner = bounds::bounds(&self.inner, &self::fields(&fields))?;
+        Some(Bounds { inner })
+    }
+
+    fn id_bounds<'py>(&self, py: Python<'py>) -> Option<Vec<PyRange<'py>>> {
+        Some(py_ranges(py, &bounds::id_bounds(&self.inner)?))
+    }
+
+    #[getter]
+    fn ranks(&self) -> bool {
+        self.inner.near().is_some()
+    }
+}
+
+pub(crate) type PyRange<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
+
+fn py_ranges<'py>(py: Python<'py>, ranges: &[Range]) -> Vec<PyRange<'py>> {
+    ranges
+        .iter()
+        .map(|range| {
+            let high = range.high.as_ref().map(|high| PyBytes::new(py, high));
+            (PyBytes::new(py, &range.low), high)
+        })
+        .collect()
+}
+
+/// Where in an index a filter's documents are.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Bounds {
+    pub(crate) inner: bounds::Bounds,
+}
+
+#[pymethods]
+impl Bounds {
+    #[getter]
+    fn ranges<'py>(&self, py: Python<'py>) -> Vec<PyRange<'py>> {
+        py_ranges(py, &self.inner.ranges)
+    }
+
+    #[getter]
+    fn equalities(&self) -> usize {
+        self.inner.equalities
+    }
+}
+
+/// An access rule.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Rule {
+    inner: rule::Rule,
+}
+
+#[pymethods]
+impl Rule {
+    #[staticmethod]
+    #[pyo3(signature = (value, *, pointer = ""))]
+    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+        let inner = within(pointer, |place| rule::Rule::parse(value.view(), place))
+            .map_err(|refusal| refused(py, refusal))?;
+        Ok(Self { inner })
+    }
+
+    fn bind(&self, claims: Option<&[u8]>) -> Option<Filter> {
+        let claims = match claims {
+            Some(text) => Some(plain_json(text)?),
+            None => None,
+        };
+        let view = claims.as_deref().map(Document::trusted);
+        let inner = Arc::new(self.inner.bind(view)?);
+        Some(Filter { inner })
+    }
+}
+
+/// A sort, `_id` last.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Sort {
+    pub(crate) inner: sort::Sort,
+}
+
+#[pymethods]
+impl Sort {
+    #[staticmethod]
+    #[pyo3(signature = (value, filter = None, *, pointer = "/sort"))]
+    fn parse(
+        py: Python<'_>,
+        value: Option<&Value>,
+        filter: Option<&Filter>,
+        pointer: &str,
+    ) -> PyResult<Self> {
+        let inner = match value.map(Value::view) {
+            None | Some(ValueRef::Null) => {
+                filter.map_or_else(sort::Sort::default, |filter| filter.inner.default_sort())
+            }
+            Some(view) => within(pointer, |place| sort::Sort::parse(view, place))
+                .map_err(|error| refused(py, error.into()))?,
+        };
+        Ok(Self { inner })
+    }
+
+    /// Whether it is the order of the documents' keys.
+    #[getter]
+    fn by_id(&self) -> bool {
+        self.inner == sort::Sort::default()
+    }
+
+    fn canonical(&self) -> String {
+        format!("{:?}", self.inner)
+    }
+
+    fn direction(&self, fields: Fields, equalities: usize) -> Option<i32> {
+        let fields = self::fields(&fields);
+        let rest = fields.get(equalities..)?;
+        self.inner
+            .direction(rest)
+            .map(|forward| if forward { 1 } else { -1 })
+    }
+}
+
+/// A projection.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Projection {
+    pub(crate) inner: Arc<projection::Projection>,
+}
+
+#[pymethods]
+impl Projection {
+    #[staticmethod]
+    #[pyo3(signature = (value, *, pointer = "/projection"))]
+    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+        let parsed = within(pointer, |place| match value.view() {
+            ValueRef::Document(document) => projection::Projection::parse(document, place),
+            _ => Err(Error::new(
+                rillbase_query::error::Code::InvalidProjection,
+                place,
+                "a projection is an object",
+            )),
+        });
+        let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
+        Ok(Self { inner })
+    }
+}
+
+/// Runs a parser at a place given as a JSON pointer of plain names.
+pub(crate) fn within<T>(pointer: &str, parse: impl FnOnce(&Place<'_>) -> T) -> T {
+    fn descend<'p, T>(
+        place: &Place<'p>,
+        mut names: std::str::Split<'p, char>,
+        parse: impl FnOnce(&Place<'_>) -> T,
+    ) -> T
+where {
+        match names.next() {
+            Some(first) => {
+                let here = place.key(first);
+                match names.next() {
+                    Some(second) => parse(&here.key(second)),
+                    None => parse(&here),
+                }
+            }
+            None => parse(place),
+        }
+    }
+    match pointer.strip_prefix('/') {
+        Some(names) => descend(&Place::root(), names.split('/'), parse),
+        None => parse(&Place::root()),
+    }
+}
+
+/// Claims as a document. They are plain JSON: what looks like Extended JSON in
+/// a token stays the object that it is.
+fn plain_json(text: &[u8]) -> Option<Vec<u8>> {
+    let mut builder = Plain {
+        open: Vec::new(),
+        root: None,
+    };
+    rillbase_json::read(text, &Limits::default(), &mut builder).ok()?;
+    builder.root
+}
+
+enum Frame {
+    Object(DocumentWriter, String),
+    Array(ArrayWriter),
+}
+
+struct Plain {
+    open: Vec<Frame>,
+    root: Option<Vec<u8>>,
+}
+
+impl Plain {
+    fn put(&mut self, value: ValueRef<'_>) {
+        match self.open.last_mut() {
+            Some(Frame::Object(writer, key)) => writer.append(key, value),
+            Some(Frame::Array(writer)) => writer.push(value),
+            None => {}
+        }
+    }
+}
+
+impl Sink for Plain {
+    type Error = ();
+
+    fn null(&mut self) -> Result<(), ()> {
+        self.put(ValueRef::Null);
+        Ok(())
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<(), ()> {
+        self.put(ValueRef::Bool(value));
+        Ok(())
+    }
+
+    fn integer(&mut self, value: Integer<'_>) -> Result<(), ()> {
+        match value {
+            Integer::Small(value) => match i32::try_from(value) {
+                Ok(small) => self.put(ValueRef::Int32(small)),
+                Err(_) => self.put(ValueRef::Int64(value)),
+            },
+            Integer::Large(digits) => self.put(ValueRef::Double(digits.parse().map_err(|_| ())?)),
+        }
+        Ok(())
+    }
+
+    fn double(&mut self, value: f64) -> Result<(), ()> {
+        self.put(ValueRef::Double(value));
+        Ok(())
+    }
+
+    fn string(&mut self, value: &str) -> Result<(), ()> {
+        self.put(ValueRef::String(value));
+        Ok(())
+    }
+
+    fn begin_object(&mut self) -> Result<(), ()> {
+        self.open
+            .push(Frame::Object(DocumentWriter::new(), String::new()));
+        Ok(())
+    }
+
+    fn key(&mut self, key: &str) -> Result<(), ()> {
+        if let Some(Frame::Object(_, current)) = self.open.last_mut() {
+            key.clone_into(current);
+        }
+        Ok(())
+    }
+
+    fn end_object(&mut self) -> Result<(), ()> {
+        if let Some(Frame::Object(writer, _)) = self.open.pop() {
+            let bytes = writer.finish();
+            if self.open.is_empty() {
+                self.root = Some(bytes);
+            } else {
+                self.put(ValueRef::Document(Document::trusted(&bytes)));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_array(&mut self) -> Result<(), ()> {
+        self.open.push(Frame::Array(ArrayWriter::new()));
+        Ok(())
+    }
+
+    fn end_array(&mut self) -> Result<(), ()> {
+        if let Some(Frame::Array(writer)) = self.open.pop() {
+            let bytes = writer.finish();
+            self.put(ValueRef::Array(Array::trusted(&bytes)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,335 @@
+//! Operations, what a collection prescribes for them, and their images.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use rillbase_documents::bulk::{self, Reading};
+use rillbase_documents::definition;
+use rillbase_documents::entry::{self, Index, fields};
+use rillbase_documents::id::new_object_id;
+use rillbase_documents::operation::{self, Rules};
+use rillbase_documents::refusal::Refusal;
+use rillbase_query::bson::{Document, Value as Bson, ValueRef};
+use rillbase_query::error::Place;
+use rillbase_query::update::Update;
+
+use crate::errors::{query_error, refused};
+use crate::filters::Filter;
+use crate::values::{Value, now_ms};
+
+/// Number, key, whether it sorts, whether it is enforced.
+type PyEntry<'py> = (i64, Bound<'py, PyBytes>, bool, bool);
+type PyIndex = (i64, Vec<(String, i32)>, bool);
+
+/// A collection's schema and indexes, compiled.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Definition {
+    inner: definition::Definition,
+}
+
+#[pymethods]
+impl Definition {
+    #[new]
+    fn new(py: Python<'_>, schema: Option<&Value>, indexes: Vec<PyIndex>) -> PyResult<Self> {
+        let indexes = indexes
+            .into_iter()
+            .map(|(number, pairs, unique)| Index {
+                number,
+                fields: fields(&pairs),
+                unique,
+            })
+            .collect();
+        let inner = definition::Definition::new(schema.map(Value::view), indexes)
+            .map_err(|refusal| refused(py, refusal))?;
+        Ok(Self { inner })
+    }
+
+    /// Return a document's entries in all indexes.
+    fn entries<'py>(&self, py: Python<'py>, body: &[u8]) -> PyResult<Vec<PyEntry<'py>>> {
+        let found = self
+            .inner
+            .entries(Document::trusted(body))
+            .map_err(|refusal| refused(py, refusal))?;
+        Ok(py_entries(py, &found))
+    }
+}
+
+fn py_entries<'py>(py: Python<'py>, entries: &[entry::Entry]) -> Vec<PyEntry<'py>> {
+    entries
+        .iter()
+        .map(|entry| {
+            (
+                entry.index,
+                PyBytes::new(py, &entry.key),
+                entry.ordering,
+                entry.enforced,
+            )
+        })
+        .collect()
+}
+
+/// Update operators, parsed once for many documents.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct UpdateOperators {
+    inner: Arc<Update>,
+}
+
+#[pymethods]
+impl UpdateOperators {
+    #[staticmethod]
+    fn parse(py: Python<'_>, update: &Value, array_filters: Option<&Value>) -> PyResult<Self> {
+        let filters = array_filters.map(array).transpose()?;
+        let root = Place::root();
+        let inner = Update::parse(update.document()?, filters, &root.key("update"))
+            .map_err(|error| refused(py, error.into()))?;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+}
+
+fn array(value: &Value) -> PyResult<rillbase_query::bson::Array<'_>> {
+    match value.view() {
+        ValueRef::Array(array) => Ok(array),
+        _ => Err(pyo3::exceptions::PyTypeError::new_err(
+            "an array is expected",
+        )),
+    }
+}
+
+/// A change of one document.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Operation {
+    inner: operation::Operation,
+}
+
+impl Operation {
+    fn of(py: Python<'_>, made: Result<operation::Operation, Refusal>) -> PyResult<Self> {
+        let inner = made.map_err(|refusal| refused(py, refusal))?;
+        Ok(Self { inner })
+    }
+}
+
+#[pymethods]
+impl Operation {
+    #[staticmethod]
+    fn insert(py: Python<'_>, document: &Value) -> PyResult<Self> {
+        let fresh = ValueRef::ObjectId(new_object_id(now_ms()?));
+        Self::of(
+            py,
+            operation::Operation::insert(document.document()?, fresh),
+        )
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (id, document, *, upsert = true))]
+    fn replace(py: Python<'_>, id: &Value, document: &Value, upsert: bool) -> PyResult<Self> {
+        let id = id.inner.clone();
+        Self::of(
+            py,
+            operation::Operation::replace(id, document.document()?, upsert),
+        )
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (id, update, *, array_filters = None, upsert = false))]
+    fn update(
+        py: Python<'_>,
+        id: &Value,
+        update: &Value,
+        array_filters: Option<&Value>,
+        upsert: bool,
+    ) -> PyResult<Self> {
+        let filters = array_filters.map(array).transpose()?;
+        let id = id.inner.clone();
+        Self::of(
+            py,
+            operation::Operation::update(id, update.document()?, filters, upsert),
+        )
+    }
+
+    /// Update a document that was found by a filter, while it still matches.
+    #[staticmethod]
+    fn update_found(
+        py: Python<'_>,
+        id: &Value,
+        update: &UpdateOperators,
+        filter: &Filter,
+    ) -> PyResult<Self> {
+        let (update, filter) = (update.inner.clone(), filter.inner.clone());
+        Self::of(
+            py,
+            operation::Operation::update_found(id.inner.clone(), update, filter),
+        )
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (id, patch, *, upsert = false))]
+    fn merge(py: Python<'_>, id: &Value, patch: &Value, upsert: bool) -> PyResult<Self> {
+        Self::of(
+            py,
+            operation::Operation::merge(id.inner.clone(), patch.document()?, upsert),
+        )
+    }
+
+    #[staticmethod]
+    fn delete(py: Python<'_>, id: &Value) -> PyResult<Self> {
+        Self::of(py, operation::Operation::delete(id.inner.clone()))
+    }
+
+    /// Delete a document that was found by a filter, while it still matches.
+    #[staticmethod]
+    fn delete_found(py: Python<'_>, id: &Value, filter: &Filter) -> PyResult<Self> {
+        let filter = filter.inner.clone();
+        Self::of(
+            py,
+            operation::Operation::delete_found(id.inner.clone(), filter),
+        )
+    }
+
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.inner.kind()
+    }
+
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.key)
+    }
+
+    #[getter]
+    fn id(&self) -> Value {
+        Value {
+            inner: self.inner.id.clone(),
+        }
+    }
+
+    #[getter]
+    fn collection(&self) -> Option<&str> {
+        self.inner.collection.as_deref()
+    }
+
+    #[getter]
+    fn if_version(&self) -> Option<i64> {
+        self.inner.if_version
+    }
+
+    #[getter]
+    fn upsert(&self) -> bool {
+        self.inner.upsert
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.inner.size
+    }
+
+    /// Return the document as this operation leaves it.
+    #[pyo3(signature = (definition, before, now_ms, create = None, update = None, delete = None))]
+    #[allow(clippy::too_many_arguments, reason = "three rules, each with its name")]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        definition: &Definition,
+        before: Option<&[u8]>,
+        now_ms: i64,
+        create: Option<&Filter>,
+        update: Option<&Filter>,
+        delete: Option<&Filter>,
+    ) -> PyResult<Image> {
+        let rules = Rules {
+            create: create.map(|filter| filter.inner.as_ref()),
+            update: update.map(|filter| filter.inner.as_ref()),
+            delete: delete.map(|filter| filter.inner.as_ref()),
+        };
+        let before = before.map(Document::trusted);
+        let inner = self
+            .inner
+            .apply(&definition.inner, before, now_ms, rules)
+            .map_err(|refusal| refused(py, refusal))?;
+        Ok(Image { inner })
+    }
+}
+
+/// A document as an operation leaves it.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Image {
+    inner: operation::Image,
+}
+
+#[pymethods]
+impl Image {
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.key)
+    }
+
+    #[getter]
+    fn key_hash(&self) -> i32 {
+        self.inner.key_hash
+    }
+
+    #[getter]
+    fn id_bson<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.id_bson)
+    }
+
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.inner.body.as_ref().map(|body| PyBytes::new(py, body))
+    }
+
+    #[getter]
+    fn entries<'py>(&self, py: Python<'py>) -> Vec<PyEntry<'py>> {
+        py_entries(py, &self.inner.entries)
+    }
+
+    #[getter]
+    fn added<'py>(&self, py: Python<'py>) -> Vec<PyEntry<'py>> {
+        py_entries(py, &self.inner.added)
+    }
+
+    #[getter]
+    fn removed<'py>(&self, py: Python<'py>) -> Vec<PyEntry<'py>> {
+        py_entries(py, &self.inner.removed)
+    }
+}
+
+/// Return the operations of a bulk body or a transaction, and whether they are all or none.
+#[pyfunction]
+#[pyo3(signature = (body, *, ndjson, max_operations, transaction = false))]
+pub(crate) fn parse_bulk<'py>(
+    py: Python<'py>,
+    body: &[u8],
+    ndjson: bool,
+    max_operations: usize,
+    transaction: bool,
+) -> PyResult<(Bound<'py, PyList>, bool)> {
+    let reading = Reading {
+        lines: ndjson,
+        transaction,
+        max_operations,
+        now_ms: now_ms()?,
+    };
+    let parsed = py
+        .detach(|| bulk::parse(body, reading))
+        .map_err(|refusal| refused(py, refusal))?;
+    let operations = PyList::empty(py);
+    for operation in parsed.operations {
+        match operation {
+            Ok(inner) => operations.append(Bound::new(py, Operation { inner })?)?,
+            Err(refusal) => operations.append(query_error(py, refusal)?)?,
+        }
+    }
+    Ok((operations, parsed.ordered))
+}
+
+/// Return the `_id` of a document.
+#[pyfunction]
+pub(crate) fn id_of(body: &[u8]) -> Value {
+    let id = Document::trusted(body).get("_id");
+    Value {
+        inner: id.map_or(Bson::Null, Bson::from),
+    }
+}

@@ -1,0 +1,188 @@
+//! Queries being answered, and how documents are shown.
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use rillbase_documents::entry::fields;
+use rillbase_documents::envelope::{Meta, write};
+use rillbase_documents::selection::{self, Arrival, Candidate, IndexOrder, Progress, Request};
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::environment::Environment;
+use rillbase_query::projection::Matched;
+
+use crate::errors::refused;
+use crate::filters::{Bounds, Filter, Projection, Sort};
+use crate::values::form;
+
+/// Key, version, created and updated in milliseconds, BSON, index entry.
+type Row = (
+    PyBackedBytes,
+    i64,
+    i64,
+    i64,
+    PyBackedBytes,
+    Option<PyBackedBytes>,
+);
+
+/// A query being answered: candidates in, a page out.
+#[pyclass(module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Selection {
+    inner: selection::Selection,
+    projection: Option<Projection>,
+}
+
+#[pymethods]
+impl Selection {
+    #[new]
+    #[pyo3(signature = (
+        filter, sort, *, offset, limit, after, now_ms, max_bytes, projection = None, ordered = false
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
+    fn new(
+        filter: &Filter,
+        sort: &Sort,
+        offset: usize,
+        limit: usize,
+        after: Option<Vec<u8>>,
+        now_ms: i64,
+        max_bytes: usize,
+        projection: Option<&Projection>,
+        ordered: bool,
+    ) -> Self {
+        let request = Request {
+            filter: filter.inner.clone(),
+            sort: sort.inner.clone(),
+            offset,
+            limit,
+            after,
+            now_ms,
+            max_bytes,
+        };
+        let arrival = if ordered {
+            Arrival::Ordered
+        } else {
+            Arrival::Unordered
+        };
+        Self {
+            inner: selection::Selection::new(request, arrival),
+            projection: projection.cloned(),
+        }
+    }
+
+    /// Return the same selection for candidates that come in the order of an index.
+    fn by_index(&self, index: Vec<(String, i32)>, bounds: Option<&Bounds>, backward: bool) -> Self {
+        let all = vec![rillbase_documents::bounds::Range {
+            low: Vec::new(),
+            high: None,
+        }];
+        let (equalities, prefix, ranges) = bounds.map_or((0, Vec::new(), all), |bounds| {
+            let bounds = &bounds.inner;
+            (
+                bounds.equalities,
+                bounds.prefix.clone(),
+                bounds.ranges.clone(),
+            )
+        });
+        let order = IndexOrder {
+            prefix,
+            fields: fields(&index).into_iter().skip(equalities).collect(),
+            backward,
+            ranges,
+        };
+        let request = self.inner.request().clone();
+        Self {
+            inner: selection::Selection::new(request, Arrival::ByIndex(order)),
+            projection: self.projection.clone(),
+        }
+    }
+
+    /// Take candidates in. Return `more`, `enough` or `misplaced`.
+    fn feed(&mut self, py: Python<'_>, rows: Vec<Row>) -> PyResult<&'static str> {
+        let inner = &mut self.inner;
+        let progress = py.detach(|| {
+            inner.feed(rows.iter().map(|row| Candidate {
+                key: &row.0,
+                meta: Meta {
+                    version: row.1,
+                    created_ms: row.2,
+                    updated_ms: row.3,
+                },
+                body: &row.4,
+                entry: row.5.as_deref(),
+            }))
+        });
+        match progress.map_err(|refusal| refused(py, refusal))? {
+            Progress::More => Ok("more"),
+            Progress::Enough => Ok("enough"),
+            Progress::Misplaced => Ok("misplaced"),
+        }
+    }
+
+    #[getter]
+    fn examined(&self) -> usize {
+        self.inner.examined
+    }
+
+    #[getter]
+    fn matched(&self) -> usize {
+        self.inner.matched
+    }
+
+    /// Return the page as JSON, the place behind it if more may follow, and its length.
+    #[pyo3(signature = (*, canonical = false))]
+    fn finish<'py>(
+        &mut self,
+        py: Python<'py>,
+        canonical: bool,
+    ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, usize)> {
+        let Self { inner, projection } = self;
+        let rows = inner.finish();
+        let projection = projection
+            .as_ref()
+            .map(|projection| projection.inner.as_ref());
+        let text = py
+            .detach(|| rows.render(inner.request(), projection, form(canonical)))
+            .map_err(|refusal| refused(py, refusal))?;
+        let next = rows.next.as_ref().map(|next| PyBytes::new(py, next));
+        Ok((PyBytes::new(py, text.as_bytes()), next, rows.len()))
+    }
+
+    /// Return the bodies of the page in order.
+    fn bodies<'py>(&mut self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let rows = self.inner.finish();
+        rows.bodies().map(|body| PyBytes::new(py, body)).collect()
+    }
+}
+
+/// Return a document's envelope as JSON.
+#[pyfunction]
+#[pyo3(signature = (version, created_ms, updated_ms, body, *, canonical = false, projection = None))]
+pub(crate) fn envelope<'py>(
+    py: Python<'py>,
+    version: i64,
+    created_ms: i64,
+    updated_ms: i64,
+    body: &[u8],
+    canonical: bool,
+    projection: Option<&Projection>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let document = Document::trusted(body);
+    let meta = Meta {
+        version,
+        created_ms,
+        updated_ms,
+    };
+    let id = document.get("_id").unwrap_or(ValueRef::Null);
+    let mut text = String::with_capacity(body.len() * 2 + 128);
+    match projection {
+        None => write(&mut text, meta, id, document, form(canonical)),
+        Some(projection) => {
+            let shown = projection
+                .inner
+                .apply(document, Matched::default(), &Environment::at(updated_ms))
+                .map_err(|failure| refused(py, failure.into()))?;
+            write(&mut text, meta, id, shown.as_ref(), form(canonical));
+        }
+    }
+    Ok(PyBytes::new(py, text.as_bytes()))
+}
