@@ -17,10 +17,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from foundation import request_context
-from foundation.redaction import REDACTED, is_secret_name, redact, redact_value
+from foundation.redaction import REDACTED, is_secret_name, redact_value, shown
 
 LogFormat = Literal["json", "console"]
-MAX_TEXT_CHARS = 16 * 1024
 
 _STANDARD_ATTRIBUTES = frozenset(
     {*vars(logging.LogRecord("", 0, "", 0, "", (), None)), "message", "asctime", "taskName"}
@@ -33,12 +32,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 def _escape(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    return f"{text[:MAX_TEXT_CHARS]}… ({len(text)} characters)"
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
@@ -56,12 +49,8 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     for name, value in record.__dict__.items():
         if name in _DROPPED or name in context:
             continue
-        fields[name] = REDACTED if is_secret_name(name) else _bounded_value(redact_value(value))
+        fields[name] = REDACTED if is_secret_name(name) else redact_value(value)
     return fields
-
-
-def _bounded_value(value: object) -> object:
-    return _bounded(value) if isinstance(value, str) else value
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
@@ -71,7 +60,7 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
         parts.append(formatter.formatException(record.exc_info))
     if record.stack_info:
         parts.append(formatter.formatStack(record.stack_info))
-    return _bounded(redact("\n".join(parts)))
+    return shown("\n".join(parts))
 
 
 class JsonFormatter(logging.Formatter):
@@ -82,7 +71,7 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _bounded(redact(record.getMessage())),
+            "message": shown(record.getMessage()),
             **_fields(record),
         }
         traceback = _traceback(self, record)
@@ -96,7 +85,7 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
-        message = _escape(_bounded(redact(record.getMessage())))
+        message = _escape(shown(record.getMessage()))
         fields = " ".join(
             f"{_escape(name)}={_escape(str(value))}" for name, value in _fields(record).items()
         )

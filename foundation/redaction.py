@@ -2,6 +2,10 @@
 
 Two nets: whatever is shaped like a credential, wherever it stands, and whatever stands under a
 name that says it is one. Both would rather take out too much.
+
+Text may be hostile, so the work is linear in its length: no character is looked at from more than
+a few of the places where a credential might begin. Long text is cut, and what is redacted is the
+part that stays and enough after it for any credential that begins in it to be known as one.
 """
 
 from __future__ import annotations
@@ -11,6 +15,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 REDACTED = "[redacted]"
+MAX_TEXT_CHARS = 16 * 1024
+#: No credential that this installation accepts is longer.
+LONGEST_SECRET_CHARS = 16 * 1024
 
 _HINTS = ("rbk_", "rbp_", "rbt_", "whsec_", "://", "authorization", "bearer", "basic", "eyj")
 
@@ -20,7 +27,10 @@ _SECRET = re.compile(
     | (?P<header>(?i:(?:proxy-)?authorization))["']?\s*[:=]\s*["']?(?:[A-Za-z]+\s+)?[^\s"',;}]+
     | (?P<scheme>(?i:bearer|basic))\s+(?=\S*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{6,}
     | ://(?P<user>[^/\s:@]*):[^/\s]*@
-    | (?P<jwt>eyJ)[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?
+    # From the start of a run of its characters only, and without second thoughts within it: tried
+    # from each `eyJ` to the end of the run, `eyJeyJeyJ…` would take quadratic time.
+    | (?<![A-Za-z0-9_-])(?>(?P<before_jwt>[A-Za-z0-9_-]*?)eyJ[A-Za-z0-9_-]{4,})
+      \.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?
     """,
     re.VERBOSE,
 )
@@ -39,6 +49,14 @@ def redact(text: str) -> str:
     return _SECRET.sub(_replacement, text)
 
 
+def shown(text: str) -> str:
+    """Return the text as it may be logged: without credentials, and no longer than is useful."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return redact(text)
+    begin = redact(text[: MAX_TEXT_CHARS + LONGEST_SECRET_CHARS])[:MAX_TEXT_CHARS]
+    return f"{begin}… ({len(text)} characters)"
+
+
 def _replacement(found: re.Match[str]) -> str:
     if found["key"]:
         return f"{found['key']}_{REDACTED}"
@@ -46,8 +64,8 @@ def _replacement(found: re.Match[str]) -> str:
         return f"{found['header']}: {REDACTED}"
     if found["scheme"]:
         return f"{found['scheme']} {REDACTED}"
-    if found["jwt"]:
-        return REDACTED
+    if found["before_jwt"] is not None:
+        return found["before_jwt"] + REDACTED
     return f"://{found['user']}:{REDACTED}@"
 
 
@@ -60,7 +78,7 @@ def is_secret_name(name: str) -> bool:
 def redact_fields(fields: Mapping[str, object]) -> dict[str, object]:
     """Return a copy of a mapping, nested ones included, without credentials."""
     return {
-        redact(str(name)): REDACTED if is_secret_name(str(name)) else redact_value(value)
+        shown(str(name)): REDACTED if is_secret_name(str(name)) else redact_value(value)
         for name, value in fields.items()
     }
 
@@ -72,9 +90,9 @@ def redact_value(value: object) -> object:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else str(value)
     if isinstance(value, str):
-        return redact(value)
+        return shown(value)
     if isinstance(value, Mapping):
         return redact_fields(value)
     if isinstance(value, list | tuple | set | frozenset):
         return [redact_value(item) for item in value]
-    return redact(str(value))
+    return shown(str(value))

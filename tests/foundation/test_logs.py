@@ -9,6 +9,7 @@ import logging
 import logging.config
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -140,6 +141,31 @@ def test_a_field_cannot_replace_the_lines_own_level_or_time() -> None:
 def test_a_huge_message_is_cut() -> None:
     line = json_line(dump="x" * 1_000_000)
     assert len(str(line["dump"])) < 20_000
+
+
+HOSTILE = ["eyJ", "eyJaaaa.", "eyJaaaa", "a", "://", "://a:", "rbk_", "bearer ", "bearer", " "]
+HOSTILE += ["authorization", "authorization: ", "Authorization =", "'authorization'", "whsec_a"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_mebibyte_of_hostile_text_is_redacted_in_linear_time(piece: str) -> None:
+    """Quadratic, it would take hours; the bound below is no measurement."""
+    text = "bearer " + piece * (1024 * 1024 // len(piece)) + " rbk_dev_S3cretPart"
+    begin = time.process_time()
+    assert "S3cretPart" not in redact(text)
+    assert time.process_time() - begin < 20
+
+
+def test_a_secret_that_the_cut_goes_through_is_not_shown() -> None:
+    for secret in SECRETS:
+        for shift in range(len(secret)):
+            line = json_line(long="-" * (16384 - shift) + f" {secret}")
+            assert "S3cret" not in str(line["long"])
+
+
+def test_long_text_is_cut_at_any_depth() -> None:
+    line = json_line(nested={"list": ["x" * 1_000_000]})
+    assert len(str(line)) < 20_000
 
 
 def test_values_that_json_does_not_know_are_written_as_text() -> None:
