@@ -84,13 +84,22 @@ def _tag(payload: bytes, bound: bytes) -> bytes:
 
 
 def _seal(last: str, bound: bytes) -> str:
-    payload = last.encode()
+    return seal(last.encode(), bound)
+
+
+def seal(payload: bytes, bound: bytes) -> str:
+    """Return a cursor that holds `payload` and is valid only together with `bound`."""
     return base64.urlsafe_b64encode(_tag(payload, bound) + payload).decode().rstrip("=")
 
 
 def _open(cursor: str, bound: bytes) -> str:
     if len(cursor) > _MAX_CURSOR_CHARS:
         raise InvalidCursor
+    return open_sealed(cursor, bound).decode()
+
+
+def open_sealed(cursor: str, bound: bytes) -> bytes:
+    """Return what a cursor holds, or raise `InvalidCursor`."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
@@ -98,4 +107,4 @@ def _open(cursor: str, bound: bytes) -> str:
     tag, payload = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
     if not hmac.compare_digest(tag, _tag(payload, bound)):
         raise InvalidCursor("The cursor belongs to another list, or to other filters.")
-    return payload.decode()
+    return payload

@@ -58,10 +58,10 @@ def once(
     key = request.headers.get(HEADER)
     if key is None or request.method not in MUTATING:
         return run()
-    _check_form(key)
+    check_form(key)
     tenant = str(caller.tenant_id or "")
-    key_hash = _digest(tenant, caller.actor, request.method, request.path, key)
-    request_hash = _digest(request.META.get("QUERY_STRING", ""), request.body)
+    key_hash = digest(tenant, caller.actor, request.method, request.path, key)
+    request_hash = digest(request.META.get("QUERY_STRING", ""), request.body)
     _lock_or_refuse(key_hash, caller.using)
     record = IdempotencyRecord.objects.using(caller.using).filter(key_hash=key_hash).first()
     if record is not None:
@@ -72,13 +72,15 @@ def once(
     return response
 
 
-def _check_form(key: str) -> None:
+def check_form(key: str) -> None:
+    """Raise unless the key has an acceptable form."""
     if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
         problem = FieldProblem(HEADER, "invalid", f"1 to {MAX_KEY_CHARS} printable characters.")
         raise InvalidParameter(errors=[problem])
 
 
-def _digest(*parts: str | bytes | None) -> bytes:
+def digest(*parts: str | bytes | None) -> bytes:
+    """Return a keyed hash of the parts, which no other list of parts has."""
     secret = environment().rillbase_secret_key.get_secret_value().encode()
     hashed = hmac.new(secret, b"idempotency:", hashlib.sha256)
     for part in parts:

@@ -278,8 +278,11 @@ class Selection:
     def examined(self) -> int: ...
     @property
     def matched(self) -> int: ...
-    def finish(self, *, canonical: bool = False) -> tuple[bytes, bytes | None, int]:
-        """Return the page as JSON, the place behind it if more may follow, and its length."""
+    def finish(
+        self, *, canonical: bool = False
+    ) -> tuple[bytes, tuple[bytes, bytes, bytes] | None, int]:
+        """Return the page as JSON, what the next one begins behind, if there is one (place in the
+        order, index entry, key), and the page's length."""
 
     def bodies(self) -> list[bytes]:
         """Return the bodies of the page in order."""

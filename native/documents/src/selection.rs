@@ -99,6 +99,8 @@ pub enum Progress {
 struct Held {
     /// The place in the order; the rest only travels along.
     place: Vec<u8>,
+    key: Vec<u8>,
+    entry: Vec<u8>,
     body: Vec<u8>,
     version: i64,
     created_ms: i64,
@@ -224,6 +226,8 @@ impl Selection {
         }
         let held = Held {
             place,
+            key: candidate.key.to_vec(),
+            entry: candidate.entry.unwrap_or_default().to_vec(),
             body: candidate.body.to_vec(),
             version: candidate.meta.version,
             created_ms: candidate.meta.created_ms,
@@ -343,10 +347,11 @@ impl Selection {
         }
         let mut rows = std::mem::take(&mut self.page);
         rows.drain(..self.request.offset.min(rows.len()));
-        let next = rows
-            .last()
-            .filter(|_| self.more)
-            .map(|last| last.place.clone());
+        let next = rows.last().filter(|_| self.more).map(|last| Next {
+            place: last.place.clone(),
+            entry: last.entry.clone(),
+            key: last.key.clone(),
+        });
         Rows { rows, next }
     }
 
@@ -357,12 +362,23 @@ impl Selection {
     }
 }
 
+/// Behind what the next page begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// The place in the order.
+    pub place: Vec<u8>,
+    /// The index entry, where one was read.
+    pub entry: Vec<u8>,
+    /// The document's key.
+    pub key: Vec<u8>,
+}
+
 /// A page.
 #[derive(Debug)]
 pub struct Rows {
     rows: Vec<Held>,
-    /// The place of its last row, if another page follows.
-    pub next: Option<Vec<u8>>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Next>,
 }
 
 impl Rows {

@@ -24,6 +24,13 @@ type Row = (
     Option<PyBackedBytes>,
 );
 
+/// Place in the order, index entry, key.
+type PyNext<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
 /// A query being answered: candidates in, a page out.
 #[pyclass(module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Selection {
@@ -134,7 +141,7 @@ impl Selection {
         &mut self,
         py: Python<'py>,
         canonical: bool,
-    ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, usize)> {
+    ) -> PyResult<(Bound<'py, PyBytes>, Option<PyNext<'py>>, usize)> {
         let Self { inner, projection } = self;
         let rows = inner.finish();
         let projection = projection
@@ -143,7 +150,11 @@ impl Selection {
         let text = py
             .detach(|| rows.render(inner.request(), projection, form(canonical)))
             .map_err(|refusal| refused(py, refusal))?;
-        let next = rows.next.as_ref().map(|next| PyBytes::new(py, next));
+        let next = rows.next.as_ref().map(|next| {
+            let [place, entry, key] =
+                [&next.place, &next.entry, &next.key].map(|bytes| PyBytes::new(py, bytes));
+            (place, entry, key)
+        });
         Ok((PyBytes::new(py, text.as_bytes()), next, rows.len()))
     }
 

@@ -1,0 +1,50 @@
+"""What a collection's access rules let a caller do.
+
+Rules bind end users and anonymous callers; keys and members obey their scopes. An absent rule is
+false. Claims are inserted as literals, so no claim can become an operator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from documents.store.facts import ACTIONS, CollectionFacts
+from foundation.errors import Forbidden
+from foundation.json_types import JsonValue
+from rillbase_native import Filter
+from tenants.principals import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rules with this caller's claims. An action that is missing is denied."""
+
+    filters: Mapping[str, Filter]
+
+    def require(self, action: str) -> Filter:
+        """Return the filter that documents must match, or raise `Forbidden`."""
+        found = self.filters.get(action)
+        if found is None:
+            raise Forbidden(f"The collection's access rules do not let you {action} here.")
+        return found
+
+
+def access_of(collection: CollectionFacts, principal: Principal) -> Access | None:
+    """Return what the rules allow; None: no rule binds this caller."""
+    if not principal.obeys_access_rules:
+        return None
+    return bind(collection, principal.claims or None)
+
+
+def bind(collection: CollectionFacts, claims: Mapping[str, JsonValue] | None) -> Access:
+    """Insert claims into the rules. Where one is missing, its rule is false."""
+    text = None if claims is None else json.dumps(dict(claims)).encode()
+    filters = {}
+    for action in ACTIONS:
+        rule = collection.rules.get(action)
+        bound = rule.bind(text) if rule is not None else None
+        if bound is not None:
+            filters[action] = bound
+    return Access(filters)

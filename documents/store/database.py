@@ -1,0 +1,65 @@
+"""The hot path's connections, and the statements that open a transaction in a tenant's name."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from psycopg.conninfo import make_conninfo
+
+from foundation.database_roles import Role
+from foundation.environment import environment
+from foundation.postgres import Pool, Statement
+from foundation.postgres.session import Oid, Step
+
+SETTINGS = "-c statement_timeout=30s -c lock_timeout=2s -c idle_in_transaction_session_timeout=60s"
+
+_SCOPE = Statement(
+    "SELECT set_config('rillbase.tenant', $1, true), set_config('rillbase.user', '', true)",
+    (Oid.TEXT,),
+)
+_BEGIN = Statement("BEGIN")
+_BEGIN_SNAPSHOT = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+_COMMIT = Statement("COMMIT")
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+
+
+def pool() -> Pool:
+    """Return the running loop's connections of the role `rb_app`."""
+    loop = asyncio.get_running_loop()
+    found = _pools.get(loop)
+    if found is None:
+        found = _pools[loop] = Pool(_conninfo, environment().rillbase_database_pool_size)
+    return found
+
+
+def _conninfo() -> str:
+    return make_conninfo(
+        environment().role_url(Role.APP),
+        options=SETTINGS,
+        application_name="rillbase:documents",
+        connect_timeout=5,
+    )
+
+
+def scope(tenant_id: UUID) -> Step:
+    """Name the tenant until the transaction ends. Without BEGIN, that is at the round trip's end:
+    statements that are pipelined together are one transaction of their own.
+    """
+    return _SCOPE, (str(tenant_id).encode(),)
+
+
+def begin(tenant_id: UUID) -> list[Step]:
+    """Begin a transaction that writes."""
+    return [(_BEGIN, ()), scope(tenant_id)]
+
+
+def begin_snapshot(tenant_id: UUID) -> list[Step]:
+    """Begin a transaction that reads, all of it as of one moment."""
+    return [(_BEGIN_SNAPSHOT, ()), scope(tenant_id)]
+
+
+def commit() -> Step:
+    return _COMMIT, ()

@@ -1,0 +1,129 @@
+"""What a collection prescribes, read at most a second ago and compiled once per version.
+
+Readers and writers check `write_version` again in the statement batch that reads or writes, so a
+change that they have not heard of makes them start over and is never overlooked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.store.database import pool, scope
+from foundation.errors import NotFound
+from foundation.postgres import Result, Statement
+from foundation.postgres.session import Oid
+from rillbase_native import Definition, Rule, Value
+
+TTL_S = 1.0
+MAX_COLLECTIONS = 10_000
+ACTIONS = ("read", "create", "update", "delete")
+
+_FIND = Statement(
+    "SELECT id, write_version, rules_version, schema, access_rules FROM documents_collection "
+    "WHERE tenant_id = $1 AND name = $2 AND state = 'active'",
+    (Oid.UUID, Oid.TEXT),
+)
+_INDEXES = Statement(
+    "SELECT i.number, i.name, i.fields::text, i.\"unique\", i.state = 'ready' "
+    "FROM documents_index i JOIN documents_collection c ON c.id = i.collection_id "
+    "WHERE c.tenant_id = $1 AND c.name = $2 AND c.state = 'active' "
+    "AND i.state IN ('building', 'ready') ORDER BY i.number",
+    (Oid.UUID, Oid.TEXT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """A declared index. Only a ready one may answer queries."""
+
+    number: int
+    name: str
+    fields: tuple[tuple[str, int], ...]
+    unique: bool
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionFacts:
+    """A collection as reads and writes need it."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    write_version: int
+    rules_version: int
+    definition: Definition
+    rules: dict[str, Rule]
+    indexes: tuple[IndexFacts, ...]
+
+
+_cache: OrderedDict[tuple[UUID, str], tuple[float, CollectionFacts]] = OrderedDict()
+
+
+async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
+    """Return a tenant's collection, or raise `NotFound`. `fresh`: whatever is known already."""
+    key = (tenant_id, name)
+    entry = _cache.get(key)
+    now = time.monotonic()
+    if entry is not None and entry[0] > now and not fresh:
+        return entry[1]
+    known = entry[1] if entry is not None else None
+    found = await _load(tenant_id, name, known)
+    _cache[key] = (now + TTL_S, found)
+    _cache.move_to_end(key)
+    while len(_cache) > MAX_COLLECTIONS:
+        _cache.popitem(last=False)
+    return found
+
+
+async def _load(tenant_id: UUID, name: str, known: CollectionFacts | None) -> CollectionFacts:
+    parameters = (tenant_id.bytes, name.encode())
+    async with pool().session() as session:
+        _, row, indexes = await session.run(
+            [scope(tenant_id), (_FIND, parameters), (_INDEXES, parameters)]
+        )
+    if not row.rows:
+        raise NotFound(f"There is no collection {name!r}.")
+    identity, write_version = row.uuid(0, 0), row.integer(0, 1)
+    if known is not None and (known.id, known.write_version) == (identity, write_version):
+        return known
+    schema = row.raw(0, 3)
+    found = tuple(_index(indexes, number) for number in range(indexes.rows))
+    return CollectionFacts(
+        id=identity,
+        tenant_id=tenant_id,
+        name=name,
+        write_version=write_version,
+        rules_version=row.integer(0, 2),
+        definition=Definition(
+            None if schema is None else Value.parse(schema),
+            [(index.number, list(index.fields), index.unique) for index in found],
+        ),
+        rules=_rules(row.bytes(0, 4)),
+        indexes=found,
+    )
+
+
+def _index(rows: Result, number: int) -> IndexFacts:
+    fields = json.loads(rows.text(number, 2))
+    return IndexFacts(
+        number=rows.integer(number, 0),
+        name=rows.text(number, 1),
+        fields=tuple((str(path), int(direction)) for path, direction in fields),
+        unique=rows.boolean(number, 3),
+        ready=rows.boolean(number, 4),
+    )
+
+
+def _rules(text: bytes) -> dict[str, Rule]:
+    declared = Value.parse(text)
+    found = {}
+    for action in ACTIONS:
+        rule = declared.get(action)
+        if rule is not None and not rule.is_null:
+            found[action] = Rule.parse(rule, pointer=f"/access_rules/{action}")
+    return found

@@ -1,0 +1,34 @@
+"""The collection's lock: writers of documents and changers of the collection exclude each other.
+
+Whoever writes documents holds it shared, from before reading the collection's row until the
+commit. Whoever changes what writers must know (schema, rules, indexes, state, version floor)
+holds it alone, and raises `write_version`. PostgreSQL keeps the lock in memory, so writers of one
+collection do not write to a common row.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import connections
+
+from foundation.postgres import Statement
+from foundation.postgres.session import Oid, Step, int4
+
+#: The first of the two numbers that name an advisory lock: "RBcL" in ASCII.
+LOCK_CLASS = 0x5242634C
+
+_SHARED = Statement("SELECT pg_advisory_xact_lock_shared($1, hashtext($2))", (Oid.INT4, Oid.TEXT))
+
+
+def shared(collection_id: UUID) -> Step:
+    """Lock for writing documents, until the transaction ends."""
+    return _SHARED, (int4(LOCK_CLASS), str(collection_id).encode())
+
+
+def lock_alone(collection_id: UUID, using: str = "default") -> None:
+    """Lock for changing the collection, until Django's transaction on `using` ends."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_CLASS, str(collection_id))
+        )

@@ -1,0 +1,224 @@
+"""Answers queries: reads a plan's rows in one snapshot and lets the native matcher decide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+from documents.refusals import as_api_error
+from documents.store import cursors, facts
+from documents.store.access import access_of
+from documents.store.database import begin_snapshot, commit, pool
+from documents.store.facts import CollectionFacts
+from documents.store.planner import Plan, choose
+from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
+from documents.store.scan import scan
+from foundation.errors import QueryTooExpensive
+from foundation.postgres import Session, Statement
+from foundation.postgres.session import Oid
+from rillbase_native import Filter, Projection, QueryError, Selection, Sort
+from tenants.principals import Principal
+
+T = TypeVar("T")
+
+DEFAULT_LIMIT, MAX_LIMIT = 100, 10_000
+MAX_EXAMINED = 200_000
+MAX_SECONDS = 5.0
+MAX_SORT_BYTES = 64 * 1024 * 1024
+
+_COUNT_ALL = Statement(
+    "SELECT count(*) FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL",
+    (Oid.UUID,),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of a collection."""
+
+    filter: Filter
+    sort: Sort
+    projection: Projection | None = None
+    offset: int = 0
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as JSON, and the cursor of the next one."""
+
+    items: bytes
+    next_cursor: str | None
+
+
+@dataclass(slots=True)
+class Reading:
+    """A collection open for reading in one snapshot, as one caller may see it."""
+
+    session: Session
+    collection: CollectionFacts
+    filter: Filter
+    restricted: bool
+
+
+@asynccontextmanager
+async def opened(
+    tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
+) -> AsyncIterator[Reading]:
+    """Open a snapshot in which the collection is as it is known."""
+    async with pool().session() as session:
+        collection = await _current(session, tenant_id, name)
+        access = access_of(collection, principal) if principal is not None else None
+        readable = wanted if access is None else wanted.and_(access.require("read"))
+        try:
+            yield Reading(session, collection, readable, restricted=access is not None)
+        finally:
+            if session.in_transaction:
+                await session.run([commit()])
+
+
+async def _current(session: Session, tenant_id: UUID, name: str) -> CollectionFacts:
+    for attempt in range(ATTEMPTS):
+        collection = await facts.find(tenant_id, name, fresh=attempt > 0)
+        results = await session.run([*begin_snapshot(tenant_id), (CHECK, (collection.id.bytes,))])
+        if is_current(results[-1], collection):
+            return collection
+        await session.run([commit()])
+    raise KeptChanging
+
+
+async def select(tenant_id: UUID, name: str, query: Query, principal: Principal | None) -> Selected:
+    """Answer a query. The page is rendered by the caller, in the form that is asked for."""
+    async with opened(tenant_id, name, query.filter, principal) as reading:
+        bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
+        after = cursors.read(query.cursor, bound) if query.cursor else None
+        selection = await _run(reading, query, after)
+    return Selected(selection, bound)
+
+
+@dataclass(slots=True)
+class Selected:
+    """An answered query."""
+
+    selection: Selection
+    bound: bytes
+
+    def page(self, *, canonical: bool) -> Page:
+        items, following, _ = _native(lambda: self.selection.finish(canonical=canonical))
+        cursor = None if following is None else cursors.write(following, self.bound)
+        return Page(items, cursor)
+
+
+async def _run(reading: Reading, query: Query, after: cursors.After | None) -> Selection:
+    budget = Budget()
+    for in_order in (True, False):
+        plan = await choose(
+            reading.session,
+            reading.collection,
+            reading.filter,
+            query.sort,
+            rows_wanted=query.offset + query.limit,
+            in_order=in_order,
+        )
+        selection = _selection(reading, query, plan, after)
+        if await _feed(reading, selection, plan, after, budget):
+            return selection
+    raise AssertionError("rows that are sorted afterwards are never misplaced")
+
+
+def _selection(
+    reading: Reading, query: Query, plan: Plan, after: cursors.After | None
+) -> Selection:
+    selection = Selection(
+        reading.filter,
+        query.sort,
+        offset=0 if after else query.offset,
+        limit=query.limit,
+        after=after.place if after else None,
+        now_ms=int(time.time() * 1000),
+        max_bytes=MAX_SORT_BYTES,
+        projection=query.projection,
+        ordered=plan.order == "id",
+    )
+    if plan.order == "index" and plan.index is not None:
+        return selection.by_index(plan.index.fields, plan.bounds, plan.backward)
+    return selection
+
+
+async def _feed(
+    reading: Reading,
+    selection: Selection,
+    plan: Plan,
+    after: cursors.After | None,
+    budget: Budget,
+) -> bool:
+    """Read until the page is full. False: the plan's order is not the sort's after all."""
+    resume = None
+    if after is not None and plan.order != "any":
+        resume = after.resume(by_index=plan.order == "index")
+    async for rows in scan(reading.session, reading.collection, plan, resume):
+        progress = _native(partial(selection.feed, rows))
+        budget.spend(len(rows))
+        if progress == "misplaced":
+            return False
+        if progress == "enough":
+            break
+    return True
+
+
+class Budget:
+    """What one query may cost."""
+
+    def __init__(self) -> None:
+        self._deadline = time.monotonic() + MAX_SECONDS
+        self._left = MAX_EXAMINED
+
+    def spend(self, rows: int) -> None:
+        self._left -= rows
+        if self._left < 0:
+            raise QueryTooExpensive(f"The query examined {MAX_EXAMINED} documents.")
+        if time.monotonic() > self._deadline:
+            raise QueryTooExpensive(f"The query took {MAX_SECONDS:g} s.")
+
+
+async def count(tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None) -> int:
+    """Return how many documents match."""
+    async with opened(tenant_id, name, wanted, principal) as reading:
+        if reading.filter.canonical() == Filter.parse(None).canonical():
+            (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
+            return result.integer(0, 0)
+        query = Query(reading.filter, Sort.parse(None), limit=0)
+        plan = await choose(
+            reading.session,
+            reading.collection,
+            reading.filter,
+            query.sort,
+            rows_wanted=MAX_EXAMINED,
+            in_order=False,
+        )
+        selection = _selection(reading, query, replace(plan, order="any"), None)
+        await _feed(reading, selection, plan, None, Budget())
+        return selection.matched
+
+
+async def find_ids(
+    tenant_id: UUID, name: str, wanted: Filter, limit: int, principal: Principal | None
+) -> list[bytes]:
+    """Return the bodies of documents that match, in the order of their ids."""
+    query = Query(wanted, Sort.parse(None), limit=limit)
+    async with opened(tenant_id, name, wanted, principal) as reading:
+        selection = await _run(reading, query, None)
+    return selection.bodies()
+
+
+def _native(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except QueryError as refused:
+        raise as_api_error(refused) from None

@@ -1,0 +1,89 @@
+"""Documents by id: one round trip, which is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.store import facts
+from documents.store.access import Access, access_of
+from documents.store.database import pool, scope
+from documents.store.facts import CollectionFacts
+from foundation.errors import Unavailable
+from foundation.postgres import Result, Statement
+from foundation.postgres.arrays import byteas
+from foundation.postgres.session import Oid
+from tenants.principals import Principal
+
+ATTEMPTS = 5
+
+CHECK = Statement(
+    "SELECT write_version FROM documents_collection WHERE id = $1 AND state = 'active'",
+    (Oid.UUID,),
+)
+_GET = Statement(
+    "SELECT key, version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = ANY($2) AND body IS NOT NULL",
+    (Oid.UUID, Oid.BYTEA_ARRAY),
+)
+
+
+class KeptChanging(Unavailable):
+    """A collection was changed again and again while it was to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document as it stands."""
+
+    key: bytes
+    version: int
+    created_ms: int
+    updated_ms: int
+    body: bytes
+
+
+def row(result: Result, number: int) -> Found:
+    """Read a row of (key, version, created_at, updated_at, body)."""
+    return Found(
+        result.bytes(number, 0),
+        result.integer(number, 1),
+        result.time_ms(number, 2),
+        result.time_ms(number, 3),
+        result.bytes(number, 4),
+    )
+
+
+def is_current(check: Result, collection: CollectionFacts) -> bool:
+    """Tell whether the collection is still as it was known."""
+    return check.rows == 1 and check.integer(0, 0) == collection.write_version
+
+
+async def get(
+    tenant_id: UUID, name: str, keys: Sequence[bytes], principal: Principal, now_ms: int
+) -> dict[bytes, Found]:
+    """Return the documents that exist and that the caller may read."""
+    for attempt in range(ATTEMPTS):
+        collection = await facts.find(tenant_id, name, fresh=attempt > 0)
+        async with pool().session() as session:
+            _, check, result = await session.run(
+                [
+                    scope(tenant_id),
+                    (CHECK, (collection.id.bytes,)),
+                    (_GET, (collection.id.bytes, byteas(keys))),
+                ]
+            )
+        if is_current(check, collection):
+            found = [row(result, number) for number in range(result.rows)]
+            return _readable(access_of(collection, principal), found, now_ms)
+    raise KeptChanging
+
+
+def _readable(access: Access | None, found: Sequence[Found], now_ms: int) -> dict[bytes, Found]:
+    rule = access.require("read") if access is not None else None
+    return {
+        document.key: document
+        for document in found
+        if rule is None or rule.matches(document.body, now_ms)
+    }

@@ -1,0 +1,105 @@
+"""Reads the rows of a plan in batches, each going on behind the last row of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from documents.store.facts import CollectionFacts
+from documents.store.planner import Plan, Range
+from foundation.postgres import Result, Session, Statement
+from foundation.postgres.session import Oid, Parameter, Step, int8
+
+#: The first batch is small, since most queries want little; later ones grow.
+FIRST_BATCH, LARGEST_BATCH = 128, 2_048
+
+#: Key, version, created and updated in milliseconds, body, index entry.
+Row = tuple[bytes, int, int, int, bytes, bytes | None]
+
+_DOCUMENTS = Statement(
+    "SELECT key, version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key >= $2 AND ($3::bytea IS NULL OR key < $3) AND key > $4 "
+    "AND body IS NOT NULL ORDER BY key LIMIT $5",
+    (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+)
+#: The documents are fetched one by one for entries that a range of the index gave in order.
+_FORWARD = Statement(
+    "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
+    "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
+    "AND key >= $3 AND ($4::bytea IS NULL OR key < $4) AND (key, document_key) > ($5, $6) "
+    "ORDER BY key, document_key LIMIT $7) e "
+    "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
+    "ORDER BY e.key, e.document_key",
+    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+)
+#: Backwards by key, and forwards by document among equal keys: `_id` is ascending in every sort.
+_BACKWARD = Statement(
+    "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
+    "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
+    "AND key >= $3 AND ($4::bytea IS NULL OR key < $4) "
+    "AND ($5::bytea IS NULL OR (key <= $5 AND (key < $5 OR document_key > $6))) "
+    "ORDER BY key DESC, document_key LIMIT $7) e "
+    "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
+    "ORDER BY e.key DESC, e.document_key",
+    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where reading an index goes on: behind this entry of this document."""
+
+    entry: bytes
+    document_key: bytes
+
+
+async def scan(
+    session: Session, collection: CollectionFacts, plan: Plan, resume: Position | None = None
+) -> AsyncIterator[list[Row]]:
+    """Yield batches of the plan's rows. Stop asking for them when the query is answered."""
+    ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
+    size = FIRST_BATCH
+    for bounds in ranges:
+        position = resume
+        while True:
+            step = _step(collection, plan, bounds, position, size)
+            (result,) = await session.run([step])
+            rows = [_row(result, number, plan) for number in range(result.rows)]
+            if rows:
+                yield rows
+            if len(rows) < size:
+                break
+            position = Position(rows[-1][5] or b"", rows[-1][0])
+            size = min(2 * size, LARGEST_BATCH)
+
+
+def _step(
+    collection: CollectionFacts,
+    plan: Plan,
+    bounds: Range,
+    position: Position | None,
+    size: int,
+) -> Step:
+    low, high = bounds
+    if plan.index is None:
+        after = position.document_key if position is not None else b""
+        return _DOCUMENTS, (collection.id.bytes, low, high, after, int8(size))
+    entry: Parameter = position.entry if position is not None else None
+    key: Parameter = position.document_key if position is not None else b""
+    if not plan.backward:
+        entry = entry if entry is not None else b""
+    head = (collection.id.bytes, int8(plan.index.number), low, high)
+    return _BACKWARD if plan.backward else _FORWARD, (*head, entry, key, int8(size))
+
+
+def _row(result: Result, number: int, plan: Plan) -> Row:
+    return (
+        result.bytes(number, 0),
+        result.integer(number, 1),
+        result.time_ms(number, 2),
+        result.time_ms(number, 3),
+        result.bytes(number, 4),
+        result.raw(number, 5) if plan.index is not None else None,
+    )

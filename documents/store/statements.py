@@ -1,0 +1,181 @@
+"""The SQL of a group of writes. Arrays carry all documents of one collection at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from documents.store.staging import Entry, Staged
+from foundation.postgres import Statement
+from foundation.postgres.arrays import booleans, byteas, int4s, int8s, timestamps
+from foundation.postgres.session import Oid, Step, int8
+
+CHECK = Statement(
+    "SELECT write_version, version_floor, rules_version, transaction_timestamp() "
+    "FROM documents_collection WHERE id = $1 AND state = 'active'",
+    (Oid.UUID,),
+)
+#: In the order of the keys, so that groups which meet wait for one another in the same order.
+LOCK_ROWS = Statement(
+    "SELECT key, version, created_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = ANY($2) ORDER BY key FOR UPDATE",
+    (Oid.UUID, Oid.BYTEA_ARRAY),
+)
+#: A key that another transaction has inserted meanwhile is skipped; the division by zero then ends
+#: this transaction, and the group starts over.
+_INSERT = Statement(
+    "WITH written AS (INSERT INTO documents_document AS d "
+    "(tenant_id, collection_id, key, key_hash, version, body, created_at, updated_at) "
+    "SELECT $1, $2, i.key, i.key_hash, i.version, i.body, now(), now() "
+    "FROM unnest($3::bytea[], $4::int4[], $5::int8[], $6::bytea[]) "
+    "AS i(key, key_hash, version, body) "
+    "ON CONFLICT (collection_id, key) DO NOTHING RETURNING 1) "
+    "SELECT 1 / (count(*) = $7)::int FROM written",
+    (
+        Oid.UUID,
+        Oid.UUID,
+        Oid.BYTEA_ARRAY,
+        Oid.INT4_ARRAY,
+        Oid.INT8_ARRAY,
+        Oid.BYTEA_ARRAY,
+        Oid.INT8,
+    ),
+)
+SOMEBODY_WAS_FASTER = "22012"
+_UPDATE = Statement(
+    "UPDATE documents_document d SET version = i.version, body = i.body, "
+    "created_at = coalesce(i.created_at, now()), updated_at = now() "
+    "FROM unnest($2::bytea[], $3::int8[], $4::bytea[], $5::timestamptz[]) "
+    "AS i(key, version, body, created_at) WHERE d.collection_id = $1 AND d.key = i.key",
+    (
+        Oid.UUID,
+        Oid.BYTEA_ARRAY,
+        Oid.INT8_ARRAY,
+        Oid.BYTEA_ARRAY,
+        Oid.TIMESTAMPTZ_ARRAY,
+    ),
+)
+_OUTBOX = Statement(
+    "INSERT INTO documents_outbox (tenant_id, collection_id, key, key_hash, version, deleted_id, "
+    "rules_version, batch_hashes) "
+    "SELECT $1, $2, i.key, i.key_hash, i.version, i.deleted_id, $7, $8 "
+    "FROM unnest($3::bytea[], $4::int4[], $5::int8[], $6::bytea[]) "
+    "AS i(key, key_hash, version, deleted_id)",
+    (
+        Oid.UUID,
+        Oid.UUID,
+        Oid.BYTEA_ARRAY,
+        Oid.INT4_ARRAY,
+        Oid.INT8_ARRAY,
+        Oid.BYTEA_ARRAY,
+        Oid.INT8,
+        Oid.INT4_ARRAY,
+    ),
+)
+_REMOVE_ENTRIES = Statement(
+    "DELETE FROM documents_indexentry e "
+    "USING unnest($1::int8[], $2::bytea[], $3::bytea[]) AS i(number, key, document_key) "
+    "WHERE e.index_number = i.number AND e.key = i.key AND e.document_key = i.document_key",
+    (Oid.INT8_ARRAY, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY),
+)
+_ADD_ENTRIES = Statement(
+    "INSERT INTO documents_indexentry "
+    "(tenant_id, index_number, key, document_key, ordering, enforced) "
+    "SELECT $1, i.* FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::bool[], $6::bool[]) "
+    "AS i(number, key, document_key, ordering, enforced)",
+    (
+        Oid.UUID,
+        Oid.INT8_ARRAY,
+        Oid.BYTEA_ARRAY,
+        Oid.BYTEA_ARRAY,
+        Oid.BOOL_ARRAY,
+        Oid.BOOL_ARRAY,
+    ),
+)
+TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
+#: Which enforced entries of other documents stand in the way.
+TAKEN = Statement(
+    "SELECT x.name, i.document_key FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
+    "AS i(number, key, document_key) "
+    "JOIN documents_indexentry e ON e.index_number = i.number AND e.key = i.key "
+    "AND e.enforced AND e.document_key <> i.document_key "
+    "JOIN documents_index x ON x.number = i.number",
+    (Oid.INT8_ARRAY, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY),
+)
+
+
+def insert(tenant_id: UUID, collection_id: UUID, fresh: Sequence[Staged]) -> Step:
+    """Write documents whose keys had no row."""
+    return _INSERT, (
+        tenant_id.bytes,
+        collection_id.bytes,
+        byteas([staged.image.key for staged in fresh]),
+        int4s([staged.image.key_hash for staged in fresh]),
+        int8s([staged.version for staged in fresh]),
+        byteas([staged.body for staged in fresh]),
+        int8(len(fresh)),
+    )
+
+
+def update(collection_id: UUID, locked: Sequence[Staged]) -> Step:
+    """Write documents whose rows are locked."""
+    return _UPDATE, (
+        collection_id.bytes,
+        byteas([staged.image.key for staged in locked]),
+        int8s([staged.version for staged in locked]),
+        byteas([staged.body for staged in locked]),
+        timestamps([staged.created_raw for staged in locked]),
+    )
+
+
+def outbox(
+    tenant_id: UUID,
+    collection_id: UUID,
+    changed: Sequence[Staged],
+    rules_version: int,
+    batch_hashes: Sequence[int] | None,
+) -> Step:
+    """Announce the changes in the transaction that makes them."""
+    return _OUTBOX, (
+        tenant_id.bytes,
+        collection_id.bytes,
+        byteas([staged.image.key for staged in changed]),
+        int4s([staged.image.key_hash for staged in changed]),
+        int8s([staged.version for staged in changed]),
+        byteas([staged.image.id_bson if staged.body is None else None for staged in changed]),
+        int8(rules_version),
+        None if batch_hashes is None else int4s(batch_hashes),
+    )
+
+
+def remove_entries(removed: Sequence[tuple[Entry, bytes]]) -> Step:
+    return _REMOVE_ENTRIES, _places(removed)
+
+
+def add_entries(tenant_id: UUID, added: Sequence[tuple[Entry, bytes]]) -> Step:
+    return _ADD_ENTRIES, (
+        tenant_id.bytes,
+        *_places(added),
+        booleans([entry[2] for entry, _ in added]),
+        booleans([entry[3] for entry, _ in added]),
+    )
+
+
+def taken(added: Sequence[tuple[Entry, bytes]]) -> Step:
+    return TAKEN, _places([place for place in added if place[0][3]])
+
+
+def lock_rows(collection_id: UUID, keys: Sequence[bytes]) -> Step:
+    return LOCK_ROWS, (collection_id.bytes, byteas(keys))
+
+
+def check(collection_id: UUID) -> Step:
+    return CHECK, (collection_id.bytes,)
+
+
+def _places(entries: Sequence[tuple[Entry, bytes]]) -> tuple[bytes, bytes, bytes]:
+    return (
+        int8s([entry[0] for entry, _ in entries]),
+        byteas([entry[1] for entry, _ in entries]),
+        byteas([key for _, key in entries]),
+    )

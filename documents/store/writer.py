@@ -1,0 +1,114 @@
+"""Gathers the writes of several callers into groups.
+
+While a tenant's group is on its way to the database, single writes that arrive wait and leave
+together with the next one: nobody waits for company when it is quiet, and when it is busy several
+callers share one transaction, one flush of the log and its round trips. Writes of several
+operations are transactions of their own.
+
+Each tenant has a lane of its own with few groups at once, so one tenant's writes never stand in
+another's way; connections are shared by turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from documents.store.group import Ended, run_group
+from documents.store.write import Write, Written
+from foundation.errors import ApiError, Unavailable
+
+GROUPS_AT_ONCE = 2
+MAX_GROUP = 128
+MAX_GROUP_BYTES = 2 * 1024 * 1024
+MAX_WAITING = 5_000
+
+Waiting = tuple[Write, "asyncio.Future[Ended]"]
+
+
+class Lane:
+    """One tenant's single writes."""
+
+    def __init__(self, tenant_id: UUID) -> None:
+        self._tenant_id = tenant_id
+        self._waiting: deque[Waiting] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def idle(self) -> bool:
+        return not self._running and not self._waiting
+
+    async def submit(self, write: Write) -> Ended:
+        if len(self._waiting) >= MAX_WAITING:
+            raise Unavailable("Too many writes wait already.", headers={"Retry-After": "1"})
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._waiting.append((write, future))
+        if len(self._running) < GROUPS_AT_ONCE:
+            self._start()
+        return await future
+
+    def _start(self) -> None:
+        task = asyncio.create_task(self._run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self) -> None:
+        """Run groups until nobody waits. A caller that goes away does not stop its write."""
+        while self._waiting:
+            taken = self._take()
+            try:
+                ended = await run_group(self._tenant_id, [write for write, _ in taken])
+            except Exception as failed:  # noqa: BLE001 -- each caller gets it
+                for _, future in taken:
+                    if not future.done():
+                        future.set_exception(failed)
+                continue
+            for (_, future), end in zip(taken, ended, strict=True):
+                if not future.done():
+                    future.set_result(end)
+
+    def _take(self) -> list[Waiting]:
+        taken: list[Waiting] = []
+        size = 0
+        while self._waiting and len(taken) < MAX_GROUP and size < MAX_GROUP_BYTES:
+            write, future = self._waiting.popleft()
+            size += write.lines[0].operation.size
+            taken.append((write, future))
+        return taken
+
+
+class Writer:
+    """All lanes of an event loop."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[UUID, Lane] = {}
+
+    async def submit(self, write: Write) -> Ended:
+        if not write.is_single:
+            (ended,) = await run_group(write.tenant_id, [write])
+            return ended
+        lane = self._lanes.get(write.tenant_id)
+        if lane is None:
+            lane = self._lanes[write.tenant_id] = Lane(write.tenant_id)
+        try:
+            return await lane.submit(write)
+        finally:
+            if lane.idle:
+                self._lanes.pop(write.tenant_id, None)
+
+
+_writers: WeakKeyDictionary[asyncio.AbstractEventLoop, Writer] = WeakKeyDictionary()
+
+
+async def write(wanted: Write) -> Written:
+    """Write, durably, and return how it ended; raise what the whole write was refused for."""
+    loop = asyncio.get_running_loop()
+    writer = _writers.get(loop)
+    if writer is None:
+        writer = _writers[loop] = Writer()
+    ended = await writer.submit(wanted)
+    if isinstance(ended, ApiError):
+        raise ended
+    return ended
