@@ -1,0 +1,164 @@
+"""The bytes of one stream entry. docs/formats/after-image.md is their specification.
+
+An entry is an after-image (`put`, `delete`, `superseded`) or a `tick`. Numbers are big-endian.
+What is fixed in size comes first, so that a reader finds everything without scanning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from uuid import UUID
+
+FORMAT = 1
+
+
+class Kind(IntEnum):
+    PUT = 1
+    DELETE = 2
+    #: A newer version exists already; this one only counts as a part of its batch.
+    SUPERSEDED = 3
+    TICK = 4
+
+
+class MalformedEntry(ValueError):
+    """Bytes that are no entry of this format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One version of one document."""
+
+    kind: Kind
+    xid: int
+    tenant_id: UUID
+    collection_id: UUID
+    version: int
+    rules_version: int
+    #: When it was written, in microseconds since 1970, to measure delays with. Decides nothing.
+    created_us: int
+    key: bytes
+    #: BSON: the document, for deletes its `_id` alone, for superseded ones nothing.
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """PostgreSQL's `pg_snapshot`: transactions below `xmin` are over, those from `xmax` on are not
+    visible, and those between are visible unless `running` has them.
+    """
+
+    xmin: int
+    xmax: int
+    running: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Snapshot:
+        """Read PostgreSQL's own form, `xmin:xmax:xip,…`."""
+        xmin, xmax, running = text.split(":")
+        return cls(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid))
+
+    def sees(self, xid: int) -> bool:
+        """Tell whether a transaction that has committed is visible."""
+        return xid < self.xmin or (xid < self.xmax and xid not in self.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Proof that the stream holds whatever the snapshot sees."""
+
+    token: int
+    #: Names the lives of Valkey and PostgreSQL in which the stream is complete.
+    incarnation: bytes
+    snapshot: Snapshot
+    #: Valkey's time when it was appended; written by the function.
+    time_us: int
+    #: How many entries the stream has been given, this one included; written by the function.
+    count: int
+
+
+_HEAD = Struct(">BB")
+_IMAGE = Struct(">Q16s16sQQqHI")
+_STAMPS = Struct(">QQ")
+_TICK = Struct(">Q16sQQI")
+INCARNATION_BYTES = 16
+
+
+def encode_image(image: Image) -> bytes:
+    return b"".join(
+        (
+            _HEAD.pack(FORMAT, image.kind),
+            _IMAGE.pack(
+                image.xid,
+                image.tenant_id.bytes,
+                image.collection_id.bytes,
+                image.version,
+                image.rules_version,
+                image.created_us,
+                len(image.key),
+                len(image.body),
+            ),
+            image.key,
+            image.body,
+        )
+    )
+
+
+def encode_tick_body(token: int, incarnation: bytes, snapshot: Snapshot) -> bytes:
+    """Return a tick without its head, time and count, which the function puts before it."""
+    running = snapshot.running
+    return _TICK.pack(token, incarnation, snapshot.xmin, snapshot.xmax, len(running)) + b"".join(
+        xid.to_bytes(8, "big") for xid in running
+    )
+
+
+def decode(raw: bytes) -> Image | Tick:
+    """Read an entry; raise `MalformedEntry` for anything else."""
+    if len(raw) < _HEAD.size or raw[0] != FORMAT:
+        raise MalformedEntry("not an entry of this format")
+    if raw[1] == Kind.TICK:
+        return _decode_tick(raw)
+    if raw[1] not in (Kind.PUT, Kind.DELETE, Kind.SUPERSEDED):
+        raise MalformedEntry(f"unknown kind {raw[1]}")
+    return _decode_image(raw)
+
+
+def _decode_image(raw: bytes) -> Image:
+    start = _HEAD.size + _IMAGE.size
+    if len(raw) < start:
+        raise MalformedEntry("an after-image is cut off")
+    xid, tenant, collection, version, rules, created_us, key_length, body_length = (
+        _IMAGE.unpack_from(raw, _HEAD.size)
+    )
+    if len(raw) != start + key_length + body_length:
+        raise MalformedEntry("an after-image has another length than it says")
+    return Image(
+        kind=Kind(raw[1]),
+        xid=xid,
+        tenant_id=UUID(bytes=tenant),
+        collection_id=UUID(bytes=collection),
+        version=version,
+        rules_version=rules,
+        created_us=created_us,
+        key=raw[start : start + key_length],
+        body=raw[start + key_length :],
+    )
+
+
+def _decode_tick(raw: bytes) -> Tick:
+    start = _HEAD.size + _STAMPS.size
+    if len(raw) < start + _TICK.size:
+        raise MalformedEntry("a tick is cut off")
+    time_us, count = _STAMPS.unpack_from(raw, _HEAD.size)
+    token, incarnation, xmin, xmax, running = _TICK.unpack_from(raw, start)
+    xids = raw[start + _TICK.size :]
+    if len(xids) != 8 * running:
+        raise MalformedEntry("a tick has another length than it says")
+    return Tick(
+        token=token,
+        incarnation=incarnation,
+        snapshot=Snapshot(xmin, xmax, Struct(f">{running}Q").unpack(xids)),
+        time_us=time_us,
+        count=count,
+    )

@@ -1,0 +1,232 @@
+#!lua name=rillbase_events_1
+
+-- Everybody who appends to the write streams does it here, so what is refused is refused to all.
+-- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>
+--   P:state                    hash: random, token, epochs, complete, retention_ms, retention_bytes
+--   P:<grid epoch>:<partition>          stream
+--   P:<grid epoch>:<partition>:count    hash: entries and bytes ever added, bytes trimmed
+--   P:<grid epoch>:<partition>:trim     list of "id bytes": how many bytes were added up to an id
+
+local MAX_AGE_US = 5000000
+-- A stamp from the future is one of a clock that has been set back since: it proves nothing.
+local MAX_AHEAD_US = 1000000
+-- Trimming by bytes goes in steps of this share of the limit.
+local CHECKPOINTS = 32
+
+local function now_us()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local function read_state(prefix)
+  local found = redis.call('HMGET', prefix .. ':state',
+    'random', 'token', 'epochs', 'complete', 'retention_ms', 'retention_bytes')
+  return {
+    random = found[1], token = tonumber(found[2]), epochs = found[3], complete = found[4],
+    retention_ms = tonumber(found[5]), retention_bytes = tonumber(found[6]),
+  }
+end
+
+-- The reason for which a caller may not append, or nil.
+local function refusal(state, stamp, token, now)
+  if not state.random then
+    return 'absent'
+  end
+  if token ~= '' and tonumber(token) < state.token then
+    return 'outrun'
+  end
+  if now - stamp > MAX_AGE_US then
+    return 'late'
+  end
+  if stamp - now > MAX_AHEAD_US then
+    return 'ahead'
+  end
+  return nil
+end
+
+local function learn_token(prefix, state, token)
+  if token ~= '' and tonumber(token) > state.token then
+    redis.call('HSET', prefix .. ':state', 'token', token)
+  end
+end
+
+-- "1:2 2:4" as a list of {name of the epoch's streams, number of them}.
+local function grid(prefix, state)
+  local epochs = {}
+  for number, partitions in string.gmatch(state.epochs, '(%d+):(%d+)') do
+    epochs[#epochs + 1] = { prefix .. ':' .. number .. ':', tonumber(partitions) }
+  end
+  return epochs
+end
+
+-- Drops what is older than the retention, and the oldest while there are too many bytes.
+local function trim(stream, state, now)
+  local oldest_ms = math.floor(now / 1000) - state.retention_ms
+  redis.call('XTRIM', stream, 'MINID', '~', string.format('%.0f', oldest_ms))
+  local counted = redis.call('HMGET', stream .. ':count', 'bytes', 'trimmed')
+  local bytes, trimmed = tonumber(counted[1] or 0), tonumber(counted[2] or 0)
+  while true do
+    local checkpoint = redis.call('LINDEX', stream .. ':trim', 0)
+    if not checkpoint then
+      return
+    end
+    local id, ms, upto = string.match(checkpoint, '^((%d+)-%d+) (%d+)$')
+    if tonumber(ms) >= oldest_ms and bytes - trimmed <= state.retention_bytes then
+      return
+    end
+    redis.call('XTRIM', stream, 'MINID', id)
+    redis.call('LPOP', stream .. ':trim')
+    redis.call('HSET', stream .. ':count', 'trimmed', upto)
+    trimmed = tonumber(upto)
+  end
+end
+
+-- Counts what was added and notes a checkpoint now and then.
+local function added(stream, state, entries, size, last_id)
+  local count = stream .. ':count'
+  redis.call('HINCRBY', count, 'entries', entries)
+  local bytes = redis.call('HINCRBY', count, 'bytes', size)
+  local noted = tonumber(redis.call('HGET', count, 'noted') or 0)
+  if bytes - noted >= state.retention_bytes / CHECKPOINTS then
+    redis.call('HSET', count, 'noted', bytes)
+    redis.call('RPUSH', stream .. ':trim', last_id .. ' ' .. string.format('%.0f', bytes))
+  end
+end
+
+-- The partitions that a batch touches, each once, as 16-bit numbers in rising order.
+local function partitions_of(hashes, count)
+  local touched = {}
+  for position = 1, #hashes, 4 do
+    touched[struct.unpack('>I4', hashes, position) % count] = true
+  end
+  local packed = {}
+  for partition = 0, count - 1 do
+    if touched[partition] then
+      packed[#packed + 1] = struct.pack('>I2', partition)
+    end
+  end
+  return table.concat(packed)
+end
+
+-- args: stamp, token or '', then groups: hashes of a batch or '', number of entries, and for each
+-- its key's hash and its bytes.
+local function append(keys, args)
+  local prefix, now = keys[1], now_us()
+  local state = read_state(prefix)
+  local refused = refusal(state, tonumber(args[1]), args[2], now)
+  if refused then
+    return { refused, now }
+  end
+  learn_token(prefix, state, args[2])
+  for _, epoch in ipairs(grid(prefix, state)) do
+    local tally, position = {}, 3
+    while position <= #args do
+      local hashes, entries = args[position], tonumber(args[position + 1])
+      local parts = hashes ~= '' and partitions_of(hashes, epoch[2])
+      position = position + 2
+      for _ = 1, entries do
+        local entry, stream = args[position + 1], epoch[1] .. args[position] % epoch[2]
+        local seen = tally[stream] or { 0, 0 }
+        if parts then
+          seen[3] = redis.call('XADD', stream, '*', 'e', entry, 'p', parts)
+        else
+          seen[3] = redis.call('XADD', stream, '*', 'e', entry)
+        end
+        seen[1], seen[2] = seen[1] + 1, seen[2] + #entry
+        tally[stream] = seen
+        position = position + 2
+      end
+    end
+    for stream, seen in pairs(tally) do
+      added(stream, state, seen[1], seen[2], seen[3])
+      trim(stream, state, now)
+    end
+  end
+  return { 'ok', now }
+end
+
+local function run_id()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+end
+
+-- args: stamp, token, run id, random, the incarnation's name, the tick without head and stamps.
+local function tick(keys, args)
+  local prefix, now = keys[1], now_us()
+  local state = read_state(prefix)
+  local refused = refusal(state, tonumber(args[1]), args[2], now)
+  if not refused and (args[3] ~= run_id() or args[4] ~= state.random) then
+    refused = 'reborn'
+  end
+  if refused then
+    return { refused, now }
+  end
+  learn_token(prefix, state, args[2])
+  if state.complete ~= args[5] then
+    redis.call('HSET', prefix .. ':state', 'complete', args[5])
+  end
+  for _, epoch in ipairs(grid(prefix, state)) do
+    for partition = 0, epoch[2] - 1 do
+      local stream = epoch[1] .. partition
+      local count = tonumber(redis.call('HGET', stream .. ':count', 'entries') or 0) + 1
+      local entry = '\1\4' .. struct.pack('>I8I8', now, count) .. args[6]
+      local id = redis.call('XADD', stream, '*', 'e', entry)
+      added(stream, state, 1, #entry, id)
+      trim(stream, state, now)
+    end
+  end
+  return { 'ok', now }
+end
+
+-- What a relay must know before it does anything.
+local function look(keys, _)
+  local state = read_state(keys[1])
+  return { now_us(), run_id(), state.random or '', state.complete or '', state.epochs or '' }
+end
+
+-- args: token, a random value, epochs, retention in ms and in bytes. Only a relay calls this, so
+-- until one does, nothing can be appended to a server that was emptied.
+local function install(keys, args)
+  local prefix, now = keys[1], now_us()
+  local state = read_state(prefix)
+  if state.token and tonumber(args[1]) < state.token then
+    return { 'outrun', now }
+  end
+  local kept = {}
+  for number in string.gmatch(args[3], '(%d+):') do
+    kept[number] = true
+  end
+  for number, partitions in string.gmatch(state.epochs or '', '(%d+):(%d+)') do
+    for partition = 0, kept[number] and -1 or partitions - 1 do
+      local stream = prefix .. ':' .. number .. ':' .. partition
+      redis.call('UNLINK', stream, stream .. ':count', stream .. ':trim')
+    end
+  end
+  redis.call('HSETNX', prefix .. ':state', 'random', args[2])
+  redis.call('HSET', prefix .. ':state', 'token', args[1], 'epochs', args[3],
+    'retention_ms', args[4], 'retention_bytes', args[5])
+  return { 'ok', now }
+end
+
+-- Works while the server refuses to take more memory, so that it gets some back.
+local function trim_all(keys, _)
+  local prefix, now = keys[1], now_us()
+  local state = read_state(prefix)
+  if state.random then
+    for _, epoch in ipairs(grid(prefix, state)) do
+      for partition = 0, epoch[2] - 1 do
+        trim(epoch[1] .. partition, state, now)
+      end
+    end
+  end
+  return { 'ok', now }
+end
+
+redis.register_function('rillbase_events_1_append', append)
+redis.register_function('rillbase_events_1_tick', tick)
+redis.register_function('rillbase_events_1_install', install)
+redis.register_function {
+  function_name = 'rillbase_events_1_look', callback = look, flags = { 'no-writes' },
+}
+redis.register_function {
+  function_name = 'rillbase_events_1_trim', callback = trim_all, flags = { 'allow-oom' },
+}

@@ -1,0 +1,203 @@
+"""The event layer as its users see it: one Valkey function, and the streams that it appends to.
+
+The function is loaded by whoever finds it missing, so a server that was emptied or replaced needs
+nobody's care. Its name has a version: processes of two releases may use theirs side by side.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from redis.exceptions import RedisError, ResponseError
+
+from foundation.valkey_wire import Argument, Reply, ValkeyWire
+
+_SOURCE = Path(__file__).with_name("events.lua")
+_LIBRARY = "rillbase_events_1"
+#: After-images are kept so that a query registered meanwhile can be matched with them.
+RETENTION_MS = 10_000
+RETENTION_BYTES = 256 * 1024 * 1024
+_ROOT = "{rillbase}:events:"
+_HASH_BYTES = 4
+
+
+class Verdict(StrEnum):
+    """What the function did."""
+
+    OK = "ok"
+    #: The server knows nothing yet, or no longer: a relay has to set it up.
+    ABSENT = "absent"
+    #: A newer relay has been here.
+    OUTRUN = "outrun"
+    #: The stamp is too old, or lies in the future.
+    LATE = "late"
+    AHEAD = "ahead"
+    #: The server is not the one that the tick was made for.
+    REBORN = "reborn"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The verdict, with Valkey's time in microseconds when it was given."""
+
+    verdict: Verdict
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a server says about itself."""
+
+    time_us: int
+    run_id: str
+    #: Made when the streams were set up; empty: they are not.
+    random: str
+    #: The incarnation, as hex, in which everything kept has been published.
+    complete: str
+    epochs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries with their keys' hashes. With `batch_hashes` they are an atomic batch."""
+
+    entries: Sequence[tuple[int, bytes]]
+    batch_hashes: Sequence[int] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(entry) for _, entry in self.entries)
+
+
+class EventLayer:
+    """The streams of one installation epoch. Every method may raise `RedisError`."""
+
+    def __init__(self, wire: ValkeyWire, installation: int) -> None:
+        self._wire = wire
+        self._installation = installation
+        self._prefix = prefix(installation)
+
+    @property
+    def installation(self) -> int:
+        return self._installation
+
+    async def append(self, stamp_us: int, token: int | None, groups: Sequence[Group]) -> Answer:
+        """Append groups of entries, all or none. Only a relay has a token."""
+        arguments: list[Argument] = [stamp_us, "" if token is None else token]
+        for group in groups:
+            arguments += (packed_hashes(group.batch_hashes), len(group.entries))
+            for key_hash, entry in group.entries:
+                arguments += (key_hash, entry)
+        return _answer(await self._call("append", *arguments))
+
+    async def tick(
+        self, stamp_us: int, token: int, look: Look, incarnation: bytes, body: bytes
+    ) -> Answer:
+        """Append a tick to every stream, if the server still is the one that was looked at."""
+        return _answer(
+            await self._call(
+                "tick", stamp_us, token, look.run_id, look.random, incarnation.hex(), body
+            )
+        )
+
+    async def look(self) -> Look:
+        found = await self._call("look")
+        if not isinstance(found, list) or len(found) != 5:  # noqa: PLR2004 -- as `look` returns
+            raise ResponseError("the function answered in another form")
+        time_us, *texts = found
+        run_id, random, complete, epochs = (_text(item) for item in texts)
+        return Look(_integer(time_us), run_id, random, complete, epochs)
+
+    async def install(
+        self,
+        token: int,
+        epochs: str,
+        retention_ms: int = RETENTION_MS,
+        retention_bytes: int = RETENTION_BYTES,
+    ) -> Answer:
+        """Set the streams up, or bring their epochs up to date; forget older installations."""
+        await self._forget_older()
+        return _answer(
+            await self._call(
+                "install", token, secrets.token_hex(8), epochs, retention_ms, retention_bytes
+            )
+        )
+
+    async def trim(self) -> Answer:
+        return _answer(await self._call("trim"))
+
+    async def _forget_older(self) -> None:
+        """Remove the streams of installation epochs before this one. Nobody reads them again."""
+        cursor = "0"
+        while True:
+            reply = await self._wire.call("SCAN", cursor, "MATCH", f"{_ROOT}*", "COUNT", 1000)
+            if not isinstance(reply, list) or not isinstance(reply[1], list):
+                raise ResponseError("SCAN answered in another form")
+            old = [key for item in reply[1] if self._is_older(key := _text(item))]
+            if old:
+                await self._wire.call("UNLINK", *old)
+            cursor = _text(reply[0])
+            if cursor == "0":
+                return
+
+    def _is_older(self, key: str) -> bool:
+        number = key.removeprefix(_ROOT).partition(":")[0]
+        return number.isdigit() and int(number) < self._installation
+
+    async def _call(self, function: str, *arguments: Argument) -> Reply:
+        command: tuple[Argument, ...] = (
+            "FCALL",
+            f"{_LIBRARY}_{function}",
+            1,
+            self._prefix,
+            *arguments,
+        )
+        try:
+            return await self._wire.call(*command)
+        except ResponseError as refused:
+            if "Function not found" not in str(refused):
+                raise
+        await self._wire.call("FUNCTION", "LOAD", "REPLACE", _SOURCE.read_bytes())
+        return await self._wire.call(*command)
+
+
+def prefix(installation: int) -> str:
+    """Return how all names of an installation epoch begin."""
+    return f"{_ROOT}{installation}"
+
+
+def stream(installation: int, epoch: int, partition: int) -> str:
+    """Return the name of a write stream."""
+    return f"{prefix(installation)}:{epoch}:{partition}"
+
+
+def packed_hashes(hashes: Sequence[int] | None) -> bytes:
+    return b"".join(number.to_bytes(_HASH_BYTES, "big") for number in hashes or ())
+
+
+def _answer(reply: Reply) -> Answer:
+    if not isinstance(reply, list) or len(reply) != 2:  # noqa: PLR2004 -- verdict and time
+        raise ResponseError("the function answered in another form")
+    try:
+        return Answer(Verdict(_text(reply[0])), _integer(reply[1]))
+    except ValueError as unknown:
+        raise ResponseError(str(unknown)) from None
+
+
+def _text(reply: Reply) -> str:
+    if not isinstance(reply, bytes):
+        raise ResponseError("a text was expected")
+    return reply.decode()
+
+
+def _integer(reply: Reply) -> int:
+    if not isinstance(reply, int):
+        raise ResponseError("a number was expected")
+    return reply
+
+
+__all__ = ["Answer", "EventLayer", "Group", "Look", "RedisError", "Verdict", "prefix", "stream"]
