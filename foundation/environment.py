@@ -8,7 +8,7 @@ else has started.
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -26,7 +26,9 @@ Network = IPv4Network | IPv6Network
 class Environment(BaseSettings):
     """All settings of a process. Names are those of the environment variables, in lower case."""
 
-    model_config = SettingsConfigDict(env_file=None, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_file=None, extra="ignore", frozen=True, hide_input_in_errors=True
+    )
 
     rillbase_env: Literal["development", "test", "production"] = Field(
         "development", description="Kind of installation. `production` enforces safe settings."
@@ -54,7 +56,8 @@ class Environment(BaseSettings):
     )
     rillbase_trusted_proxies: Annotated[list[Network], NoDecode] = Field(
         default=[],
-        description="Networks whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+        description="Networks whose X-Forwarded-For and X-Forwarded-Proto are believed. "
+        "In production not the whole internet.",
     )
     rillbase_sign_up: Literal["open", "invited", "closed"] = Field(
         "invited", description="Who may create an account."
@@ -86,7 +89,16 @@ class Environment(BaseSettings):
         256 * 1024, ge=1024, description="Largest request body of the control plane."
     )
     rillbase_metrics_token: SecretStr = Field(
-        SecretStr(""), description="When set, `/metrics` asks for it as a bearer token."
+        SecretStr(""),
+        description="When set, `/metrics` asks for it as a bearer token. Without it `/metrics` is "
+        "open to all, and in production not there.",
+    )
+    rillbase_refusals_per_minute: int = Field(
+        600,
+        ge=1,
+        description="How many calls with missing or wrong credentials (401) a client address may "
+        "make a minute, also all at once. Beyond that they are answered 429. Valid credentials "
+        "are never held up by it.",
     )
     rillbase_database_pool_size: int = Field(
         16, ge=1, le=500, description="Most PostgreSQL connections of one process and role."
@@ -171,6 +183,10 @@ class Environment(BaseSettings):
                 "RILLBASE_EMAIL_URL must not be log://, which writes links with secrets to the log",
             ),
             (
+                not _hold_everybody(self.rillbase_trusted_proxies),
+                "RILLBASE_TRUSTED_PROXIES must not hold all addresses: anybody could claim any",
+            ),
+            (
                 not self.rillbase_allow_loopback_targets,
                 "RILLBASE_ALLOW_LOOPBACK_TARGETS must be off",
             ),
@@ -200,6 +216,13 @@ class Environment(BaseSettings):
     @property
     def events(self) -> str:
         return self.events_url or self.redis_url
+
+
+def _hold_everybody(networks: list[Network]) -> bool:
+    """Tell whether networks hold all addresses of a protocol, in one piece or in several."""
+    fours = collapse_addresses(n for n in networks if isinstance(n, IPv4Network))
+    sixes = collapse_addresses(n for n in networks if isinstance(n, IPv6Network))
+    return any(n.prefixlen == 0 for n in fours) or any(n.prefixlen == 0 for n in sixes)
 
 
 def _split(value: object) -> object:

@@ -24,8 +24,8 @@ happens. This page is written by `python -m scripts.write_settings_doc`; change 
 `foundation/environment.py`.
 
 With `RILLBASE_ENV=production` the server refuses to start with development secrets, with
-`RILLBASE_DEBUG`, with wildcard hosts, without `https://` in `RILLBASE_PUBLIC_URL`, with loopback
-targets allowed, or with mails that only go to the log.
+`RILLBASE_DEBUG`, with wildcard hosts, without `https://` in `RILLBASE_PUBLIC_URL`, with the whole
+internet as trusted proxies, with loopback targets allowed, or with mails that only go to the log.
 
 | variable | type | default | meaning |
 |---|---|---|---|

@@ -1,7 +1,8 @@
 """`/healthz`, `/readyz` and `/metrics`: answered before Django, for probes and scrapers.
 
-They need no tenant, no credentials (unless RILLBASE_METRICS_TOKEN is set, for `/metrics`) and no
-accepted Host, since probes call pods by address. `/healthz` depends on nothing. `/readyz` asks
+They need no tenant, no credentials (but `/metrics`, when RILLBASE_METRICS_TOKEN is set; in
+production it is not there without) and no accepted Host, since probes call pods by address.
+`/healthz` depends on nothing. `/readyz` asks
 each dependency with a short timeout: without the database or its migrations the process is not
 ready; without Valkey it is, since the API goes on, but it says `degraded`.
 """
@@ -19,6 +20,8 @@ from typing import Literal
 from foundation import metrics
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.environment import Environment
+from foundation.errors import ApiError, NotFound, Unauthenticated
+from foundation.request_context import request_id
 from rillbase_server import dependencies
 
 CHECK_TIMEOUT_S = 2.0
@@ -41,6 +44,7 @@ class Health:
     def __init__(self, app: App, environment: Environment) -> None:
         self._app = app
         self._metrics_token = environment.rillbase_metrics_token.get_secret_value()
+        self._metrics_open = environment.rillbase_env != "production"
         valkeys = {
             "limits": environment.limits,
             "broker": environment.broker,
@@ -78,15 +82,18 @@ class Health:
         return 200, {"status": "degraded" if down else "ready", "dependencies": report}
 
     async def _metrics(self, scope: Scope, send: Send) -> None:
+        if not self._metrics_token and not self._metrics_open:
+            error: ApiError = NotFound("In production `/metrics` needs RILLBASE_METRICS_TOKEN.")
+            await _refuse(scope, send, "metrics", error)
+            return
         given = dict(scope["headers"]).get(b"authorization", b"")
         wanted = b"Bearer " + self._metrics_token.encode()
         if self._metrics_token and not hmac.compare_digest(given, wanted):
-            body: dict[str, object] = {
-                "title": "A bearer token is needed",
-                "status": 401,
-                "code": "unauthenticated",
-            }
-            await _answer(scope, send, "metrics", 401, body, (b"www-authenticate", b"Bearer"))
+            error = Unauthenticated(
+                "Send RILLBASE_METRICS_TOKEN as a bearer token.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+            await _refuse(scope, send, "metrics", error)
             return
         metrics.POOLS.sample(force=True)
         await dependencies.run(self._queues.measure, CHECK_TIMEOUT_S)
@@ -107,23 +114,17 @@ async def _examine(dependency: Dependency) -> Mapping[str, object]:
 
 
 async def _answer(
-    scope: Scope,
-    send: Send,
-    route: str,
-    status: int,
-    body: Mapping[str, object],
-    *headers: tuple[bytes, bytes],
+    scope: Scope, send: Send, route: str, status: int, body: Mapping[str, object]
 ) -> None:
-    media_type = "application/problem+json" if "code" in body else "application/json"
-    await _send(
-        scope,
-        send,
-        route,
-        status,
-        json.dumps(body).encode(),
-        (b"content-type", media_type.encode()),
-        *headers,
-    )
+    media_type = (b"content-type", b"application/json")
+    await _send(scope, send, route, status, json.dumps(body).encode(), media_type)
+
+
+async def _refuse(scope: Scope, send: Send, route: str, error: ApiError) -> None:
+    body = json.dumps(error.problem(request_id.get())).encode()
+    headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+    media_type = (b"content-type", b"application/problem+json")
+    await _send(scope, send, route, error.status, body, media_type, *headers)
 
 
 async def _send(

@@ -27,6 +27,13 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 
 
+PRODUCTION = {
+    "RILLBASE_ENV": "production",
+    "RILLBASE_PUBLIC_URL": "https://localhost",
+    "RILLBASE_ALLOW_LOOPBACK_TARGETS": "false",
+}
+
+
 @pytest.fixture
 def own_valkey(tmp_path: Path) -> Iterator[OwnValkey]:
     server = OwnValkey(tmp_path)
@@ -111,6 +118,20 @@ async def test_metrics_ask_for_the_token_when_one_is_set(
         assert answer.header("www-authenticate") == "Bearer"
     assert (await get("/metrics", Authorization="Bearer let-me-in")).status == 200
     assert (await get("/healthz")).status == 200
+
+
+async def test_in_production_metrics_are_not_there_without_a_token(
+    settings_environment: pytest.MonkeyPatch,
+) -> None:
+    for name, value in PRODUCTION.items():
+        settings_environment.setenv(name, value)
+    answer = await get("/metrics")
+    assert (answer.status, answer.json()["code"]) == (404, "not_found")
+    assert "RILLBASE_METRICS_TOKEN" in answer.json()["detail"]
+    assert b"rillbase_" not in answer.body
+    settings_environment.setenv("RILLBASE_METRICS_TOKEN", "let-me-in")
+    assert (await get("/metrics")).status == 401
+    assert (await get("/metrics", Authorization="Bearer let-me-in")).status == 200
 
 
 @contextmanager
