@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from django.db import connections
 
 from foundation import request_context
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
-from foundation.errors import Forbidden
+from foundation.errors import ApiError, Forbidden, Unauthenticated
 from foundation.http import Answer, Body, Head, Operation, Router, problem_answer
 from foundation.http.body import ClientGone
 from foundation.http.router import Match
@@ -26,7 +29,9 @@ from tenants.credentials.authenticate import authenticate_data_plane
 from tenants.credentials.cache import NotCached, cached_only
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
-from tenants.quotas import request_limits
+from tenants.quotas import refusal_limits, request_limits
+
+LOOK_UPS_AT_ONCE = 16
 
 
 @dataclass(slots=True)
@@ -94,11 +99,32 @@ class DataPlane:
 
 
 async def _authenticate(head: Head) -> tuple[Principal, TenantFacts]:
+    """Return who calls. Refused credentials count against the address that they came from."""
+    try:
+        return await _look_up(head)
+    except ApiError as refused:
+        if refused.status == Unauthenticated.status:
+            decision = await limiter().acheck(refusal_limits())
+            if not decision.allowed:
+                raise decision.refusal() from None
+        raise
+
+
+async def _look_up(head: Head) -> tuple[Principal, TenantFacts]:
     try:
         with cached_only():
             return authenticate_data_plane(head)
     except NotCached:
-        return await asyncio.to_thread(_authenticate_in_thread, head)
+        # Not on asyncio's own threads, which are few: some look-ups wait for tenants' servers.
+        within = copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(
+            _threads(), within, _authenticate_in_thread, head
+        )
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(LOOK_UPS_AT_ONCE, thread_name_prefix="authenticate")
 
 
 def _authenticate_in_thread(head: Head) -> tuple[Principal, TenantFacts]:

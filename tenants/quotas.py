@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
 from types import MappingProxyType
 
 from django.db import models
 
+from foundation.environment import environment
 from foundation.errors import QuotaExceeded
 from foundation.limits import Limit
+from foundation.request_context import client_address
 from tenants.models.tenant import Tenant
 
 #: Every limit there is, with the value for a plan that does not name it.
@@ -26,6 +29,8 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 #: Requests of a signed-in user outside any tenant, and of an address without credentials.
 USER_REQUESTS_PER_S, USER_REQUESTS_BURST = 20.0, 100
 ANONYMOUS_REQUESTS_PER_S, ANONYMOUS_REQUESTS_BURST = 5.0, 30
+#: What one customer of an IPv6 provider usually has.
+IPV6_NETWORK_BITS = 64
 
 
 def effective_limits(tenant: Tenant) -> dict[str, int]:
@@ -57,9 +62,34 @@ def user_limits(user_id: str) -> list[Limit]:
     return [Limit("user", f"u:{user_id}", USER_REQUESTS_PER_S, USER_REQUESTS_BURST)]
 
 
-def anonymous_limits(address: str) -> list[Limit]:
+def anonymous_limits() -> list[Limit]:
     """Return what a request without credentials counts against."""
-    return [Limit("address", f"a:{address}", ANONYMOUS_REQUESTS_PER_S, ANONYMOUS_REQUESTS_BURST)]
+    return [
+        Limit(
+            "address",
+            f"a:{caller_network()}",
+            ANONYMOUS_REQUESTS_PER_S,
+            ANONYMOUS_REQUESTS_BURST,
+        )
+    ]
+
+
+def refusal_limits() -> list[Limit]:
+    """Return what a call that was refused for its credentials (401) counts against."""
+    per_minute = environment().rillbase_refusals_per_minute
+    return [Limit("refused", f"a:{caller_network()}", per_minute / 60, per_minute)]
+
+
+def caller_network() -> str:
+    """Return whom limits by address count: an IPv4 address, or the network of an IPv6 customer."""
+    text = client_address.get()
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return text
+    if address.version == 4:  # noqa: PLR2004 -- the protocol's number
+        return text
+    return str(ip_network((address, IPV6_NETWORK_BITS), strict=False))
 
 
 def ensure_room(tenant: Tenant, limit: str, rows: models.QuerySet[models.Model]) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from ipaddress import ip_address, ip_network
 from typing import Any
 
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from foundation.limits import Limit
-from foundation.request_context import client_address
 from tenants.credentials.passwords import MAX_PASSWORD_CHARS
 from tenants.links import TOKEN_PATTERN
 from tenants.models.user import normal_email
-
-IPV6_NETWORK_BITS = 64
+from tenants.quotas import caller_network
 
 
 class AddressField(serializers.EmailField):
@@ -45,18 +42,6 @@ class LinkTokenField(serializers.CharField):
                 rf"\A{TOKEN_PATTERN}\Z", "The link is not valid; copy all of it.", "invalid_token"
             )
         )
-
-
-def caller_network() -> str:
-    """Return whom limits by address count: an IPv4 address, or the network of an IPv6 customer."""
-    text = client_address.get()
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return text
-    if address.version == 4:  # noqa: PLR2004 -- the protocol's number
-        return text
-    return str(ip_network((address, IPV6_NETWORK_BITS), strict=False))
 
 
 def sign_in_limits(email: str) -> list[Limit]:

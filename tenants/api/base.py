@@ -12,13 +12,14 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import models, transaction
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from foundation import request_context
 from foundation.api.idempotency import Caller
 from foundation.api.preconditions import check_if_match
 from foundation.api.views import ApiView
 from foundation.environment import environment
-from foundation.errors import Forbidden, NotFound, Unauthenticated
+from foundation.errors import ApiError, Forbidden, NotFound, Unauthenticated
 from foundation.limits import Limit, limiter
 from foundation.resource import Resource
 from foundation.scope import scoped
@@ -26,10 +27,12 @@ from tenants import cors, usage
 from tenants.credentials import authenticate
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
-from tenants.quotas import anonymous_limits, request_limits, user_limits
+from tenants.quotas import anonymous_limits, refusal_limits, request_limits, user_limits
 from tenants.roles import Role
 
 R = TypeVar("R", bound=models.Model)
+
+UNAUTHENTICATED = Unauthenticated.status
 
 
 class LimitedView(ApiView):
@@ -42,12 +45,24 @@ class LimitedView(ApiView):
         if not decision.allowed:
             raise decision.refusal()
 
+    def handle_exception(self, exc: Exception) -> Response:
+        """Answer an error. Refused credentials count against the address that they came from.
+
+        They do so when they have been refused and not before: a valid key is never held up
+        because somebody at the same address, or behind the same proxy, tries wrong ones.
+        """
+        if isinstance(exc, ApiError) and exc.status == UNAUTHENTICATED:
+            decision = limiter().check(refusal_limits())
+            if not decision.allowed:
+                exc = decision.refusal()
+        return super().handle_exception(exc)
+
 
 class AnonymousView(LimitedView):
     """For callers without credentials, such as sign-in. Runs as `rb_auth`, outside any tenant."""
 
     def enter(self, request: Request, **kwargs: str) -> None:
-        self.count(anonymous_limits(request_context.client_address.get()))
+        self.count(anonymous_limits())
 
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return transaction.atomic(using="auth")
