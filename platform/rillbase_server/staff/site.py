@@ -36,6 +36,7 @@ from tenants.models import (
 ALIAS = "staff"
 
 Form: TypeAlias = "ModelForm[models.Model]"
+CharField: TypeAlias = "models.CharField[str, str]"
 AnyForeignKey: TypeAlias = "models.ForeignKey[models.Model, models.Model]"
 
 
@@ -139,13 +140,31 @@ class AuditedAdmin(StaffModelAdmin):
 
 
 class TenantAdmin(AuditedAdmin):
-    """Tenants: staff may change the plan and suspend."""
+    """Tenants: staff may change the plan and suspend.
+
+    Deleting and restoring belong to the tenant's owners: they come with a day on which the data
+    goes, which a state alone would not have.
+    """
 
     list_display: ClassVar = ("slug", "name", "plan", "state", "created_at", "purge_at")
     list_filter: ClassVar = ("state", "plan")
     search_fields: ClassVar = ("slug", "name")
     fields: ClassVar = ("slug", "name", "plan", "state", "cors_origins", "created_at", "purge_at")
     readonly_fields: ClassVar = ("slug", "name", "cors_origins", "created_at", "purge_at")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: models.Model | None = None
+    ) -> tuple[str, ...]:
+        being_deleted = isinstance(obj, Tenant) and obj.state == Tenant.State.DELETING
+        return (*self.readonly_fields, "state") if being_deleted else self.readonly_fields
+
+    def formfield_for_choice_field(
+        self, db_field: CharField, request: HttpRequest, **kwargs: object
+    ) -> object:
+        if db_field.name == "state":
+            states = (Tenant.State.ACTIVE, Tenant.State.SUSPENDED)
+            kwargs["choices"] = [(state.value, state.label) for state in states]
+        return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -12,7 +12,8 @@ from foundation.scope import scoped
 from rillbase_server.staff.site import site
 from tenants.models import AuditEntry, Tenant
 from tests.browser import from_own_address
-from tests.make import PASSWORD, make_tenant, make_user
+from tests.caller import signed_in
+from tests.make import PASSWORD, MadeTenant, make_tenant, make_user
 
 PAGES = [f"{m._meta.app_label}/{m._meta.model_name}/" for m in site._registry]
 
@@ -80,6 +81,33 @@ def test_staff_suspend_a_tenant_and_the_tenant_sees_it_in_its_audit_log(
         entry = AuditEntry.objects.get()
     assert entry.action == "tenant.changed_by_staff"
     assert entry.after == {"plan": "dedicated", "state": "suspended"}
+
+
+def set_state(server: str, staff: requests.Session, made: MadeTenant, state: str) -> Tenant:
+    """Send the tenant's form with a state, whatever the page offers; return the row."""
+    url = f"{server}/staff/tenants/tenant/{made.tenant.id}/change/"
+    csrf = token(staff.get(url).text)
+    form = {"plan": "standard", "state": state, "csrfmiddlewaretoken": csrf}
+    staff.post(url, data=form, headers={"Referer": url}, allow_redirects=False)
+    return Tenant.objects.using("staff").get(pk=made.tenant.id)
+
+
+def test_staff_cannot_delete_a_tenant_without_a_day_on_which_its_data_goes(
+    server: str, staff: requests.Session
+) -> None:
+    made = make_tenant()
+    row = set_state(server, staff, made, "deleting")
+    assert (row.state, row.purge_at) == ("active", None)
+
+
+def test_staff_do_not_take_back_what_an_owner_has_deleted(
+    server: str, staff: requests.Session
+) -> None:
+    made = make_tenant()
+    assert signed_in(server, made.owner).delete(f"/api/v1/tenants/{made.slug}").ok
+    row = set_state(server, staff, made, "active")
+    assert row.state == "deleting"
+    assert row.purge_at is not None
 
 
 def test_a_form_without_its_csrf_token_changes_nothing(
