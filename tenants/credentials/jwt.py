@@ -54,7 +54,7 @@ def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
     try:
         jwt.decode(
             token,
-            key=_key_for(issuer, token),
+            key=_key_for(tenant, issuer, token),
             algorithms=list(issuer.algorithms),
             audience=issuer.audience,
             issuer=issuer.issuer,
@@ -114,8 +114,8 @@ def _load_issuers(tenant_id: UUID) -> tuple[IssuerFacts, ...]:
     )
 
 
-def _key_for(issuer: IssuerFacts, token: str) -> jwt.PyJWK | bytes:
+def _key_for(tenant: TenantFacts, issuer: IssuerFacts, token: str) -> jwt.PyJWK | bytes:
     if not issuer.jwks_url:
         return unseal(issuer.sealed_secret, purpose=SEAL_PURPOSE, owner=str(issuer.id))
     key_id = str(jwt.get_unverified_header(token).get("kid", ""))
-    return find_key(issuer.jwks_url, key_id)
+    return find_key(tenant.id, issuer.jwks_url, key_id)

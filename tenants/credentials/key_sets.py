@@ -5,7 +5,8 @@ it be fetched again, at most twice a minute. While its server is away the old se
 
 Such a server may hang on purpose, and whoever has a publishable key can send tokens for it. So a
 set has one call under way at a time, a failure is remembered like an answer, and few threads of
-the process wait for key sets at all: the others answer with what is known, or 503 at once.
+the process wait for key sets at all, fewer still for those of one tenant: the others answer with
+what is known, or 503 at once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
+from uuid import UUID
 
 import jwt
 
@@ -28,7 +32,8 @@ RETRY_S = 30.0
 KEPT_S = 3600.0
 MAX_KEY_SETS = 2_000
 #: Well below the threads that answer requests.
-WAITING_AT_MOST = 4
+WAITING_AT_MOST = 8
+WAITING_AT_MOST_OF_A_TENANT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +49,42 @@ class _KeySet:
 
 
 _key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SETS)
-_places = threading.BoundedSemaphore(WAITING_AT_MOST)
+
+
+class _Places:
+    """Who may wait at the moment: so many in all, and so many of one tenant."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: Counter[UUID] = Counter()
+
+    @contextmanager
+    def one_for(self, tenant_id: UUID) -> Iterator[bool]:
+        """Tell whether there is a place, and hold it for as long as the block runs."""
+        with self._lock:
+            free = (
+                self._taken.total() < WAITING_AT_MOST
+                and self._taken[tenant_id] < WAITING_AT_MOST_OF_A_TENANT
+            )
+            self._taken[tenant_id] += free
+        try:
+            yield free
+        finally:
+            with self._lock:
+                self._taken[tenant_id] -= free
+                self._taken += Counter()  # forgets tenants of whom nobody waits
+
+
+_places = _Places()
 _calls: dict[str, Future[_KeySet]] = {}
 _lock = threading.Lock()
 
 
-def find_key(url: str, key_id: str) -> jwt.PyJWK:
-    """Return a key of the set at `url`, or raise why there is none."""
+def find_key(tenant_id: UUID, url: str, key_id: str) -> jwt.PyJWK:
+    """Return a key of the set at `url`, for a tenant, or raise why there is none."""
     known = _key_sets.get(url)
     if known is None or not known.is_fresh_for(key_id):
-        known = _newer(url, known)
+        known = _newer(tenant_id, url, known)
     if key_id in known.keys:
         return known.keys[key_id]
     if known.failure and not known.keys:
@@ -61,26 +92,29 @@ def find_key(url: str, key_id: str) -> jwt.PyJWK:
     raise InvalidCredentials("The token's key is not in the issuer's key set.")
 
 
-def _newer(url: str, known: _KeySet | None) -> _KeySet:
+def _newer(tenant_id: UUID, url: str, known: _KeySet | None) -> _KeySet:
     """Return the set as it is now, or the known one when that cannot be had without a crowd."""
     check_may_load()
-    if not _places.acquire(blocking=False):
-        if known is None:
-            raise _unavailable("Too many key sets are being read at the moment.")
-        return known
-    try:
-        with _lock:
-            current, call = _key_sets.get(url), _calls.get(url)
-            if current is not None and current is not known:
-                return current
-            mine = call is None
-            if call is None:
-                call = _calls[url] = Future()
-        if mine:
-            _fetch(url, known, call)
-        return call.result()
-    finally:
-        _places.release()
+    with _places.one_for(tenant_id) as free:
+        if free:
+            return _read(url, known)
+    if known is None:
+        raise _unavailable("Too many key sets are being read at the moment.")
+    return known
+
+
+def _read(url: str, known: _KeySet | None) -> _KeySet:
+    """Make the call, or wait for the one that is under way."""
+    with _lock:
+        current, call = _key_sets.get(url), _calls.get(url)
+        if current is not None and current is not known:
+            return current
+        mine = call is None
+        if call is None:
+            call = _calls[url] = Future()
+    if mine:
+        _fetch(url, known, call)
+    return call.result()
 
 
 def _fetch(url: str, known: _KeySet | None, call: Future[_KeySet]) -> None:

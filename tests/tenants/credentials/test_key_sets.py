@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.caller import problem, with_key
 from tests.http_receiver import receiver
 from tests.make import make_tenant
-from tests.tenants.credentials.test_end_users import claims, end_user, register
+from tests.tenants.credentials.test_end_users import _jwk, claims, end_user, register
+from tests.waiting import wait_until
 
 
 def _text(raw: bytes) -> str:
@@ -125,3 +126,31 @@ def test_a_key_set_whose_server_hangs_delays_no_other_tenant(server: str) -> Non
                 problem(call.result(), 503, "unavailable")
         assert mine.status_code == 200
         assert took_s < 3
+
+
+def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(server: str) -> None:
+    """Each of the hanging sets is waited for by as many callers as are let wait."""
+    hanging, other = make_tenant(), make_tenant()
+    key = ec.generate_private_key(ec.SECP256R1())
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=64) as silent,
+        receiver() as jwks,
+        ThreadPoolExecutor(24) as crowd,
+    ):
+        silent.settimeout(5)
+        jwks.answer(200, json.dumps({"keys": [_jwk(key, "one")]}).encode())
+        register(server, other, algorithms=["ES256"], jwks_url=jwks.url)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
+        register(server, hanging, algorithms=["ES256"], jwks_url=url)
+        calls = [
+            crowd.submit(end_user(server, hanging, _token()).get, "/v1/whoami") for _ in range(24)
+        ]
+        fetching, _ = silent.accept()
+        # Those who find no place are answered at once; the others wait for the silent server.
+        wait_until(lambda: sum(call.done() for call in calls) >= 20, what="most to be refused")
+        token = jwt.encode(claims(), key, "ES256", headers={"kid": "one"})
+        mine = end_user(server, other, token).get("/v1/whoami")
+        fetching.close()
+        for call in calls:
+            problem(call.result(), 503, "unavailable")
+    assert mine.status_code == 200, mine.text
