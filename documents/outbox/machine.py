@@ -1,0 +1,379 @@
+"""The relay as a pure state machine: replies and time in, requests out.
+
+It works in rounds, about four a second, and has one request under way at a time::
+
+    claim ─▶ look ─▶ (install) ─▶ list ─▶ ( fetch ─▶ append ─▶ mark )* ─▶ tick ─▶ (empty a slot)
+
+Each round's list names a snapshot of the database and the transactions whose rows it saw
+unmarked. A transaction that is still unmarked a quarter of a second later is no longer expected
+to be published by its writer, so the relay publishes it. Once all that a snapshot saw is marked or
+sent, a tick may say so.
+
+There is no cursor: transactions commit in another order than they begin, so nothing may be
+concluded from having seen a later one. What can be concluded is this: transactions below a
+snapshot's `xmin` are over. If all of their rows are marked, no later list needs to look at them.
+
+Marks count only within one life of the event layer. When that changes, whatever it held may be
+gone, so all rows kept are published again, marked or not, before the next tick.
+
+docs/protocol.md names the interleaving behind each rule.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from documents.outbox.entries import INCARNATION_BYTES, Snapshot
+from documents.outbox.events import Answer, Look, Verdict
+from documents.outbox.requests import (
+    Append,
+    Claim,
+    Claimed,
+    Done,
+    EmptySlot,
+    Failed,
+    Fetch,
+    Fetched,
+    Install,
+    Listed,
+    ListRows,
+    LookAt,
+    Looked,
+    Mark,
+    Reply,
+    Request,
+    SendTick,
+    Trim,
+    World,
+)
+
+#: From the beginning of one round to that of the next.
+ROUND_S = 0.2
+#: How long a writer is given to publish by itself, and how old a snapshot is when it is ticked.
+GRACE_S = 0.25
+#: A longer round is broken off, so that the lease is prolonged and ticks come while it catches up.
+LONG_ROUND_S = 1.0
+#: How often somebody who has no lease asks for it.
+CLAIM_S = 1.0
+#: How often the lease is prolonged; it lasts `LEASE_S`.
+RENEW_S = 1.0
+LEASE_S = 3.0
+#: A reply that has not come after this time is not waited for. Requests give up earlier.
+PATIENCE_S = 30.0
+EMPTY_S = 5.0
+SLOTS = 8
+#: Most transactions that are asked for at once.
+FETCH_XIDS = 1_000
+#: While the event layer takes nothing, no more snapshots than these are remembered.
+MAX_TAKEN = 8
+
+
+#: The next request with its number, if there is one.
+Step = tuple[int, Request] | None
+
+
+@dataclass(slots=True)
+class Taken:
+    """A snapshot and the transactions that keep it from being ticked."""
+
+    snapshot: Snapshot
+    at_s: float
+    outstanding: set[int]
+    #: Whether a mark settles a transaction. Not while all is published again.
+    marks_count: bool
+
+
+@dataclass(slots=True)
+class Life:
+    """What is known of one life of the event layer. Begun anew with each."""
+
+    incarnation: bytes
+    look: Look
+    #: Whether everything kept has been published in this life.
+    complete: bool
+    taken: deque[Taken] = field(default_factory=deque)
+    #: Published, but not known to be marked.
+    sent: set[int] = field(default_factory=set)
+    #: All transactions below have ended and are marked.
+    watermark: int = 0
+
+
+def incarnation_of(world: World, look: Look) -> bytes:
+    """Name the lives of both servers and the installation."""
+    text = f"{world.installation} {world.database} {look.run_id} {look.random}"
+    return sha256(text.encode()).digest()[:INCARNATION_BYTES]
+
+
+class Relay:
+    """One relay, which may or may not hold the lease. `wake` it when `due_s` has come."""
+
+    def __init__(self) -> None:
+        self.due_s = 0.0
+        self.token: int | None = None
+        self.life: Life | None = None
+        self._world: World | None = None
+        #: Valkey's time when it last answered: the stamp of whatever is read next.
+        self._time_us = 0
+        self._number = 0
+        self._asked: Request | None = None
+        self._round_s = 0.0
+        self._renewed_s = 0.0
+        self._emptied_s = 0.0
+        self._slot = 0
+        self._backlog: deque[int] = deque()
+        self._after = 0
+        #: Of the entries on their way: the stamp, and the transactions that they complete.
+        self._stamp_us = 0
+        self._done: tuple[int, ...] = ()
+
+    @property
+    def unfinished(self) -> int:
+        """How many transactions are known that have to be published by this relay."""
+        return len(self._backlog)
+
+    def wake(self, now_s: float) -> Step:
+        """Begin a round if it is time and none is under way."""
+        if now_s < self.due_s:
+            return None
+        return self._begin(now_s)
+
+    def hear(self, number: int, reply: Reply, now_s: float) -> Step:
+        """Take the reply to request `number` and return the next request, if there is one."""
+        asked = self._asked
+        if number != self._number or asked is None:
+            return None
+        self._asked = None
+        if isinstance(reply, Failed):
+            return self._failed(asked, now_s)
+        if isinstance(reply, Answer):
+            self._time_us = reply.time_us
+        return self._heard(asked, reply, now_s)
+
+    def _heard(self, asked: Request, reply: Reply, now_s: float) -> Step:
+        match asked, reply:
+            case Claim(), Claimed():
+                return self._claimed(reply, now_s)
+            case LookAt(), Looked():
+                return self._looked(reply.look, now_s)
+            case Install(installation=installation), Answer():
+                if reply.verdict is Verdict.OK:
+                    return self._ask(LookAt(installation), now_s)
+                return self._refused(reply.verdict, now_s)
+            case ListRows(), Listed():
+                return self._listed(asked, reply, now_s)
+            case _:
+                return self._heard_later(asked, reply, now_s)
+
+    def _heard_later(self, asked: Request, reply: Reply, now_s: float) -> Step:
+        """Go on with a round that knows what it has to do."""
+        match asked, reply:
+            case Fetch(), Fetched():
+                return self._fetched(reply, now_s)
+            case Append(), Answer():
+                return self._appended(reply, now_s)
+            case Mark(xids=xids), Done():
+                if self.life is not None:
+                    self.life.sent.difference_update(xids)
+                return self._go_on(now_s)
+            case SendTick(snapshot=snapshot), Answer():
+                return self._ticked(snapshot, reply, now_s)
+            case (Trim(), Answer()) | (EmptySlot(), Done()):
+                return self._rest()
+            case _:
+                raise AssertionError(f"{reply} is no reply to {asked}")
+
+    # A round's beginning.
+
+    def _begin(self, now_s: float) -> tuple[int, Request]:
+        self._round_s = now_s
+        self._backlog.clear()
+        self._after = 0
+        if self.token is None or self._world is None:
+            return self._ask(Claim(), now_s)
+        return self._ask(LookAt(self._world.installation), now_s)
+
+    def _claimed(self, reply: Claimed, now_s: float) -> Step:
+        if reply.token is None:
+            return self._rest(CLAIM_S)
+        self.token = reply.token
+        self.life = None
+        self._world = reply.world
+        self._renewed_s = now_s
+        return self._ask(LookAt(reply.world.installation), now_s)
+
+    def _looked(self, look: Look, now_s: float) -> tuple[int, Request]:
+        world, token = self._known()
+        self._time_us = look.time_us
+        if not look.random or look.epochs != world.epochs:
+            return self._ask(Install(world.installation, token, world.epochs), now_s)
+        incarnation = incarnation_of(world, look)
+        if self.life is None or self.life.incarnation != incarnation:
+            self.life = Life(incarnation, look, look.complete == incarnation.hex())
+        again = not self.life.complete and not self.life.taken
+        renew = now_s - self._renewed_s >= RENEW_S
+        watermark = 0 if again else self.life.watermark
+        return self._ask(ListRows(token, watermark, again, renew), now_s)
+
+    def _listed(self, asked: ListRows, reply: Listed, now_s: float) -> Step:
+        world, _ = self._known()
+        if not reply.held:
+            self.token = None
+            return self._rest(CLAIM_S)
+        if asked.renew:
+            self._renewed_s = now_s
+        self._world = reply.world
+        if (reply.world.installation, reply.world.database) != (world.installation, world.database):
+            self.life = None
+            return self._begin(now_s)
+        life = self._living()
+        if asked.marked_too:
+            life.taken.append(Taken(reply.snapshot, now_s, set(reply.xids), marks_count=False))
+        else:
+            self._learn(life, reply, now_s)
+        self._plan(life, now_s)
+        return self._go_on(now_s)
+
+    def _learn(self, life: Life, reply: Listed, now_s: float) -> None:
+        """Settle what has been marked since, and remember this snapshot too."""
+        unmarked = reply.xids - life.sent
+        for taken in life.taken:
+            if taken.marks_count:
+                taken.outstanding &= unmarked
+        if len(life.taken) < MAX_TAKEN:
+            life.taken.append(Taken(reply.snapshot, now_s, set(unmarked), marks_count=True))
+        life.watermark = min(reply.xids | {reply.snapshot.xmin})
+
+    def _plan(self, life: Life, now_s: float) -> None:
+        """Collect what writers had time enough to publish and did not."""
+        found: set[int] = set()
+        for taken in life.taken:
+            if not taken.marks_count or now_s - taken.at_s >= GRACE_S:
+                found |= taken.outstanding
+        self._backlog.extend(sorted(found))
+
+    # The rest of a round.
+
+    def _go_on(self, now_s: float) -> Step:
+        """Do what is next: mark, publish more, tick, keep house, rest."""
+        life = self.life
+        if life is None:
+            return self._rest()
+        if life.sent:
+            return self._ask(Mark(tuple(sorted(life.sent))), now_s)
+        if self._backlog:
+            if now_s - self._round_s > LONG_ROUND_S:
+                return self._begin(now_s)
+            first = tuple(self._backlog[n] for n in range(min(FETCH_XIDS, len(self._backlog))))
+            return self._ask(Fetch(first, self._after), now_s)
+        provable = self._provable(life, now_s)
+        if provable is not None:
+            world, token = self._known()
+            tick = SendTick(
+                world.installation,
+                self._time_us,
+                token,
+                life.look,
+                life.incarnation,
+                provable,
+            )
+            return self._ask(tick, now_s)
+        return self._keep_house(now_s)
+
+    def _provable(self, life: Life, now_s: float) -> Snapshot | None:
+        """Return the newest snapshot up to which nothing is outstanding."""
+        found = None
+        for taken in life.taken:
+            if taken.outstanding or now_s - taken.at_s < GRACE_S:
+                break
+            found = taken.snapshot
+        return found
+
+    def _fetched(self, reply: Fetched, now_s: float) -> Step:
+        """Append what was read. The stamp is of before the reading, so a pause shows."""
+        self._after = reply.after
+        self._finish(reply.done)
+        if not reply.groups:
+            return self._settle(reply.done, now_s)
+        world, token = self._known()
+        self._done = reply.done
+        return self._ask(Append(world.installation, self._stamp_us, token, reply.groups), now_s)
+
+    def _finish(self, done: tuple[int, ...]) -> None:
+        gone = set(done)
+        while self._backlog and self._backlog[0] in gone:
+            self._backlog.popleft()
+
+    def _appended(self, reply: Answer, now_s: float) -> Step:
+        if reply.verdict is not Verdict.OK:
+            return self._refused(reply.verdict, now_s)
+        return self._settle(self._done, now_s)
+
+    def _settle(self, done: tuple[int, ...], now_s: float) -> Step:
+        life = self._living()
+        life.sent.update(done)
+        for taken in life.taken:
+            taken.outstanding.difference_update(done)
+        return self._go_on(now_s)
+
+    def _ticked(self, snapshot: Snapshot, reply: Answer, now_s: float) -> Step:
+        if reply.verdict is not Verdict.OK:
+            return self._refused(reply.verdict, now_s)
+        life = self._living()
+        life.complete = True
+        while life.taken and life.taken.popleft().snapshot is not snapshot:
+            pass
+        return self._keep_house(now_s)
+
+    def _keep_house(self, now_s: float) -> Step:
+        if now_s - self._emptied_s < EMPTY_S:
+            return self._rest()
+        self._emptied_s = now_s
+        self._slot = (self._slot + 1) % SLOTS
+        return self._ask(EmptySlot(self._slot), now_s)
+
+    # What goes wrong.
+
+    def _refused(self, verdict: Verdict, now_s: float) -> Step:
+        """The event layer took nothing."""
+        match verdict:
+            case Verdict.OUTRUN:
+                self.token = None
+                return self._rest(CLAIM_S)
+            case Verdict.ABSENT | Verdict.REBORN:
+                self.life = None
+            case _:
+                # A stamp that a pause made useless, or that a clock's correction did.
+                pass
+        return self._rest()
+
+    def _failed(self, asked: Request, now_s: float) -> Step:
+        if isinstance(asked, Append):
+            # Perhaps it has no memory left, which only trimming brings back.
+            return self._ask(Trim(asked.installation), now_s)
+        return self._rest(CLAIM_S if isinstance(asked, Claim) else ROUND_S)
+
+    def _rest(self, pause_s: float = ROUND_S) -> Step:
+        """End the round. The next begins so long after this one began."""
+        self.due_s = self._round_s + pause_s
+        return None
+
+    def _ask(self, request: Request, now_s: float) -> tuple[int, Request]:
+        self._number += 1
+        self._asked = request
+        self.due_s = now_s + PATIENCE_S
+        if isinstance(request, Fetch):
+            self._stamp_us = self._time_us
+        return self._number, request
+
+    def _known(self) -> tuple[World, int]:
+        """Return what every step behind the claim may rely on."""
+        if self._world is None or self.token is None:
+            raise AssertionError("nothing is asked without a token")
+        return self._world, self.token
+
+    def _living(self) -> Life:
+        if self.life is None:
+            raise AssertionError("nothing is listed without a life")
+        return self.life

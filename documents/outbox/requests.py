@@ -1,0 +1,151 @@
+"""What the relay asks of PostgreSQL and the event layer, and what it is answered.
+
+The relay itself (`documents.outbox.machine`) does no input or output: it emits these requests and
+is handed the replies. `documents.outbox.loop` carries them out; the simulator does it in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from documents.outbox.entries import Snapshot
+from documents.outbox.events import Answer, Group, Look
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What PostgreSQL holds to be true about the event layer and about itself."""
+
+    #: The installation epoch.
+    installation: int
+    #: The grid's epochs in force, "number:partitions …".
+    epochs: str
+    #: One life of the database: cluster, timeline, and the time between two crashes.
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Take the lease if nobody holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    #: None: somebody else holds it.
+    token: int | None
+    world: World
+
+
+@dataclass(frozen=True, slots=True)
+class LookAt:
+    """Ask the event layer for its time and its life."""
+
+    installation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    look: Look
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Set the event layer up, or tell it of other grid epochs."""
+
+    installation: int
+    token: int
+    epochs: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListRows:
+    """Find transactions in the outbox from `watermark` on: the unmarked ones, or all."""
+
+    token: int
+    watermark: int
+    marked_too: bool
+    #: Whether to prolong the lease.
+    renew: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    #: Whether the lease is still held under this token.
+    held: bool
+    world: World
+    #: The statement's snapshot, and which transactions with rows to publish it saw.
+    snapshot: Snapshot
+    xids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Read the rows of these transactions, in their order, from behind row `after` of the first."""
+
+    xids: tuple[int, ...]
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """As much as fits into one call, and at least one row if there is any."""
+
+    groups: Sequence[Group]
+    #: Transactions of which all rows have been read by now.
+    done: tuple[int, ...]
+    #: The last row that was read of the first transaction that is not done; 0: none.
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    installation: int
+    stamp_us: int
+    token: int
+    groups: Sequence[Group]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Note that these transactions have been published."""
+
+    xids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendTick:
+    installation: int
+    stamp_us: int
+    token: int
+    look: Look
+    incarnation: bytes
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Make room in the event layer."""
+
+    installation: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmptySlot:
+    """Empty a slot of the outbox if all of its rows were marked long enough ago."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The request without a result was carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The request was not carried out, or nobody knows whether it was."""
+
+
+Request = Claim | LookAt | Install | ListRows | Fetch | Append | Mark | SendTick | Trim | EmptySlot
+Reply = Claimed | Looked | Listed | Fetched | Answer | Done | Failed
