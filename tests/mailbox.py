@@ -18,6 +18,8 @@ from tests.waiting import wait_until
 
 #: Mails have a queue of their own; what waits in others is no concern of these tests.
 QUEUE = "mail"
+#: The first mail of a run waits for the worker to have started, on a machine that may be busy.
+TIMEOUT_S = 60.0
 _LINK = re.compile(r"(http\S+)#token=([A-Za-z0-9_-]+)$", re.MULTILINE)
 
 
@@ -67,7 +69,9 @@ def next_mail(address: str, subject: str, *, already: int = 0) -> Mail:
     def found() -> list[Mail]:
         return [mail for mail in mails_to(address) if mail.subject == subject]
 
-    wait_until(lambda: len(found()) > already, what=f"a mail {subject!r} to {address}")
+    wait_until(
+        lambda: len(found()) > already, what=f"a mail {subject!r} to {address}", timeout_s=TIMEOUT_S
+    )
     return found()[-1]
 
 

@@ -10,7 +10,6 @@ from django.utils import timezone
 from foundation.api.rendering import timestamp
 from foundation.errors import Conflict, Forbidden, Gone, TenantDeleted, TenantSuspended
 from foundation.json_types import JsonObject
-from foundation.scope import scoped
 from tenants import audit, links
 from tenants.actions.accounts import insert
 from tenants.actions.members import check_may_give
@@ -130,7 +129,7 @@ def do_take_back(principal: Principal, invitation: Invitation) -> None:
 
 
 def find_by_token(token: str) -> Invitation:
-    """Return the invitation that a link stands for, or raise the error that says why not."""
+    """Return the invitation that a link stands for, which may have been used or have expired."""
     invitation = (
         Invitation.unscoped.using("auth")
         .select_related("tenant", "invited_by")
@@ -139,7 +138,6 @@ def find_by_token(token: str) -> Invitation:
     )
     if invitation is None:
         raise links.unknown_token()
-    check_usable(invitation)
     return invitation
 
 
@@ -184,17 +182,18 @@ def do_accept(invitation: Invitation, user: User) -> None:
 
 
 def do_sign_up(invitation: Invitation, user: User) -> None:
-    """Make an account and the membership that it was invited to, both or neither.
+    """Make an account and the membership that it was invited to, for a user who signs in with it.
 
-    Whoever holds the link reads the mailbox, so the address counts as verified, and it is safe to
-    say that there is an account already.
+    Runs in the scope of the invitation's tenant and of the user. Whoever holds the link reads the
+    mailbox, so the address counts as verified, and it is safe to say that there is an account
+    already.
     """
+    check_usable(invitation)
     check_is_for(invitation, user.email)
-    user.email_verified_at = timezone.now()
-    with scoped(tenant_id=invitation.tenant_id, user_id=user.id):
-        if not insert(user, using="default"):
-            raise Conflict("There is an account for this address: sign in to accept.")
-        do_accept(invitation, user)
+    user.email_verified_at = user.last_login = timezone.now()
+    if not insert(user, using="default"):
+        raise Conflict("There is an account for this address: sign in to accept.")
+    do_accept(invitation, user)
 
 
 def _use_up(invitation_id: UUID) -> None:

@@ -56,6 +56,17 @@ def do_log_in(user: User, user_agent: str, replaced: str | None) -> tuple[UserSe
     return session, token
 
 
+def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[UserSession, str]:
+    """Open the first session of an account, in the transaction that makes the account.
+
+    The one that the browser brought is somebody else's; it ends once there is a new one.
+    """
+    if replaced:
+        brought = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(replaced))
+        transaction.on_commit(partial(do_end, brought), using="default", robust=True)
+    return sessions.start(user, user_agent, using="default")
+
+
 def do_end(ended: models.QuerySet[UserSession]) -> int:
     """End sessions. This process refuses their cookies at once, others within a second."""
     hashes = [bytes(found) for found in ended.values_list("token_hash", flat=True)]

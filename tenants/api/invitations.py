@@ -181,6 +181,7 @@ class InvitationLookUpView(SignInView):
     )
     def post(self, request: Request) -> Response:
         found = actions.find_by_token(str(self.body(TokenOnly)["token"]))
+        actions.check_usable(found)
         known = actions.has_account(found.email)
         return Response(actions.describe_for_invited(found, has_account=known))
 

@@ -89,11 +89,14 @@ def signed_in(user: User, session_id: UUID | None, token: str | None) -> dict[st
     }
 
 
-def open_session(request: Request, user: User, *, status: int = 200) -> Response:
-    """Sign a user in who has just proved who it is."""
+def open_session(
+    request: Request, user: User, *, is_new: bool = False, status: int = 200
+) -> Response:
+    """Sign a user in who has just proved who it is, or whom the running transaction makes."""
     brought = request.COOKIES.get(sessions.cookie_name())
     agent = request.headers.get("User-Agent", "")
-    session, token = actions.do_log_in(user, agent, brought)
+    log_in = actions.do_log_in_first if is_new else actions.do_log_in
+    session, token = log_in(user, agent, brought)
     response = Response(signed_in(user, session.id, token), status=status)
     sessions.set_cookie(response, token)
     return response

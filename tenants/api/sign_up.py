@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -9,8 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation.api.bodies import Body
+from foundation.api.idempotency import Caller
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidBody, SignUpClosed
+from foundation.scope import scoped
 from tenants.actions import accounts, addresses, invitations
 from tenants.api.account_forms import (
     AddressField,
@@ -86,7 +91,7 @@ class SignUpView(SignInView):
 
     secret_fields = ("csrf_token",)
     user: User
-    invitation: Invitation | None
+    invitation: Invitation | None = None
 
     def prepare(self, request: Request) -> None:
         values = self.body(SignUp)
@@ -99,6 +104,18 @@ class SignUpView(SignInView):
         password = str(values["password"])
         passwords.check_rules(password, self.user)
         self.user.password = passwords.hashed(password)
+
+    def transaction(self, request: Request) -> AbstractContextManager[object]:
+        """Return one transaction for all that an invited person gets: account, place, session."""
+        if self.invitation is None:
+            return super().transaction(request)
+        return scoped(tenant_id=self.invitation.tenant_id, user_id=self.user.id)
+
+    def caller(self) -> Caller:
+        caller = super().caller()
+        if self.invitation is None:
+            return caller
+        return replace(caller, tenant_id=self.invitation.tenant_id, using="default")
 
     @extend_schema(
         operation_id="auth_sign_up",
@@ -120,7 +137,7 @@ class SignUpView(SignInView):
     def post(self, request: Request) -> Response:
         if self.invitation is not None:
             invitations.do_sign_up(self.invitation, self.user)
-            return open_session(request, self.user, status=201)
+            return open_session(request, self.user, is_new=True, status=201)
         accounts.do_sign_up(self.user)
         return Response({"email": self.user.email}, status=202)
 

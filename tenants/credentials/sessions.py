@@ -32,11 +32,11 @@ def cookie_name() -> str:
     return "__Host-rillbase_session" if _secure() else "rillbase_session"
 
 
-def start(user: User, user_agent: str) -> tuple[UserSession, str]:
+def start(user: User, user_agent: str, using: str = "auth") -> tuple[UserSession, str]:
     """Open a session for a user who has just proved who it is. Return it and the cookie's value."""
     token = keys.random_token()
     now = timezone.now()
-    session = UserSession.objects.using("auth").create(
+    session = UserSession.objects.using(using).create(
         user=user,
         token_hash=keys.stored_hash(token),
         address=client_address.get() or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import psycopg
 import pytest
 from django.utils import timezone
 
@@ -62,6 +63,46 @@ def test_somebody_new_joins_by_the_link_in_one_step(server: str) -> None:
         "invitation.created",
     ]
     problem(guest.post("invitations:look-up", {"token": token}), 410, "gone")
+
+
+def test_a_sign_up_whose_session_cannot_be_opened_leaves_no_account(
+    server: str, postgres_url: str
+) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    body = {"email": email, "password": PASSWORD, "invitation": _invite(owner, made, email)}
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("REVOKE INSERT ON tenants_usersession FROM rb_app, rb_auth")
+        try:
+            problem(Browser(server).post("auth/sign-up", body), 500, "internal")
+        finally:
+            admin.execute("GRANT INSERT ON tenants_usersession TO rb_app, rb_auth")
+    assert not User.objects.using("auth").filter(email=email).exists()
+    assert Browser(server).post("auth/sign-up", body).status_code == 201
+
+
+def test_a_repeated_sign_up_by_invitation_gets_the_first_answer_without_its_secret(
+    server: str,
+) -> None:
+    made, email = make_tenant(), _address()
+    owner = browser_of(server, made.owner.email)
+    body = {"email": email, "password": PASSWORD, "invitation": _invite(owner, made, email)}
+    guest = Browser(server)
+    first, again = (guest.post("auth/sign-up", body, Idempotency_Key="join") for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == {**first.json(), "csrf_token": None}
+    assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_signing_up_in_a_browser_ends_the_session_that_was_open_in_it(server: str) -> None:
+    made, email = make_tenant(), _address()
+    owner, shared = (browser_of(server, made.owner.email) for _ in range(2))
+    old = Browser(server)
+    old.cookie = str(shared.cookie)
+    body = {"email": email, "password": PASSWORD, "invitation": _invite(owner, made, email)}
+    assert shared.post("auth/sign-up", body).status_code == 201
+    assert not old.signed_in
+    assert shared.get("auth/session").json()["user"]["email"] == email
 
 
 def test_somebody_with_an_account_signs_in_and_accepts(server: str) -> None:
