@@ -42,6 +42,13 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// Somebody else was faster. The transaction changed nothing; it may be tried again.
+    Conflict {
+        /// What was in the way.
+        what: String,
+    },
+    /// The database is being closed.
+    Stopped,
     /// The caller asked for something that can never be done.
     InvalidArgument {
         /// What was wrong with it.
@@ -57,6 +64,8 @@ impl Error {
             Self::Corruption { .. } => "corruption",
             Self::Poisoned { .. } => "poisoned",
             Self::Locked { .. } => "locked",
+            Self::Conflict { .. } => "conflict",
+            Self::Stopped => "stopped",
             Self::InvalidArgument { .. } => "invalid_argument",
         }
     }
@@ -131,6 +140,8 @@ impl fmt::Display for Error {
             Self::Locked { path } => {
                 write!(out, "{} is locked: it is open elsewhere", path.display())
             }
+            Self::Conflict { what } => write!(out, "conflict: {what}"),
+            Self::Stopped => write!(out, "the database is being closed"),
             Self::InvalidArgument { what } => write!(out, "invalid argument: {what}"),
         }
     }

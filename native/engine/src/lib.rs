@@ -10,12 +10,44 @@
     reason = "every fallible function fails with an Error that names its code; saying so each time adds nothing"
 )]
 #![allow(
+    clippy::cast_precision_loss,
+    reason = "floating-point numbers are scores, rates and ratios here, never sizes or offsets"
+)]
+#![allow(
     clippy::must_use_candidate,
     reason = "the attribute is given where dropping the result is a mistake"
 )]
 
+mod batch;
+mod cache;
+mod checksum;
+mod clock;
+mod coding;
+mod compaction;
+mod db;
 pub mod error;
+mod extract;
+mod iterate;
+mod key;
+mod memtable;
+mod merge;
+mod options;
+mod range_delete;
+mod table;
+mod value;
+mod version;
 pub mod vfs;
 pub mod wal;
 
+pub use batch::Batch;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use db::{
+    Db, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified, verify,
+};
 pub use error::{Error, Result};
+pub use extract::{Extractor, Rectangle, Zone};
+pub use key::{Kind, Millis, Sequence, prefix_end};
+pub use merge::Merge;
+pub use options::{Compression, Expiry, KeyspaceOptions, Options, Strategy};
+pub use value::Value;
+pub use wal::Durability;

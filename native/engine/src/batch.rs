@@ -1,0 +1,254 @@
+//! Writes that happen together, in the form in which they are logged.
+//!
+//! ```text
+//! batch := sequence{u64} time{u64} count{u32} entry*
+//! entry := kind{u8} keyspace{varint} key{slice} [value{slice}]     no value: delete
+//! ```
+//!
+//! The entries have consecutive sequences from `sequence` on. The memtable refers to these bytes;
+//! nothing is copied.
+
+use std::ops::Range;
+
+use crate::coding::{Reader, put_slice, put_varint, to_u32, u32_at, u64_at};
+use crate::db::Keyspace;
+use crate::error::{Error, Result};
+use crate::key::{Kind, Millis, Sequence};
+
+const HEADER_BYTES: usize = 20;
+/// A larger batch is refused: it would be one record of the log.
+const MOST_BYTES: usize = 1 << 30;
+/// A longer key is refused: keys are kept in indexes and in the manifest.
+pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
+
+/// Writes that become visible and durable together, over any keyspaces of one database.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    count: u32,
+    /// Those that it writes to, each once.
+    keyspaces: Vec<u64>,
+    error: Option<&'static str>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self {
+            bytes: vec![0; HEADER_BYTES],
+            count: 0,
+            keyspaces: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// How many writes it holds.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether it holds no writes.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Its size in the log.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes all writes out again.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(HEADER_BYTES);
+        self.count = 0;
+        self.keyspaces.clear();
+        self.error = None;
+    }
+
+    /// The key gets a value.
+    pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
+        self.begin(Kind::Put, keyspace, key);
+        put_slice(&mut self.bytes, value);
+    }
+
+    /// The key gets a value until `expiry`.
+    pub fn put_expiring(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8], expiry: Millis) {
+        if keyspace.options().merge.is_some() && !keyspace.expires_by_key() {
+            self.refuse("a keyspace with merge operands never expires by entry");
+        }
+        self.begin(Kind::PutExpiring, keyspace, key);
+        put_varint(
+            &mut self.bytes,
+            (value.len() + crate::key::EXPIRY_BYTES) as u64,
+        );
+        self.bytes.extend_from_slice(&expiry.to_le_bytes());
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// The key is gone.
+    pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        self.begin(Kind::Delete, keyspace, key);
+    }
+
+    /// All keys from `start` up to `end`, exclusive, are gone.
+    pub fn delete_range(&mut self, keyspace: &Keyspace, start: &[u8], end: &[u8]) {
+        if end.len() > MOST_KEY_BYTES {
+            self.refuse("a key is longer than 64 KiB");
+        }
+        self.begin(Kind::RangeDelete, keyspace, start);
+        put_slice(&mut self.bytes, end);
+    }
+
+    /// The key's value is changed by an operand.
+    pub fn merge(&mut self, keyspace: &Keyspace, key: &[u8], operand: &[u8]) {
+        if keyspace.options().merge.is_none() {
+            self.refuse("this keyspace has no merge");
+        }
+        self.begin(Kind::Merge, keyspace, key);
+        put_slice(&mut self.bytes, operand);
+    }
+
+    fn begin(&mut self, kind: Kind, keyspace: &Keyspace, key: &[u8]) {
+        if key.len() > MOST_KEY_BYTES {
+            self.refuse("a key is longer than 64 KiB");
+        }
+        self.bytes.push(kind as u8);
+        put_varint(&mut self.bytes, keyspace.id());
+        put_slice(&mut self.bytes, key);
+        if self.keyspaces.last() != Some(&keyspace.id()) && !self.keyspaces.contains(&keyspace.id())
+        {
+            self.keyspaces.push(keyspace.id());
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Remembers the first thing that was wrong; writing the batch then fails.
+    fn refuse(&mut self, what: &'static str) {
+        self.error.get_or_insert(what);
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let what = if let Some(what) = self.error {
+            what
+        } else if self.bytes.len() > MOST_BYTES {
+            "a batch is larger than 1 GiB"
+        } else {
+            return Ok(());
+        };
+        Err(Error::InvalidArgument { what: what.into() })
+    }
+
+    /// The record for the log.
+    pub(crate) fn stamp(&mut self, sequence: Sequence, time: Millis) -> &[u8] {
+        let header = sequence.to_le_bytes().into_iter().chain(time.to_le_bytes());
+        let header = header.chain(self.count.to_le_bytes());
+        for (slot, byte) in self.bytes.iter_mut().zip(header) {
+            *slot = byte;
+        }
+        &self.bytes
+    }
+
+    pub(crate) fn keyspaces(&self) -> &[u64] {
+        &self.keyspaces
+    }
+}
+
+/// An entry of a logged batch: its key and value are ranges of the record.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) keyspace: u64,
+    pub(crate) key: Range<u32>,
+    pub(crate) value: Range<u32>,
+}
+
+/// A logged batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Logged<'a> {
+    bytes: &'a [u8],
+    pub(crate) sequence: Sequence,
+    pub(crate) time: Millis,
+    pub(crate) count: u32,
+}
+
+impl<'a> Logged<'a> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        Some(Self {
+            bytes,
+            sequence: u64_at(bytes, 0)?,
+            time: u64_at(bytes, 8)?,
+            count: u32_at(bytes, 16)?,
+        })
+    }
+
+    /// Its entries; the last item is an error if the bytes are malformed.
+    pub(crate) fn entries(&self) -> Entries<'a> {
+        Entries {
+            bytes: self.bytes,
+            at: HEADER_BYTES,
+            left: self.count,
+        }
+    }
+}
+
+/// Walks the entries of a logged batch.
+#[derive(Debug)]
+pub(crate) struct Entries<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    left: u32,
+}
+
+/// A logged batch that no program wrote.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MalformedBatch;
+
+impl Entries<'_> {
+    fn read(&mut self) -> Option<Entry> {
+        let mut reader = Reader::new(self.bytes.get(self.at..)?);
+        let kind = Kind::from_byte(reader.byte()?)?;
+        let keyspace = reader.varint()?;
+        let key = range_of(self.at, &mut reader)?;
+        let value = if kind == Kind::Delete {
+            key.end..key.end
+        } else {
+            range_of(self.at, &mut reader)?
+        };
+        self.at += reader.at();
+        Some(Entry {
+            kind,
+            keyspace,
+            key,
+            value,
+        })
+    }
+}
+
+/// Where the slice that comes next lies among all bytes.
+fn range_of(start: usize, reader: &mut Reader<'_>) -> Option<Range<u32>> {
+    let length = reader.slice()?.len();
+    let end = to_u32(start + reader.at());
+    Some(end - to_u32(length)..end)
+}
+
+impl Iterator for Entries<'_> {
+    type Item = std::result::Result<Entry, MalformedBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let entry = self.read().ok_or(MalformedBatch);
+        if entry.is_err() {
+            self.left = 0;
+        }
+        Some(entry)
+    }
+}

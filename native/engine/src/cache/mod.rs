@@ -1,0 +1,280 @@
+//! The shared cache of blocks, bounded in bytes, which a scan does not wash out.
+//!
+//! Each shard keeps three queues (S3-FIFO). A block comes into the small one, a tenth of the shard;
+//! leaving it, it moves to the main one only if it was asked for again, else merely its name is
+//! remembered for a while. A block that comes back while its name is remembered goes to the main
+//! queue at once. So what is read once, as by a scan, passes through the small queue alone. A hit
+//! only counts; nothing is moved.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::table::block::Block;
+
+const SHARDS: usize = 16;
+/// What an entry costs beside its bytes.
+const ENTRY_OVERHEAD: usize = 160;
+/// Hits beyond this are not counted.
+const MOST_HITS: u8 = 3;
+
+/// Names a block: the table's number in this process, and its offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    pub(crate) table: u64,
+    pub(crate) offset: u64,
+}
+
+impl Name {
+    fn mixed(self) -> u64 {
+        let mixed = (self.table.rotate_left(40) ^ self.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 32)
+    }
+}
+
+/// Names are mixed before they are hashed, so the hasher need not.
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(29) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type Build = BuildHasherDefault<Mixed>;
+
+#[derive(Debug)]
+struct Held {
+    name: Name,
+    block: Arc<Block>,
+    charge: usize,
+    hits: AtomicU8,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    held: HashMap<Name, Arc<Held>, Build>,
+    small: VecDeque<Arc<Held>>,
+    main: VecDeque<Arc<Held>>,
+    small_bytes: usize,
+    main_bytes: usize,
+    /// Names that left the small queue without a hit, the oldest first.
+    left: VecDeque<Name>,
+    left_names: HashSet<Name, Build>,
+}
+
+impl Shard {
+    fn insert(&mut self, held: Arc<Held>, lasting: bool) {
+        if self.held.insert(held.name, Arc::clone(&held)).is_some() {
+            // Two readers loaded it at once. The older copy leaves by its queue.
+            return self.enqueue_replacement(held);
+        }
+        if lasting || self.left_names.remove(&held.name) {
+            self.main_bytes += held.charge;
+            self.main.push_back(held);
+        } else {
+            self.small_bytes += held.charge;
+            self.small.push_back(held);
+        }
+    }
+
+    fn enqueue_replacement(&mut self, held: Arc<Held>) {
+        self.small_bytes += held.charge;
+        self.small.push_back(held);
+    }
+
+    fn shrink_to(&mut self, budget: usize) {
+        while self.small_bytes + self.main_bytes > budget {
+            let evicted = if self.small_bytes > budget / 10 || self.main.is_empty() {
+                self.evict_small()
+            } else {
+                self.evict_main()
+            };
+            if !evicted {
+                return;
+            }
+        }
+    }
+
+    fn evict_small(&mut self) -> bool {
+        let Some(held) = self.small.pop_front() else {
+            return false;
+        };
+        self.small_bytes -= held.charge;
+        if held.hits.load(Ordering::Relaxed) > 0 {
+            held.hits.store(0, Ordering::Relaxed);
+            self.main_bytes += held.charge;
+            self.main.push_back(held);
+        } else {
+            self.forget(&held);
+            self.left.push_back(held.name);
+            self.left_names.insert(held.name);
+            while self.left.len() > self.main.len().max(64) {
+                if let Some(name) = self.left.pop_front() {
+                    self.left_names.remove(&name);
+                }
+            }
+        }
+        true
+    }
+
+    fn evict_main(&mut self) -> bool {
+        let Some(held) = self.main.pop_front() else {
+            return false;
+        };
+        let hits = held.hits.load(Ordering::Relaxed);
+        if hits > 0 {
+            held.hits.store(hits - 1, Ordering::Relaxed);
+            self.main.push_back(held);
+        } else {
+            self.main_bytes -= held.charge;
+            self.forget(&held);
+        }
+        true
+    }
+
+    /// Removes a block's name, unless it names a newer copy.
+    fn forget(&mut self, held: &Arc<Held>) {
+        if self
+            .held
+            .get(&held.name)
+            .is_some_and(|found| Arc::ptr_eq(found, held))
+        {
+            self.held.remove(&held.name);
+        }
+    }
+}
+
+/// Blocks of all tables of a database.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    shards: Vec<Mutex<Shard>>,
+    shard_budget: usize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl BlockCache {
+    pub(crate) fn new(budget: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shard_budget: budget / SHARDS,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, name: Name) -> Option<&Mutex<Shard>> {
+        self.shards
+            .get(crate::coding::to_usize(name.mixed() >> 8) % SHARDS)
+    }
+
+    pub(crate) fn get(&self, name: Name) -> Option<Arc<Block>> {
+        let shard = self.shard(name)?.lock();
+        let Some(held) = shard.held.get(&name) else {
+            drop(shard);
+            self.misses.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        let hits = held.hits.load(Ordering::Relaxed);
+        if hits < MOST_HITS {
+            held.hits.store(hits + 1, Ordering::Relaxed);
+        }
+        let block = Arc::clone(&held.block);
+        drop(shard);
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Some(block)
+    }
+
+    /// Keeps a block. One that is `lasting`, such as an index, does not pass the small queue.
+    pub(crate) fn insert(&self, name: Name, block: &Arc<Block>, lasting: bool) {
+        let charge = block.bytes().len() + ENTRY_OVERHEAD;
+        let Some(shard) = self.shard(name) else {
+            return;
+        };
+        if charge > self.shard_budget {
+            return;
+        }
+        let held = Arc::new(Held {
+            name,
+            block: Arc::clone(block),
+            charge,
+            hits: AtomicU8::new(0),
+        });
+        let mut shard = shard.lock();
+        shard.insert(held, lasting);
+        shard.shrink_to(self.shard_budget);
+    }
+
+    /// Bytes held now.
+    pub(crate) fn bytes(&self) -> usize {
+        let sizes = self.shards.iter().map(|shard| {
+            let shard = shard.lock();
+            shard.small_bytes + shard.main_bytes
+        });
+        sizes.sum()
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn misses(&self) -> u64 {
+        self.misses.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Arc<Block> {
+        Arc::new(Block::raw(vec![0; 1000]))
+    }
+
+    fn name(offset: u64) -> Name {
+        Name { table: 1, offset }
+    }
+
+    #[test]
+    fn the_cache_never_holds_more_than_its_budget() {
+        let cache = BlockCache::new(400_000);
+        for offset in 0..5000 {
+            cache.insert(name(offset), &block(), offset % 7 == 0);
+            assert!(cache.bytes() <= 400_000);
+        }
+        assert!(cache.bytes() > 200_000);
+    }
+
+    #[test]
+    fn what_is_read_again_and_again_survives_a_scan() {
+        let cache = BlockCache::new(1_000_000);
+        let read = |offset| {
+            if cache.get(name(offset)).is_none() {
+                cache.insert(name(offset), &block(), false);
+            }
+        };
+        for _ in 0..4 {
+            (0..300).for_each(read);
+        }
+        (10_000..30_000).for_each(read);
+        let kept = (0..300)
+            .filter(|&offset| cache.get(name(offset)).is_some())
+            .count();
+        assert!(kept > 250, "{kept} of 300 kept");
+    }
+}

@@ -1,0 +1,97 @@
+//! Time that never goes back.
+//!
+//! The engine's time is the greater of the wall clock and the newest time that it has ever logged.
+//! Expiry is judged by it: what was once expired stays so, whatever happens to the wall clock.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::key::Millis;
+
+/// Tells the time. A parameter everywhere, so that tests can turn it.
+pub trait Clock: Debug + Send + Sync {
+    /// Milliseconds since 1970.
+    fn now(&self) -> Millis;
+}
+
+/// The operating system's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Millis {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A clock that stands still until it is turned.
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicU64);
+
+impl ManualClock {
+    /// A clock that shows `now`.
+    pub fn new(now: Millis) -> Self {
+        Self(AtomicU64::new(now))
+    }
+
+    /// Turns the clock to `now`, back too.
+    pub fn set(&self, now: Millis) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+
+    /// Turns the clock forward.
+    pub fn advance(&self, by: Millis) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Millis {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The greater of a clock and the newest time seen.
+#[derive(Debug)]
+pub(crate) struct Time {
+    clock: Arc<dyn Clock>,
+    newest: AtomicU64,
+}
+
+impl Time {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            newest: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        let wall = self.clock.now();
+        self.newest.fetch_max(wall, Ordering::Relaxed).max(wall)
+    }
+
+    /// Takes over a time that was read from a log or a manifest.
+    pub(crate) fn seen(&self, time: Millis) {
+        self.newest.fetch_max(time, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_does_not_go_back_with_the_clock() {
+        let clock = Arc::new(ManualClock::new(50));
+        let time = Time::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        assert_eq!(time.now(), 50);
+        clock.set(20);
+        assert_eq!(time.now(), 50);
+        time.seen(90);
+        assert_eq!(time.now(), 90);
+    }
+}

@@ -1,0 +1,135 @@
+//! Leveled: below the flushed runs, one run a level, each `fanout` times as large as the one above.
+//!
+//! Flushed runs go down all together. From a level that is too large goes the file that has the
+//! least to be merged with below, by its size, which keeps rewriting low.
+
+use std::sync::Arc;
+
+use super::plan::{Action, Input, Plan, span, whole};
+use crate::options::KeyspaceOptions;
+use crate::version::file::File;
+use crate::version::{LEVELS, Run, Version};
+
+/// The size that a level should have at most.
+fn target(level: usize, options: &KeyspaceOptions, fanout: u64) -> u64 {
+    let times = u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX);
+    options
+        .base_bytes
+        .saturating_mul(fanout.max(2).saturating_pow(times))
+}
+
+/// The level that holds so much.
+pub(crate) fn level_for(size: u64, options: &KeyspaceOptions, fanout: u64) -> usize {
+    (1..LEVELS - 1)
+        .find(|&level| size <= target(level, options, fanout))
+        .unwrap_or(LEVELS - 1)
+}
+
+pub(crate) fn choose(version: &Version, options: &KeyspaceOptions, fanout: u64) -> Option<Plan> {
+    let flushed = version.level(0).len() as f64 / options.compact_at_runs.max(1) as f64;
+    let mut best = (flushed, 0);
+    for level in 1..LEVELS - 1 {
+        // A level with several runs comes from another strategy and is put in order first.
+        let score = if version.level(level).len() > 1 {
+            f64::INFINITY
+        } else {
+            version.level_size(level) as f64 / target(level, options, fanout) as f64
+        };
+        if score > best.0 {
+            best = (score, level);
+        }
+    }
+    match best {
+        (score, 0) if score >= 1.0 => Some(from_flushed(version, options)),
+        (score, level) if score > 1.0 => from_level(version, options, level),
+        _ => None,
+    }
+}
+
+/// All flushed runs go to level 1.
+fn from_flushed(version: &Version, options: &KeyspaceOptions) -> Plan {
+    let inputs: Vec<Input> = version.level(0).iter().map(|run| whole(0, run)).collect();
+    into_level(version, options, inputs, 1)
+}
+
+fn from_level(version: &Version, options: &KeyspaceOptions, level: usize) -> Option<Plan> {
+    let runs = version.level(level);
+    if runs.len() > 1 {
+        let inputs = runs.iter().map(|run| whole(level, run)).collect();
+        return Some(into_level(version, options, inputs, level + 1));
+    }
+    let run = runs.first()?;
+    let below = version.level(level + 1);
+    let cost = |file: &Arc<File>| {
+        let meta = &file.meta;
+        let overlapped = below
+            .iter()
+            .flat_map(|run| run.overlapping(&meta.smallest, &meta.largest));
+        let bytes: u64 = overlapped.map(|file| file.meta.size).sum();
+        // Files with many deletes go first among equals.
+        bytes.saturating_mul(1024) / meta.size.max(1) / (1 + 4 * meta.deletes / meta.entries.max(1))
+    };
+    let chosen = run.files.iter().min_by_key(|file| cost(file))?;
+    let inputs = vec![Input {
+        level,
+        run: Arc::clone(run),
+        files: vec![Arc::clone(chosen)],
+    }];
+    Some(into_level(version, options, inputs, level + 1))
+}
+
+/// Adds what the inputs overlap below, or lets them move if that is nothing.
+fn into_level(
+    version: &Version,
+    options: &KeyspaceOptions,
+    mut inputs: Vec<Input>,
+    level: usize,
+) -> Plan {
+    let from = inputs.first().map_or(0, |input| input.level);
+    let below = version.level(level);
+    let mut overlapped = Vec::new();
+    if let Some((smallest, largest)) = span(inputs.iter().flat_map(|input| &input.files)) {
+        for run in below {
+            // Several runs below come from another strategy; then all of them are merged.
+            let files: Vec<Arc<File>> = if below.len() > 1 {
+                run.files.clone()
+            } else {
+                run.overlapping(&smallest, &largest).cloned().collect()
+            };
+            if !files.is_empty() {
+                overlapped.push(Input {
+                    level,
+                    run: Arc::clone(run),
+                    files,
+                });
+            }
+        }
+    }
+    let same_codec = options.compression_of(from) == options.compression_of(level);
+    let moves = overlapped.is_empty() && same_codec && disjoint(&inputs);
+    inputs.extend(overlapped);
+    Plan {
+        action: if moves { Action::Move } else { Action::Merge },
+        inputs,
+        level,
+        run: match below {
+            [only] => Some(only.id),
+            _ => None,
+        },
+    }
+}
+
+/// Whether no two of the inputs' files overlap.
+fn disjoint(inputs: &[Input]) -> bool {
+    let runs: Vec<&Run> = inputs.iter().map(|input| input.run.as_ref()).collect();
+    let overlap = |(at, input): (usize, &Input)| {
+        input.files.iter().any(|file| {
+            runs.iter().skip(at + 1).any(|run| {
+                run.overlapping(&file.meta.smallest, &file.meta.largest)
+                    .next()
+                    .is_some()
+            })
+        })
+    };
+    !inputs.iter().enumerate().any(overlap)
+}

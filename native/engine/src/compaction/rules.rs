@@ -1,0 +1,293 @@
+//! What is folded, kept and dropped: the one rule set of flushes and compactions.
+//!
+//! Snapshots cut history into stripes: two entries are in the same stripe if no snapshot lies
+//! between them. For each key, from the newest entry to the oldest:
+//!
+//! - Behind a put or delete, or under a range delete, all of the same stripe is dropped.
+//! - Operands are folded with neighbours of the same stripe only; into a put or delete below them,
+//!   or into nothing if nothing older can lie below.
+//! - A delete is dropped if it is in the oldest stripe and nothing older can lie below.
+//! - What has expired at the oldest snapshot's time: by key, it is dropped, since all versions of
+//!   the key have expired; by entry, a put becomes a delete, and goes as deletes go. So dropping
+//!   never revives an older entry.
+//! - Sequences stay as they are.
+
+use std::sync::Arc;
+
+use crate::db::snapshots::Horizon;
+use crate::error::{Error, Result};
+use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::merge::Merge;
+use crate::options::Expiry;
+use crate::range_delete::{RangeDelete, RangeDeletes};
+
+/// So many operands of one key are folded before the next are read.
+const MOST_OPERANDS: usize = 512;
+
+/// Takes what is kept.
+pub(crate) trait Keep {
+    /// Keeps an entry; they come in order.
+    fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()>;
+}
+
+/// Applies the rules to entries that come in order.
+pub(crate) struct Rules<'a> {
+    pub(crate) merge: Option<Arc<dyn Merge>>,
+    pub(crate) expiry: Expiry,
+    pub(crate) horizon: &'a Horizon,
+    pub(crate) ranges: &'a RangeDeletes,
+    /// Whether nothing older than the inputs can lie below a key.
+    pub(crate) is_bottom: &'a dyn Fn(&[u8]) -> bool,
+    key: Vec<u8>,
+    begun: bool,
+    /// The stripe in which a newer entry hides all that follows.
+    hidden: Option<usize>,
+    operands: Vec<(Tag, Vec<u8>)>,
+    operands_stripe: usize,
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) fn new(
+        merge: Option<Arc<dyn Merge>>,
+        expiry: Expiry,
+        horizon: &'a Horizon,
+        ranges: &'a RangeDeletes,
+        is_bottom: &'a dyn Fn(&[u8]) -> bool,
+    ) -> Self {
+        Self {
+            merge,
+            expiry,
+            horizon,
+            ranges,
+            is_bottom,
+            key: Vec::new(),
+            begun: false,
+            hidden: None,
+            operands: Vec::new(),
+            operands_stripe: 0,
+        }
+    }
+
+    /// Takes an entry.
+    pub(crate) fn take(
+        &mut self,
+        key: &[u8],
+        tag: Tag,
+        value: &[u8],
+        keep: &mut dyn Keep,
+    ) -> Result<()> {
+        if !self.begun || self.key != key {
+            self.end_key(keep)?;
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.begun = true;
+            self.hidden = None;
+        }
+        let stripe = self.horizon.stripe(tag.sequence());
+        if self.hidden == Some(stripe) {
+            return Ok(());
+        }
+        if !self.operands.is_empty() && self.operands_stripe != stripe {
+            self.keep_operands(keep)?;
+        }
+        if self.is_covered(tag.sequence(), stripe) {
+            return self.end_stripe(stripe, tag, None, keep);
+        }
+        match tag.kind() {
+            Some(Kind::Merge) => self.take_operand(tag, value, stripe, keep),
+            Some(Kind::Put) => self.end_stripe(stripe, tag, Some((Kind::Put, value)), keep),
+            Some(kind @ Kind::PutExpiring) => {
+                let split = split_expiry(kind, value).ok_or_else(malformed)?;
+                if split.0.is_some_and(|at| at <= self.horizon.time) {
+                    self.take_expired(tag, stripe, keep)
+                } else {
+                    self.end_stripe(stripe, tag, Some((kind, value)), keep)
+                }
+            }
+            Some(Kind::Delete) => self.take_delete(tag, stripe, keep),
+            Some(Kind::RangeDelete) | None => Err(malformed()),
+        }
+    }
+
+    /// No more entries come.
+    pub(crate) fn finish(&mut self, keep: &mut dyn Keep) -> Result<()> {
+        self.end_key(keep)
+    }
+
+    /// Whether a range delete of the same stripe hides an entry.
+    fn is_covered(&self, sequence: Sequence, stripe: usize) -> bool {
+        if self.ranges.is_empty() {
+            return false;
+        }
+        let seen = self
+            .horizon
+            .sequences
+            .get(stripe)
+            .copied()
+            .unwrap_or(Sequence::MAX);
+        self.ranges.covering(&self.key, seen) >= sequence
+    }
+
+    fn take_operand(
+        &mut self,
+        tag: Tag,
+        value: &[u8],
+        stripe: usize,
+        keep: &mut dyn Keep,
+    ) -> Result<()> {
+        self.operands.push((tag, value.to_vec()));
+        self.operands_stripe = stripe;
+        if self.operands.len() >= MOST_OPERANDS {
+            self.fold_partially();
+            if self.operands.len() >= MOST_OPERANDS {
+                // They cannot be folded among themselves.
+                self.keep_operands(keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces operands by one that does the same, if there is one.
+    fn fold_partially(&mut self) {
+        let Some(merge) = self.merge.as_deref() else {
+            return;
+        };
+        let [(newest, _), _, ..] = self.operands.as_slice() else {
+            return;
+        };
+        let newest = *newest;
+        if let Some(one) = merge.partial(&self.key, &oldest_first(&self.operands)) {
+            self.operands = vec![(newest, one)];
+        }
+    }
+
+    fn keep_operands(&mut self, keep: &mut dyn Keep) -> Result<()> {
+        self.fold_partially();
+        for (tag, operand) in self.operands.drain(..) {
+            keep.keep(&self.key, tag, &operand)?;
+        }
+        Ok(())
+    }
+
+    /// An entry hides all older ones of its stripe: it has a value, or it says that there is none
+    /// and need not be kept itself.
+    fn end_stripe(
+        &mut self,
+        stripe: usize,
+        tag: Tag,
+        value: Option<(Kind, &[u8])>,
+        keep: &mut dyn Keep,
+    ) -> Result<()> {
+        self.hidden = Some(stripe);
+        if self.operands.is_empty() {
+            return match value {
+                Some((_, value)) => keep.keep(&self.key, tag, value),
+                None => Ok(()),
+            };
+        }
+        self.keep_folded(value, keep)
+    }
+
+    /// Folds all operands into the value below them.
+    fn keep_folded(&mut self, below: Option<(Kind, &[u8])>, keep: &mut dyn Keep) -> Result<()> {
+        let merge = self.merge.as_deref().ok_or_else(no_merge)?;
+        let Some((newest, _)) = self.operands.first() else {
+            return Ok(());
+        };
+        let operands = oldest_first(&self.operands);
+        let sequence = newest.sequence();
+        match below {
+            Some((kind @ Kind::PutExpiring, value)) => {
+                let (_, bare) = split_expiry(kind, value).ok_or_else(malformed)?;
+                let mut folded = value
+                    .get(..crate::key::EXPIRY_BYTES)
+                    .unwrap_or_default()
+                    .to_vec();
+                folded.extend_from_slice(&merge.full(&self.key, Some(bare), &operands));
+                keep.keep(&self.key, Tag::new(sequence, kind), &folded)?;
+            }
+            below => {
+                let folded = merge.full(&self.key, below.map(|(_, value)| value), &operands);
+                keep.keep(&self.key, Tag::new(sequence, Kind::Put), &folded)?;
+            }
+        }
+        self.operands.clear();
+        Ok(())
+    }
+
+    fn take_delete(&mut self, tag: Tag, stripe: usize, keep: &mut dyn Keep) -> Result<()> {
+        self.hidden = Some(stripe);
+        if !self.operands.is_empty() {
+            return self.keep_folded(None, keep);
+        }
+        if stripe == 0 && (self.is_bottom)(&self.key) {
+            return Ok(());
+        }
+        keep.keep(&self.key, Tag::new(tag.sequence(), Kind::Delete), &[])
+    }
+
+    fn take_expired(&mut self, tag: Tag, stripe: usize, keep: &mut dyn Keep) -> Result<()> {
+        match self.expiry {
+            Expiry::ByKey => self.end_stripe(stripe, tag, None, keep),
+            Expiry::ByEntry => self.take_delete(tag, stripe, keep),
+        }
+    }
+
+    fn end_key(&mut self, keep: &mut dyn Keep) -> Result<()> {
+        if self.operands.is_empty() {
+            return Ok(());
+        }
+        if (self.is_bottom)(&self.key) {
+            return self.keep_folded(None, keep);
+        }
+        self.keep_operands(keep)
+    }
+}
+
+fn oldest_first(operands: &[(Tag, Vec<u8>)]) -> Vec<&[u8]> {
+    operands
+        .iter()
+        .rev()
+        .map(|(_, operand)| operand.as_slice())
+        .collect()
+}
+
+fn malformed() -> Error {
+    Error::InvalidArgument {
+        what: "an entry is malformed although its checksum matches".into(),
+    }
+}
+
+fn no_merge() -> Error {
+    Error::InvalidArgument {
+        what: "the keyspace holds merge operands and was opened without its merge".into(),
+    }
+}
+
+/// The range deletes that are kept: of each stripe the newest, and none that nothing older can lie
+/// under. Ordered by start, then the newest first.
+pub(crate) fn kept_ranges(
+    ranges: &RangeDeletes,
+    horizon: &Horizon,
+    is_bottom: &dyn Fn(&[u8], &[u8]) -> bool,
+) -> Vec<RangeDelete> {
+    let mut kept = Vec::new();
+    for (start, end, sequences) in ranges.iter() {
+        let mut last = None;
+        for &sequence in sequences {
+            let stripe = horizon.stripe(sequence);
+            if last == Some(stripe) {
+                continue;
+            }
+            last = Some(stripe);
+            if stripe > 0 || !is_bottom(start, end) {
+                kept.push(RangeDelete {
+                    start: start.to_vec(),
+                    end: end.to_vec(),
+                    sequence,
+                });
+            }
+        }
+    }
+    kept
+}

@@ -1,0 +1,59 @@
+//! Time windows: runs written in the same window of time are merged with one another only, so that
+//! what expires together lies together and is dropped as whole files.
+//!
+//! Runs are in order of time. The window that is still written to collects some runs before they
+//! are merged; a window that has passed is merged into one run.
+
+use std::sync::Arc;
+
+use super::plan::{Action, Input, Plan, whole};
+use crate::key::Millis;
+use crate::version::{Run, Version};
+
+pub(crate) fn choose(version: &Version, window: Millis, runs: usize) -> Option<Plan> {
+    let window_of = |run: &Arc<Run>| {
+        let newest = run.files.iter().map(|file| file.meta.written_until).max();
+        newest.unwrap_or(0) / window.max(1)
+    };
+    if let Some(plan) = gather(version) {
+        return Some(plan);
+    }
+    let flushed = version.level(0);
+    let current = flushed.first().map(window_of);
+    for group in flushed.chunk_by(|newer, older| window_of(newer) == window_of(older)) {
+        let open = group.first().map(window_of) == current;
+        let most = if open { runs.max(2) } else { 2 };
+        if group.len() >= most {
+            return Some(merged(group.iter().map(|run| whole(0, run)).collect()));
+        }
+    }
+    None
+}
+
+/// Runs of deeper levels come from another strategy: they become the oldest one here, if there is
+/// no run here yet that could be newer than they are.
+fn gather(version: &Version) -> Option<Plan> {
+    let mut inputs: Vec<Input> = Vec::new();
+    for level in 1..version.levels.len() {
+        inputs.extend(version.level(level).iter().map(|run| whole(level, run)));
+    }
+    if inputs.is_empty() {
+        return None;
+    }
+    let oldest = version.level(0).last().map(|run| whole(0, run));
+    inputs.splice(0..0, oldest);
+    Some(merged(inputs))
+}
+
+/// Merges neighbours into one run that takes the place of the newest.
+fn merged(inputs: Vec<Input>) -> Plan {
+    let place = inputs.first().filter(|input| input.level == 0);
+    // Without one, it comes before all that are flushed meanwhile: their numbers are higher.
+    let highest = || inputs.iter().map(|input| input.run.id).max();
+    Plan {
+        action: Action::Merge,
+        run: place.map(|input| input.run.id).or_else(highest),
+        inputs,
+        level: 0,
+    }
+}

@@ -1,0 +1,172 @@
+//! Flushes and compactions, on threads of their own or inline.
+//!
+//! The first thread only flushes, so that writers never wait for a compaction to end; the others
+//! compact. A single thread does both, flushes first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::stats::add;
+use super::{Core, Keyspace};
+use crate::error::{Error, Result};
+
+/// Idle threads look this often whether something has expired.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Writers that wait look this often, in case they were not woken.
+const WAIT_AGAIN: Duration = Duration::from_millis(50);
+
+/// Wakes workers when there may be something to do, and writers when something was done.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Rises with each wake.
+    turn: Mutex<u64>,
+    woken: Condvar,
+    stopping: AtomicBool,
+}
+
+impl Work {
+    pub(crate) fn wake(&self) {
+        *self.turn.lock() += 1;
+        self.woken.notify_all();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn wait_until(&self, is_so: impl Fn() -> bool) {
+        loop {
+            let seen = *self.turn.lock();
+            if is_so() || self.is_stopping() {
+                return;
+            }
+            self.wait_after(seen, WAIT_AGAIN);
+        }
+    }
+
+    fn turn(&self) -> u64 {
+        *self.turn.lock()
+    }
+
+    /// Waits until there was a wake after `seen`, or a while.
+    fn wait_after(&self, seen: u64, longest: Duration) {
+        let until = Instant::now() + longest;
+        let mut turn = self.turn.lock();
+        while *turn == seen && !self.is_stopping() {
+            if self.woken.wait_until(&mut turn, until).timed_out() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Duty {
+    flushes: bool,
+    compacts: bool,
+}
+
+/// Starts the background's threads.
+pub(crate) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
+    let count = core.options.background_threads;
+    let mut threads = Vec::new();
+    for number in 0..count {
+        let duty = Duty {
+            flushes: number == 0,
+            compacts: number > 0 || count == 1,
+        };
+        let core = Arc::clone(core);
+        let thread = std::thread::Builder::new()
+            .name(format!("rillbase-engine-{number}"))
+            .spawn(move || core.serve(duty));
+        threads.push(
+            thread.map_err(|source| Error::io("spawn", std::path::Path::new("thread"), source))?,
+        );
+    }
+    Ok(threads)
+}
+
+impl Core {
+    fn serve(&self, duty: Duty) {
+        while !self.work.is_stopping() {
+            let turn = self.work.turn();
+            match self.do_something(duty) {
+                Ok(true) | Err(Error::Stopped) => {}
+                Ok(false) => self.work.wait_after(turn, LOOK_AGAIN),
+                Err(error) => {
+                    self.poison(&error);
+                    self.work.wake();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// One piece of work, if there is any.
+    fn do_something(&self, duty: Duty) -> Result<bool> {
+        self.check()?;
+        self.bury();
+        let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
+        if duty.flushes {
+            for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {
+                if self.flush(keyspace)? {
+                    return Ok(true);
+                }
+            }
+        }
+        if duty.compacts {
+            for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {
+                if self.compact_once(keyspace)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Does all there is to do, here.
+    pub(crate) fn work_off(&self) -> Result<()> {
+        let duty = Duty {
+            flushes: true,
+            compacts: true,
+        };
+        let worked = (|| {
+            while self.do_something(duty)? {}
+            Ok(())
+        })();
+        if let Err(error) = &worked {
+            self.poison(error);
+        }
+        worked
+    }
+
+    /// Removes files that nobody reads any more. One that cannot be removed is removed when the
+    /// database is opened the next time.
+    pub(crate) fn bury(&self) {
+        let dead = std::mem::take(&mut *self.graveyard.lock());
+        for path in dead {
+            if self.vfs.remove(&path).is_err() {
+                add(&self.stats.unremoved_files, 1);
+            }
+        }
+    }
+
+    /// Sleeps as long as these bytes should have taken.
+    pub(crate) fn limit_rate(&self, bytes: u64) {
+        let rate = self.options.write_rate;
+        if rate > 0 {
+            std::thread::sleep(Duration::from_secs_f64(bytes as f64 / rate as f64));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A keyspace: an ordered map of its own in a database.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::memtable::Memtable;
+use crate::options::{Expiry, KeyspaceOptions};
+use crate::version::Version;
+
+/// A handle on a keyspace. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Keyspace(pub(crate) Arc<KeyspaceState>);
+
+#[derive(Debug)]
+pub(crate) struct KeyspaceState {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) options: KeyspaceOptions,
+    view: RwLock<Arc<View>>,
+    /// Held by whoever flushes; one at a time, so that runs come in order.
+    pub(crate) flushing: Mutex<()>,
+    /// Held by whoever compacts.
+    pub(crate) compacting: Mutex<()>,
+    /// How many flushed runs wait to be compacted.
+    pub(crate) flushed_runs: AtomicUsize,
+    pub(crate) dropped: AtomicBool,
+}
+
+/// All that a reader needs, as it was at one moment.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) active: Arc<Memtable>,
+    /// Full memtables that wait for their flush, the newest first.
+    pub(crate) waiting: Vec<Arc<Memtable>>,
+    pub(crate) version: Arc<Version>,
+}
+
+impl View {
+    /// All memtables, the newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.waiting)
+    }
+}
+
+impl Keyspace {
+    pub(crate) fn new(
+        id: u64,
+        name: String,
+        options: KeyspaceOptions,
+        active: Arc<Memtable>,
+        version: Version,
+    ) -> Self {
+        let flushed_runs = AtomicUsize::new(version.level(0).len());
+        Self(Arc::new(KeyspaceState {
+            id,
+            name,
+            options,
+            view: RwLock::new(Arc::new(View {
+                active,
+                waiting: Vec::new(),
+                version: Arc::new(version),
+            })),
+            flushing: Mutex::new(()),
+            compacting: Mutex::new(()),
+            flushed_runs,
+            dropped: AtomicBool::new(false),
+        }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// How it behaves.
+    pub fn options(&self) -> &KeyspaceOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    pub(crate) fn expires_by_key(&self) -> bool {
+        self.0.options.expiry == Expiry::ByKey
+    }
+
+    #[inline]
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.0.view.read())
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.0.dropped.load(Ordering::Acquire)
+    }
+
+    /// A new memtable takes the writes; the full one waits.
+    pub(crate) fn rotate(&self, fresh: Arc<Memtable>) {
+        let mut view = self.0.view.write();
+        let mut waiting = vec![Arc::clone(&view.active)];
+        waiting.extend(view.waiting.iter().cloned());
+        *view = Arc::new(View {
+            active: fresh,
+            waiting,
+            version: Arc::clone(&view.version),
+        });
+    }
+
+    /// Readers see another version, without the memtables that were flushed into it.
+    pub(crate) fn install(&self, version: Version, flushed: &[Arc<Memtable>]) {
+        self.0
+            .flushed_runs
+            .store(version.level(0).len(), Ordering::Relaxed);
+        let mut view = self.0.view.write();
+        let kept = view
+            .waiting
+            .iter()
+            .filter(|memtable| !flushed.iter().any(|done| Arc::ptr_eq(done, memtable)));
+        *view = Arc::new(View {
+            active: Arc::clone(&view.active),
+            waiting: kept.cloned().collect(),
+            version: Arc::new(version),
+        });
+    }
+}

@@ -1,0 +1,440 @@
+//! The database: keyspaces over one log.
+//!
+//! - [`write`](self) — `write.rs`: sequence, log, memtable, durable, visible; `publish.rs`: in which
+//!   order writes become visible.
+//! - `read.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
+//! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `background.rs`: who does it.
+//! - `recovery.rs`: opening.
+//! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
+//! - `stats.rs`: what is counted.
+//!
+//! Locks are taken in this order: a keyspace's `flushing` or `compacting`, `state`, `commit`, the
+//! publisher's queue, a keyspace's view. `snapshots` is taken alone.
+
+mod background;
+mod compact;
+mod flush;
+mod keyspace;
+mod publish;
+mod read;
+mod recent;
+mod recovery;
+mod scan;
+pub(crate) mod snapshots;
+mod stats;
+mod transaction;
+mod verify;
+mod write;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+use crate::batch::Batch;
+use crate::cache::BlockCache;
+use crate::clock::Time;
+use crate::error::{Error, Result};
+use crate::key::{Millis, Sequence};
+use crate::memtable::Memtable;
+use crate::options::{KeyspaceOptions, Options};
+use crate::value::Value;
+use crate::version::Version;
+use crate::version::edit::Edit;
+use crate::version::file::Graveyard;
+use crate::version::manifest::Manifest;
+use crate::version::table_cache::TableCache;
+use crate::vfs::{LockGuard, Vfs};
+use crate::wal::{Durability, Wal};
+
+pub use keyspace::Keyspace;
+pub use scan::Scan;
+pub use snapshots::Snapshot;
+pub use stats::{KeyspaceStats, LevelStats, Stats};
+pub use transaction::Transaction;
+pub use verify::{Verified, verify};
+
+/// What the commit lock guards.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    next_sequence: Sequence,
+    /// The memtables that take writes.
+    active: Vec<(Keyspace, Arc<Memtable>)>,
+    recent: recent::Recent,
+}
+
+impl Commit {
+    fn memtables(&self, keyspaces: &[u64]) -> Result<Vec<(Keyspace, Arc<Memtable>)>> {
+        let find = |id: &u64| {
+            let found = self
+                .active
+                .iter()
+                .find(|(keyspace, _)| keyspace.id() == *id);
+            found.cloned().ok_or_else(|| Error::InvalidArgument {
+                what: format!("there is no keyspace {id} any more"),
+            })
+        };
+        keyspaces.iter().map(find).collect()
+    }
+
+    fn replace(&mut self, keyspace: &Keyspace, fresh: &Arc<Memtable>) {
+        for (of, memtable) in &mut self.active {
+            if of.id() == keyspace.id() {
+                *memtable = Arc::clone(fresh);
+            }
+        }
+    }
+}
+
+/// What the state lock guards: whoever holds it may change versions.
+#[derive(Debug)]
+pub(crate) struct State {
+    manifest: Manifest,
+    next_keyspace: u64,
+}
+
+/// Everything of an open database.
+#[derive(Debug)]
+pub(crate) struct Core {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    options: Options,
+    time: Time,
+    wal: Wal,
+    cache: Arc<BlockCache>,
+    tables: Arc<TableCache>,
+    keyspaces: RwLock<BTreeMap<u64, Keyspace>>,
+    commit: Mutex<Commit>,
+    publisher: publish::Publisher,
+    snapshots: snapshots::Snapshots,
+    state: Mutex<State>,
+    next_file: AtomicU64,
+    work: background::Work,
+    /// The first failure after which what the disk holds is not known.
+    poison: OnceLock<String>,
+    stats: stats::Counters,
+    graveyard: Graveyard,
+    /// Delay of writers that was too short to sleep.
+    owed_delay: Mutex<Duration>,
+    logged_bytes: AtomicU64,
+    /// While the log is replayed: its records from here on are not in memory yet.
+    replayed: AtomicU64,
+    _lock: Box<dyn LockGuard>,
+}
+
+impl Core {
+    /// Fails once the database is poisoned.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        if self.poison.get().is_some() {
+            return Err(self.poisoned());
+        }
+        Ok(())
+    }
+
+    fn poisoned(&self) -> Error {
+        let why = self.poison.get().or(None).cloned();
+        let why = why.or_else(|| self.wal.poisoned().map(str::to_owned));
+        Error::Poisoned {
+            why: why.unwrap_or_else(|| "a write before this one failed".into()),
+        }
+    }
+
+    /// Lets a failure be the last thing that this database writes.
+    fn poison(&self, error: &Error) {
+        if matches!(error, Error::Stopped) {
+            return;
+        }
+        self.poison.get_or_init(|| error.to_string());
+        self.work.wake();
+    }
+
+    fn next_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn keyspace_by_id(&self, id: u64) -> Option<Keyspace> {
+        self.keyspaces.read().get(&id).cloned()
+    }
+
+    /// Adds edits to the manifest, durably. A failure poisons: whether they are in it is not known.
+    fn append_edits(&self, state: &mut MutexGuard<'_, State>, mut edits: Vec<Edit>) -> Result<()> {
+        self.check()?;
+        edits.push(Edit::Used {
+            file: self.next_file.load(Ordering::Relaxed),
+            sequence: self.publisher.visible(),
+            time: self.time.now(),
+        });
+        let appended = state.manifest.append(&edits);
+        if let Err(error) = &appended {
+            self.poison(error);
+        }
+        appended
+    }
+
+    /// Replaces a memtable while nobody writes, as when opening.
+    fn rotate_idle(&self, keyspace: &Keyspace, full: &Arc<Memtable>) {
+        let mut commit = self.commit.lock();
+        full.seal(commit.next_sequence - 1);
+        let fresh = Arc::new(Memtable::new());
+        commit.replace(keyspace, &fresh);
+        keyspace.rotate(fresh);
+    }
+
+    fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let mut state = self.state.lock();
+        if let Some(found) = self.keyspace_by_name(name) {
+            return Ok(found);
+        }
+        let id = state.next_keyspace;
+        let merge = options.merge.as_ref().map_or("", |merge| merge.name());
+        let edit = Edit::KeyspaceCreated {
+            id,
+            name: name.to_owned(),
+            merge: merge.to_owned(),
+        };
+        self.append_edits(&mut state, vec![edit])?;
+        state.next_keyspace += 1;
+        let memtable = Arc::new(Memtable::new());
+        let active = Arc::clone(&memtable);
+        let keyspace = Keyspace::new(id, name.to_owned(), options, memtable, Version::empty());
+        self.commit.lock().active.push((keyspace.clone(), active));
+        self.keyspaces.write().insert(id, keyspace.clone());
+        Ok(keyspace)
+    }
+
+    fn keyspace_by_name(&self, name: &str) -> Option<Keyspace> {
+        self.keyspaces
+            .read()
+            .values()
+            .find(|keyspace| keyspace.name() == name)
+            .cloned()
+    }
+
+    fn drop_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+        keyspace.0.dropped.store(true, Ordering::Release);
+        self.work.wake();
+        let _compacting = keyspace.0.compacting.lock();
+        let _flushing = keyspace.0.flushing.lock();
+        let mut state = self.state.lock();
+        self.append_edits(
+            &mut state,
+            vec![Edit::KeyspaceDropped { id: keyspace.id() }],
+        )?;
+        self.commit
+            .lock()
+            .active
+            .retain(|(of, _)| of.id() != keyspace.id());
+        self.keyspaces.write().remove(&keyspace.id());
+        keyspace
+            .view()
+            .version
+            .files()
+            .for_each(|file| file.set_obsolete());
+        Ok(())
+    }
+}
+
+/// An open database. All methods may be called by many threads at once.
+#[derive(Debug)]
+pub struct Db {
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Db {
+    /// Opens the database in a directory, or makes one there.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let named = options.keyspaces.clone();
+        let core = recovery::open(dir.as_ref(), options)?;
+        for (name, options) in named {
+            core.create_keyspace(&name, options)?;
+        }
+        let threads = background::start(&core)?;
+        Ok(Self { core, threads })
+    }
+
+    /// The keyspace of a name.
+    pub fn keyspace(&self, name: &str) -> Option<Keyspace> {
+        self.core.keyspace_by_name(name)
+    }
+
+    /// Makes a keyspace, or finds the one of that name.
+    pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        self.core.create_keyspace(name, options)
+    }
+
+    /// Drops a keyspace with all that is in it. Readers that are under way may finish.
+    pub fn drop_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+        self.core.drop_keyspace(keyspace)
+    }
+
+    /// All keyspaces, in the order in which they were made.
+    pub fn keyspaces(&self) -> Vec<Keyspace> {
+        self.core.keyspaces.read().values().cloned().collect()
+    }
+
+    /// Writes a batch; returns the sequence of its last write once it is visible, and as durable as
+    /// asked.
+    pub fn write(&self, batch: Batch, durability: Durability) -> Result<Sequence> {
+        if batch.is_empty() {
+            batch.check()?;
+            return Ok(self.core.publisher.visible());
+        }
+        self.core.write(batch, durability, |_| Ok(()))
+    }
+
+    /// The value of a key.
+    pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
+        self.core.get(keyspace, key, None)
+    }
+
+    /// The value of a key as a snapshot sees it.
+    pub fn get_at(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        snapshot: &Snapshot,
+    ) -> Result<Option<Value>> {
+        self.core.get(keyspace, key, Some(snapshot))
+    }
+
+    /// The values of many keys at one moment, in the order of the keys.
+    pub fn multi_get<'a>(
+        &self,
+        keyspace: &Keyspace,
+        keys: impl IntoIterator<Item = &'a [u8]>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Vec<Option<Value>>> {
+        let view = keyspace.view();
+        let sight = read::Sight::new(&self.core, snapshot);
+        let get = |key| self.core.get_in(&view, keyspace.options(), key, sight);
+        keys.into_iter().map(get).collect()
+    }
+
+    /// Whether a key was written or deleted after a sequence.
+    pub fn newer_than(&self, keyspace: &Keyspace, key: &[u8], since: Sequence) -> Result<bool> {
+        self.core.newer_than(keyspace, key, since)
+    }
+
+    /// A scan within bounds. It sees one moment: the snapshot's, or now.
+    pub fn scan(
+        &self,
+        keyspace: &Keyspace,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Scan> {
+        Scan::new(&self.core, keyspace, lower, upper, snapshot)
+    }
+
+    /// A scan over the keys that begin with `prefix`.
+    pub fn scan_prefix(
+        &self,
+        keyspace: &Keyspace,
+        prefix: &[u8],
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Scan> {
+        let end = crate::key::prefix_end(prefix);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.scan(keyspace, Bound::Included(prefix), upper, snapshot)
+    }
+
+    /// The database as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.core)
+    }
+
+    /// A transaction that begins now.
+    pub fn begin(&self) -> Result<Transaction> {
+        Transaction::begin(&self.core)
+    }
+
+    /// The engine's time, in milliseconds since 1970.
+    pub fn now(&self) -> Millis {
+        self.core.time.now()
+    }
+
+    /// Makes all that was written durable.
+    pub fn sync(&self) -> Result<()> {
+        let synced = self.core.wal.sync();
+        if let Err(error) = &synced {
+            self.core.poison(error);
+        }
+        synced
+    }
+
+    /// Writes all that is in memory to tables.
+    pub fn flush(&self) -> Result<()> {
+        for keyspace in self.keyspaces() {
+            let active = Arc::clone(&keyspace.view().active);
+            self.core.rotate(&keyspace, &active)?;
+            while self.core.flush(&keyspace)? {}
+        }
+        Ok(())
+    }
+
+    /// Merges all tables of a keyspace into one run, after a flush.
+    pub fn compact(&self, keyspace: &Keyspace) -> Result<()> {
+        self.flush()?;
+        self.core.compact_everything(keyspace)
+    }
+
+    /// Does the compactions that are due, here; returns when none is.
+    pub fn compact_due(&self, keyspace: &Keyspace) -> Result<()> {
+        self.core.compact_until_calm(keyspace)
+    }
+
+    /// Reads and checks every table. `progress` is called with the bytes that were checked, and
+    /// with those that there are.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
+        self.core.verify_tables(progress)
+    }
+
+    /// What was counted since the database was opened.
+    pub fn stats(&self) -> Stats {
+        self.core.collect_stats()
+    }
+
+    /// Why nothing can be written any more, if so.
+    pub fn why_poisoned(&self) -> Option<String> {
+        self.core.check().err().map(|error| error.to_string())
+    }
+
+    /// Makes all durable and marks the log as closed. Dropping does the same but for the mark, and
+    /// cannot say what went wrong.
+    pub fn close(mut self) -> Result<()> {
+        self.stop();
+        self.core.check()?;
+        let core = Arc::clone(&self.core);
+        drop(self);
+        match Arc::try_unwrap(core) {
+            Ok(core) => core.wal.close(),
+            // Somebody still holds a snapshot or a scan.
+            Err(core) => core.wal.sync(),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.core.work.stop();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                self.core
+                    .poison
+                    .get_or_init(|| "a background thread panicked".into());
+            }
+        }
+        self.core.bury();
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,241 @@
+//! The life of a read: memtables, then runs, the newest first, until enough is known.
+
+use std::sync::Arc;
+
+use super::keyspace::View;
+use super::snapshots::Snapshot;
+use super::{Core, Keyspace};
+use crate::error::{Error, Result};
+use crate::key::{Kind, Millis, Sequence, Tag, split_expiry};
+use crate::memtable::Memtable;
+use crate::options::KeyspaceOptions;
+use crate::table::hash;
+use crate::table::reader::Visit;
+use crate::value::Value;
+use crate::version::file::File;
+
+/// What a read sees: entries up to a sequence, not expired at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    pub(crate) sequence: Sequence,
+    /// `None`: now, which is only asked for where an entry expires.
+    time: Option<Millis>,
+}
+
+impl Sight {
+    /// Must be taken after the view: what a compaction dropped, a newer sight does not see.
+    pub(crate) fn new(core: &Core, snapshot: Option<&Snapshot>) -> Self {
+        Self {
+            sequence: snapshot.map_or_else(|| core.publisher.visible(), Snapshot::sequence),
+            time: snapshot.map(Snapshot::time),
+        }
+    }
+
+    pub(crate) fn is_expired(&self, core: &Core, expiry: Millis) -> bool {
+        expiry <= self.time.unwrap_or_else(|| core.time.now())
+    }
+}
+
+/// What hides all older entries of a key.
+enum End {
+    Value(Value),
+    Nothing,
+}
+
+/// A point lookup that is under way.
+struct Lookup<'a> {
+    core: &'a Core,
+    key: &'a [u8],
+    sight: Sight,
+    /// The newest range delete that covers the key.
+    covered: Sequence,
+    /// The newest first.
+    operands: Vec<Value>,
+    /// Once something was found that hides all older entries: the value, if there is one.
+    end: Option<End>,
+    malformed: bool,
+}
+
+impl Lookup<'_> {
+    /// Takes an entry; older ones of the key follow.
+    fn take(&mut self, tag: Tag, value: impl FnOnce() -> Value) -> Visit {
+        if tag.sequence() <= self.covered {
+            self.end = Some(End::Nothing);
+            return Visit::Enough;
+        }
+        match tag.kind() {
+            Some(Kind::Merge) => {
+                self.operands.push(value());
+                return Visit::Older;
+            }
+            Some(Kind::Put) => self.end = Some(End::Value(value())),
+            Some(Kind::PutExpiring) => self.end = Some(self.unless_expired(value())),
+            Some(Kind::Delete) => self.end = Some(End::Nothing),
+            Some(Kind::RangeDelete) | None => {
+                self.malformed = true;
+                self.end = Some(End::Nothing);
+            }
+        }
+        Visit::Enough
+    }
+
+    fn unless_expired(&mut self, value: Value) -> End {
+        let Some((Some(expiry), _)) = split_expiry(Kind::PutExpiring, &value) else {
+            self.malformed = true;
+            return End::Nothing;
+        };
+        let expired = self.sight.is_expired(self.core, expiry);
+        if expired {
+            End::Nothing
+        } else {
+            End::Value(value.skip(crate::key::EXPIRY_BYTES))
+        }
+    }
+
+    fn in_memtable(&mut self, memtable: &Memtable) {
+        if let Some(ranges) = memtable.range_deletes() {
+            let covering = ranges.covering(self.key, self.sight.sequence);
+            self.covered = self.covered.max(covering);
+        }
+        for found in memtable.versions(self.key, Tag::seek(self.sight.sequence)) {
+            if self.take(found.tag, || found.value()) == Visit::Enough {
+                return;
+            }
+        }
+        self.end_if_covered();
+    }
+
+    fn in_file(&mut self, file: &Arc<File>, hash: u64) -> Result<()> {
+        let table = self.core.tables.table(file)?;
+        if let Some(ranges) = table.range_deletes() {
+            let covering = ranges.covering(self.key, self.sight.sequence);
+            self.covered = self.covered.max(covering);
+        }
+        let (key, tag) = (self.key, Tag::seek(self.sight.sequence));
+        table.get(key, hash, tag, &mut |tag, value| self.take(tag, || value))?;
+        if self.malformed {
+            let detail = "an entry is malformed although its checksum matches";
+            return Err(Error::corruption(table.path(), 0, detail));
+        }
+        self.end_if_covered();
+        Ok(())
+    }
+
+    /// A range delete of one source is newer than all older sources have of the key.
+    fn end_if_covered(&mut self) {
+        if self.covered > 0 && self.end.is_none() {
+            self.end = Some(End::Nothing);
+        }
+    }
+
+    fn fold(self, options: &KeyspaceOptions) -> Result<Option<Value>> {
+        let below = match self.end {
+            Some(End::Value(value)) => Some(value),
+            Some(End::Nothing) | None => None,
+        };
+        if self.operands.is_empty() {
+            return Ok(below);
+        }
+        let merge = merge_of(options)?;
+        let operands: Vec<&[u8]> = self.operands.iter().rev().map(AsRef::as_ref).collect();
+        Ok(Some(
+            merge.full(self.key, below.as_deref(), &operands).into(),
+        ))
+    }
+}
+
+/// The keyspace's merge; entries that need one came from a time when it had one.
+pub(crate) fn merge_of(options: &KeyspaceOptions) -> Result<&dyn crate::merge::Merge> {
+    options
+        .merge
+        .as_deref()
+        .ok_or_else(|| Error::InvalidArgument {
+            what: "the keyspace holds merge operands and was opened without its merge".into(),
+        })
+}
+
+impl Core {
+    pub(crate) fn get(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Option<Value>> {
+        let view = keyspace.view();
+        let sight = Sight::new(self, snapshot);
+        self.get_in(&view, keyspace.options(), key, sight)
+    }
+
+    pub(crate) fn get_in(
+        &self,
+        view: &View,
+        options: &KeyspaceOptions,
+        key: &[u8],
+        sight: Sight,
+    ) -> Result<Option<Value>> {
+        let mut lookup = Lookup {
+            core: self,
+            key,
+            sight,
+            covered: 0,
+            operands: Vec::new(),
+            end: None,
+            malformed: false,
+        };
+        for memtable in view.memtables() {
+            lookup.in_memtable(memtable);
+            if lookup.end.is_some() {
+                return lookup.fold(options);
+            }
+        }
+        let hash = hash(key);
+        for run in view.version.runs() {
+            for file in run.files_of(key) {
+                lookup.in_file(file, hash)?;
+                if lookup.end.is_some() {
+                    return lookup.fold(options);
+                }
+            }
+        }
+        lookup.fold(options)
+    }
+
+    /// Whether a key was written, or covered by a range delete, after `since`.
+    pub(crate) fn newer_than(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        since: Sequence,
+    ) -> Result<bool> {
+        let view = keyspace.view();
+        let newest = Sight::new(self, None).sequence;
+        for memtable in view.memtables() {
+            let ranges = memtable.range_deletes();
+            if ranges.is_some_and(|ranges| ranges.covering(key, newest) > since) {
+                return Ok(true);
+            }
+            let first = memtable.versions(key, Tag::seek(newest)).next();
+            if first.is_some_and(|found| found.tag.sequence() > since) {
+                return Ok(true);
+            }
+        }
+        let hash = hash(key);
+        let runs = view.version.runs();
+        for file in runs.flat_map(|run| run.files_of(key)) {
+            if file.meta.last_sequence <= since {
+                continue;
+            }
+            let table = self.tables.table(file)?;
+            let ranges = table.range_deletes();
+            let mut newer = ranges.is_some_and(|ranges| ranges.covering(key, newest) > since);
+            table.get(key, hash, Tag::seek(newest), &mut |tag, _| {
+                newer |= tag.sequence() > since;
+                Visit::Enough
+            })?;
+            if newer {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,102 @@
+//! Which keys were written while transactions are open, to find conflicts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::batch::Logged;
+use crate::key::{Kind, Sequence};
+use crate::table::hash;
+
+/// Beyond this many keys, those are forgotten that no open transaction can ask for.
+const PRUNE_AT: usize = 1 << 16;
+
+#[derive(Debug)]
+struct WrittenRange {
+    keyspace: u64,
+    start: Vec<u8>,
+    end: Vec<u8>,
+    sequence: Sequence,
+}
+
+/// Writes since the oldest open transaction began. Empty while none is open.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// Where open transactions began, and how many did.
+    open: BTreeMap<Sequence, usize>,
+    /// The newest write of each key, by keyspace and hash. Two keys of one hash may be taken for a
+    /// conflict, never the other way round.
+    keys: HashMap<(u64, u64), Sequence>,
+    ranges: Vec<WrittenRange>,
+    prune_at: usize,
+}
+
+impl Recent {
+    pub(crate) fn begin(&mut self, at: Sequence) {
+        *self.open.entry(at).or_default() += 1;
+        self.prune_at = self.prune_at.max(PRUNE_AT);
+    }
+
+    pub(crate) fn end(&mut self, at: Sequence) {
+        if let Some(count) = self.open.get_mut(&at) {
+            *count -= 1;
+            if *count == 0 {
+                self.open.remove(&at);
+            }
+        }
+        if self.open.is_empty() {
+            *self = Self::default();
+        }
+    }
+
+    /// Notes the keys of a logged batch whose last sequence is `last`.
+    #[inline]
+    pub(crate) fn note(&mut self, record: &[u8], last: Sequence) {
+        if !self.open.is_empty() {
+            self.note_keys(record, last);
+        }
+    }
+
+    fn note_keys(&mut self, record: &[u8], last: Sequence) {
+        let Some(logged) = Logged::parse(record) else {
+            return;
+        };
+        for entry in logged.entries().flatten() {
+            let slice = |range: &std::ops::Range<u32>| {
+                record
+                    .get(range.start as usize..range.end as usize)
+                    .unwrap_or_default()
+            };
+            let key = slice(&entry.key);
+            if entry.kind == Kind::RangeDelete {
+                self.ranges.push(WrittenRange {
+                    keyspace: entry.keyspace,
+                    start: key.to_vec(),
+                    end: slice(&entry.value).to_vec(),
+                    sequence: last,
+                });
+            } else {
+                self.keys.insert((entry.keyspace, hash(key)), last);
+            }
+        }
+        if self.keys.len() > self.prune_at {
+            let oldest = self.open.keys().next().copied().unwrap_or(last);
+            self.keys.retain(|_, sequence| *sequence > oldest);
+            self.ranges.retain(|range| range.sequence > oldest);
+            self.prune_at = (2 * self.keys.len()).max(PRUNE_AT);
+        }
+    }
+
+    /// Whether a key was written after `since`, which an open transaction began at or before.
+    pub(crate) fn wrote(&self, keyspace: u64, key: &[u8], since: Sequence) -> bool {
+        let key_written = self
+            .keys
+            .get(&(keyspace, hash(key)))
+            .is_some_and(|&at| at > since);
+        key_written
+            || self.ranges.iter().any(|range| {
+                range.keyspace == keyspace
+                    && range.sequence > since
+                    && range.start.as_slice() <= key
+                    && key < range.end.as_slice()
+            })
+    }
+}

@@ -1,0 +1,402 @@
+//! Opening: the manifest says which tables there are, the log what is not in them yet.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::publish::Publisher;
+use super::recent::Recent;
+use super::{Commit, Core, Keyspace, State};
+use crate::batch::Logged;
+use crate::cache::BlockCache;
+use crate::clock::Time;
+use crate::error::{Error, Result};
+use crate::key::{Sequence, Tag};
+use crate::memtable::Memtable;
+use crate::options::Options;
+use crate::version::edit::Edit;
+use crate::version::file::{File, FileMeta, Graveyard};
+use crate::version::manifest::{self, Manifest};
+use crate::version::table_cache::{self, TableCache};
+use crate::version::{LEVELS, Version};
+use crate::vfs::{Vfs, make_dir};
+use crate::wal::Wal;
+
+const LOCK: &str = "LOCK";
+const LOG: &str = "log";
+
+/// A keyspace as the manifest describes it.
+#[derive(Debug, Default)]
+struct Described {
+    name: String,
+    merge: String,
+    flushed: Sequence,
+    files: BTreeMap<u64, (usize, u64, FileMeta)>,
+}
+
+/// What the manifest describes.
+#[derive(Debug, Default)]
+pub(crate) struct Description {
+    keyspaces: BTreeMap<u64, Described>,
+    next_keyspace: u64,
+    next_file: u64,
+    sequence: Sequence,
+    time: u64,
+}
+
+impl Description {
+    pub(crate) fn of(edits: Vec<Edit>) -> Option<Self> {
+        let mut found = Self {
+            next_keyspace: 1,
+            next_file: 1,
+            ..Self::default()
+        };
+        edits.into_iter().try_for_each(|edit| found.apply(edit))?;
+        Some(found)
+    }
+
+    fn apply(&mut self, edit: Edit) -> Option<()> {
+        match edit {
+            Edit::KeyspaceCreated { id, name, merge } => {
+                self.next_keyspace = self.next_keyspace.max(id + 1);
+                let described = Described {
+                    name,
+                    merge,
+                    ..Described::default()
+                };
+                self.keyspaces.insert(id, described);
+            }
+            Edit::KeyspaceDropped { id } => {
+                self.next_keyspace = self.next_keyspace.max(id + 1);
+                self.keyspaces.remove(&id);
+            }
+            Edit::FileAdded {
+                keyspace,
+                level,
+                run,
+                meta,
+            } => {
+                self.next_file = self.next_file.max(meta.number + 1).max(run + 1);
+                let files = &mut self.keyspaces.get_mut(&keyspace)?.files;
+                (level < LEVELS).then_some(())?;
+                files.insert(meta.number, (level, run, meta));
+            }
+            Edit::FileRemoved { keyspace, number } => {
+                self.keyspaces.get_mut(&keyspace)?.files.remove(&number)?;
+            }
+            Edit::Flushed { keyspace, sequence } => {
+                let flushed = &mut self.keyspaces.get_mut(&keyspace)?.flushed;
+                *flushed = sequence.max(*flushed);
+            }
+            Edit::Used {
+                file,
+                sequence,
+                time,
+            } => {
+                self.next_file = self.next_file.max(file);
+                self.sequence = self.sequence.max(sequence);
+                self.time = self.time.max(time);
+            }
+        }
+        Some(())
+    }
+
+    /// The numbers of all tables.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (u64, &FileMeta)> {
+        let keyspaces = self.keyspaces.values();
+        keyspaces.flat_map(|found| {
+            found
+                .files
+                .iter()
+                .map(|(number, (.., meta))| (*number, meta))
+        })
+    }
+
+    /// The shortest list of edits that describes the same.
+    fn edits(&self, next_file: u64) -> Vec<Edit> {
+        let mut edits = vec![Edit::Used {
+            file: next_file,
+            sequence: self.sequence,
+            time: self.time,
+        }];
+        for (&id, found) in &self.keyspaces {
+            edits.push(Edit::KeyspaceCreated {
+                id,
+                name: found.name.clone(),
+                merge: found.merge.clone(),
+            });
+            edits.push(Edit::Flushed {
+                keyspace: id,
+                sequence: found.flushed,
+            });
+            edits.extend(
+                found
+                    .files
+                    .values()
+                    .map(|(level, run, meta)| Edit::FileAdded {
+                        keyspace: id,
+                        level: *level,
+                        run: *run,
+                        meta: meta.clone(),
+                    }),
+            );
+        }
+        edits
+    }
+}
+
+/// What the directory's manifest describes.
+pub(crate) fn describe(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Description>> {
+    let Some(path) = manifest::current(vfs, dir)? else {
+        return Ok(None);
+    };
+    let edits = manifest::read(vfs, &path)?;
+    let found = Description::of(edits);
+    let detail = "its edits contradict one another";
+    found
+        .map(Some)
+        .ok_or_else(|| Error::corruption(&path, 0, detail))
+}
+
+/// Where the log of a database lies.
+pub(crate) fn log_dir(dir: &Path) -> std::path::PathBuf {
+    dir.join(LOG)
+}
+
+/// Makes sure that nobody else has the database open.
+pub(crate) fn lock(vfs: &dyn Vfs, dir: &Path) -> Result<Box<dyn crate::vfs::LockGuard>> {
+    vfs.lock(&dir.join(LOCK))
+}
+
+/// Opens a database, or makes one.
+pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Core>> {
+    let vfs = Arc::clone(&options.vfs);
+    make_dir(&*vfs, dir)?;
+    let lock = lock(&*vfs, dir)?;
+    let found = describe(&*vfs, dir)?;
+    let names = vfs.list(dir)?;
+    if found.is_none()
+        && names
+            .iter()
+            .any(|name| table_cache::number_of(name).is_some())
+    {
+        let detail = "it is missing, although there are tables";
+        return Err(Error::corruption(&dir.join("CURRENT"), 0, detail));
+    }
+    let found = match found {
+        Some(found) => found,
+        None => Description::of(Vec::new()).unwrap_or_default(),
+    };
+    check_files(dir, &found, &names)?;
+    let used = names
+        .iter()
+        .filter_map(|name| table_cache::number_of(name).or_else(|| manifest::number_of(name)));
+    let number = used.max().map_or(0, |used| used + 1).max(found.next_file);
+    let manifest = Manifest::create(&vfs, dir, number, &found.edits(number + 1))?;
+    remove_leftovers(&*vfs, dir, &found, &names, number)?;
+    let log = Wal::open(Arc::clone(&vfs), &log_dir(dir), &options.log)?;
+    let core = build(dir, options, lock, &found, manifest, number + 1, log)?;
+    replay(&core, &found)?;
+    Ok(core)
+}
+
+/// All tables must be there. Their sizes and checksums are looked at when they are opened.
+fn check_files(dir: &Path, found: &Description, names: &[String]) -> Result<()> {
+    let there: HashSet<&str> = names.iter().map(String::as_str).collect();
+    for (number, _) in found.files() {
+        let name = table_cache::name_of(number);
+        if !there.contains(name.as_str()) {
+            return Err(Error::corruption(
+                &dir.join(name),
+                0,
+                "the table is missing",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a crash left: tables that never came into the manifest, and older manifests.
+fn remove_leftovers(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    found: &Description,
+    names: &[String],
+    manifest: u64,
+) -> Result<()> {
+    let tables: HashSet<u64> = found.files().map(|(number, _)| number).collect();
+    for name in names {
+        let table = table_cache::number_of(name).is_some_and(|number| !tables.contains(&number));
+        let old = manifest::number_of(name).is_some_and(|number| number != manifest);
+        if table || old {
+            vfs.remove(&dir.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn build(
+    dir: &Path,
+    options: Options,
+    lock: Box<dyn crate::vfs::LockGuard>,
+    found: &Description,
+    manifest: Manifest,
+    next_file: u64,
+    log: Wal,
+) -> Result<Arc<Core>> {
+    let vfs = Arc::clone(&options.vfs);
+    let cache = Arc::new(BlockCache::new(options.cache_bytes));
+    let tables = TableCache::new(
+        Arc::clone(&vfs),
+        dir,
+        Arc::clone(&cache),
+        options.table_cache_bytes,
+    );
+    let graveyard = Graveyard::default();
+    let mut keyspaces = BTreeMap::new();
+    for (&id, described) in &found.keyspaces {
+        let keyspace = keyspace_of(id, described, &options, &tables, &graveyard)?;
+        keyspaces.insert(id, keyspace);
+    }
+    let active = keyspaces.values().map(|keyspace: &Keyspace| {
+        let memtable = Arc::clone(&keyspace.view().active);
+        (keyspace.clone(), memtable)
+    });
+    let time = Time::new(Arc::clone(&options.clock));
+    time.seen(found.time);
+    Ok(Arc::new(Core {
+        commit: Mutex::new(Commit {
+            next_sequence: found.sequence + 1,
+            active: active.collect(),
+            recent: Recent::default(),
+        }),
+        vfs,
+        dir: dir.to_owned(),
+        options,
+        time,
+        wal: log,
+        cache,
+        tables: Arc::new(tables),
+        keyspaces: RwLock::new(keyspaces),
+        publisher: Publisher::default(),
+        snapshots: super::snapshots::Snapshots::default(),
+        state: Mutex::new(State {
+            manifest,
+            next_keyspace: found.next_keyspace,
+        }),
+        next_file: AtomicU64::new(next_file),
+        work: super::background::Work::default(),
+        poison: std::sync::OnceLock::new(),
+        stats: super::stats::Counters::default(),
+        graveyard,
+        owed_delay: Mutex::default(),
+        logged_bytes: AtomicU64::new(0),
+        replayed: AtomicU64::new(0),
+        _lock: lock,
+    }))
+}
+
+fn keyspace_of(
+    id: u64,
+    described: &Described,
+    options: &Options,
+    tables: &TableCache,
+    graveyard: &Graveyard,
+) -> Result<Keyspace> {
+    let name = &described.name;
+    let own = options.keyspace_options(name);
+    let merge = own.merge.as_ref().map_or("", |merge| merge.name());
+    if merge != described.merge {
+        let what = format!(
+            "keyspace {name:?} was made with merge {:?} and is opened with {merge:?}",
+            described.merge
+        );
+        return Err(Error::InvalidArgument { what });
+    }
+    let files = described.files.values().map(|(level, run, meta)| {
+        let path = tables.path_of(meta.number);
+        (*level, *run, File::new(meta.clone(), path, graveyard))
+    });
+    let files: Vec<(usize, u64, Arc<File>)> = files.collect();
+    let version = Version::empty().changed(&HashSet::new(), &files, Some(described.flushed));
+    Ok(Keyspace::new(
+        id,
+        name.clone(),
+        own,
+        Arc::new(Memtable::new()),
+        version,
+    ))
+}
+
+/// Fills memtables from the log.
+fn replay(core: &Arc<Core>, found: &Description) -> Result<()> {
+    let keyspaces: HashMap<u64, Keyspace> = core
+        .keyspaces
+        .read()
+        .iter()
+        .map(|(id, keyspace)| (*id, keyspace.clone()))
+        .collect();
+    let flushed: HashMap<u64, Sequence> = found
+        .keyspaces
+        .iter()
+        .map(|(id, described)| (*id, described.flushed))
+        .collect();
+    let mut newest = found.sequence;
+    for record in core.wal.read(core.wal.indexes())? {
+        let record = record?;
+        let body: Arc<[u8]> = record.body.into();
+        let detail = "a record of the log is no batch";
+        let malformed = || Error::corruption(&log_dir(&core.dir), record.index, detail);
+        let logged = Logged::parse(&body).ok_or_else(malformed)?;
+        core.time.seen(logged.time);
+        let mut sequence = logged.sequence;
+        for entry in logged.entries() {
+            let entry = entry.map_err(|_| malformed())?;
+            let own = sequence;
+            sequence += 1;
+            if flushed
+                .get(&entry.keyspace)
+                .is_some_and(|&until| own <= until)
+            {
+                continue;
+            }
+            // Keyspaces that are not there were dropped after this was logged.
+            if let Some(keyspace) = keyspaces.get(&entry.keyspace) {
+                let memtable = Arc::clone(&keyspace.view().active);
+                memtable.keep_log_from(record.index);
+                memtable.insert(&body, &entry.key, &entry.value, Tag::new(own, entry.kind));
+            }
+        }
+        let replayed = sequence.saturating_sub(1);
+        newest = newest.max(replayed);
+        core.replayed.store(record.index + 1, Ordering::Release);
+        flush_while_large(core, &keyspaces, replayed)?;
+    }
+    core.replayed.store(u64::MAX, Ordering::Release);
+    core.commit.lock().next_sequence = newest + 1;
+    core.publisher.start(newest);
+    Ok(())
+}
+
+/// A long log must not become more memory than the memtables may have. What is flushed counts as
+/// flushed up to the last sequence replayed, not up to the newest that was ever visible.
+fn flush_while_large(
+    core: &Arc<Core>,
+    keyspaces: &HashMap<u64, Keyspace>,
+    replayed: Sequence,
+) -> Result<()> {
+    for keyspace in keyspaces.values() {
+        let memtable = Arc::clone(&keyspace.view().active);
+        if memtable.bytes() < keyspace.options().memtable_bytes {
+            continue;
+        }
+        core.commit.lock().next_sequence = replayed + 1;
+        core.publisher.start(replayed);
+        core.rotate_idle(keyspace, &memtable);
+        core.flush_waiting(keyspace)?;
+    }
+    Ok(())
+}

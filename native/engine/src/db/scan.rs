@@ -1,0 +1,371 @@
+//! Bounded scans, in both directions.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::keyspace::View;
+use super::read::{Sight, merge_of};
+use super::{Core, Keyspace, Snapshot};
+use crate::error::{Error, Result};
+use crate::iterate::merging::MergingCursor;
+use crate::iterate::run::RunCursor;
+use crate::iterate::source::Source;
+use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::memtable::MemtableCursor;
+use crate::range_delete::RangeDeletes;
+
+/// After so many older versions of a key, a seek to the next key is cheaper than going on.
+const STEPS: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    /// The cursor is at the entry shown, and its value is shown without this many bytes.
+    At(usize),
+    /// The value is in `folded`; the cursor is behind the key's entries.
+    Behind,
+    /// The value is in `folded`; the cursor is before the key's entries.
+    Before,
+}
+
+/// Keys and values of a keyspace, as a snapshot sees them.
+///
+/// A scan begins nowhere: [`Scan::first`], [`Scan::last`] or a seek takes it to an entry.
+#[derive(Debug)]
+pub struct Scan {
+    core: Arc<Core>,
+    keyspace: Keyspace,
+    cursor: MergingCursor,
+    ranges: Vec<Arc<RangeDeletes>>,
+    sight: Sight,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    place: Place,
+    key: Vec<u8>,
+    folded: Vec<u8>,
+}
+
+impl Scan {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        keyspace: &Keyspace,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Self> {
+        let view = keyspace.view();
+        let sight = Sight::new(core, snapshot);
+        Ok(Self {
+            ranges: ranges_of(core, &view)?,
+            cursor: MergingCursor::new(sources_of(core, &view)),
+            core: Arc::clone(core),
+            keyspace: keyspace.clone(),
+            sight,
+            lower: lower.map(<[u8]>::to_vec),
+            upper: upper.map(<[u8]>::to_vec),
+            place: Place::Nowhere,
+            key: Vec::new(),
+            folded: Vec::new(),
+        })
+    }
+
+    /// Whether the scan is at an entry.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        self.place != Place::Nowhere
+    }
+
+    /// The key of the entry.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value of the entry.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match self.place {
+            Place::Nowhere => &[],
+            Place::At(skipped) => self.cursor.value().get(skipped..).unwrap_or_default(),
+            Place::Behind | Place::Before => &self.folded,
+        }
+    }
+
+    /// To the first entry within the bounds.
+    pub fn first(&mut self) -> Result<()> {
+        match &self.lower {
+            Bound::Unbounded => self.cursor.first()?,
+            Bound::Included(key) => self.cursor.seek(key, Tag::NEWEST)?,
+            Bound::Excluded(key) => self.cursor.seek(key, Tag::OLDEST)?,
+        }
+        self.settle_forward()
+    }
+
+    /// To the last entry within the bounds.
+    pub fn last(&mut self) -> Result<()> {
+        match &self.upper {
+            Bound::Unbounded => self.cursor.last()?,
+            Bound::Included(key) => self.cursor.seek_before(key, Tag::OLDEST)?,
+            Bound::Excluded(key) => self.cursor.seek_before(key, Tag::NEWEST)?,
+        }
+        self.settle_backward()
+    }
+
+    /// To the first entry at or behind `key`.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_below(key) {
+            return self.first();
+        }
+        self.cursor.seek(key, Tag::NEWEST)?;
+        self.settle_forward()
+    }
+
+    /// To the last entry at or before `key`.
+    pub fn seek_back(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_above(key) {
+            return self.last();
+        }
+        self.cursor.seek_before(key, Tag::OLDEST)?;
+        self.settle_backward()
+    }
+
+    /// To the entry behind.
+    pub fn advance(&mut self) -> Result<()> {
+        match self.place {
+            Place::Nowhere => return Ok(()),
+            Place::At(_) => {
+                self.cursor.next()?;
+                self.skip_key()?;
+            }
+            Place::Behind => {}
+            Place::Before => self.cursor.seek(&self.key, Tag::OLDEST)?,
+        }
+        self.settle_forward()
+    }
+
+    /// To the entry before.
+    pub fn retreat(&mut self) -> Result<()> {
+        match self.place {
+            Place::Nowhere => return Ok(()),
+            Place::Before => {}
+            Place::At(_) | Place::Behind => self.cursor.seek_before(&self.key, Tag::NEWEST)?,
+        }
+        self.settle_backward()
+    }
+
+    fn is_below(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => key < bound.as_slice(),
+            Bound::Excluded(bound) => key <= bound.as_slice(),
+        }
+    }
+
+    #[inline]
+    fn is_above(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => key > bound.as_slice(),
+            Bound::Excluded(bound) => key >= bound.as_slice(),
+        }
+    }
+
+    /// The newest range delete seen that covers the current key.
+    #[inline]
+    fn covering(&self) -> Sequence {
+        let ranges = self.ranges.iter();
+        let covering = ranges.map(|ranges| ranges.covering(&self.key, self.sight.sequence));
+        covering.max().unwrap_or(0)
+    }
+
+    /// Passes over the entries of `self.key`.
+    #[inline]
+    fn skip_key(&mut self) -> Result<()> {
+        let mut steps = 0;
+        while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
+            steps += 1;
+            if steps > STEPS {
+                return self.cursor.seek(&self.key, Tag::OLDEST);
+            }
+            self.cursor.next()?;
+        }
+        Ok(())
+    }
+
+    /// From where the cursor is to the first key that has a value.
+    fn settle_forward(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        while self.cursor.is_valid() {
+            if self.is_above(self.cursor.key()) {
+                return Ok(());
+            }
+            if self.cursor.tag().sequence() > self.sight.sequence {
+                self.skip_unseen()?;
+                continue;
+            }
+            self.key.clear();
+            self.key.extend_from_slice(self.cursor.key());
+            if self.show()? {
+                return Ok(());
+            }
+            self.skip_key()?;
+        }
+        Ok(())
+    }
+
+    /// Passes over versions that are too new; many of one key are passed at once.
+    fn skip_unseen(&mut self) -> Result<()> {
+        self.cursor.next()?;
+        if self.cursor.is_valid() && self.cursor.tag().sequence() > self.sight.sequence {
+            let key = self.cursor.key().to_vec();
+            self.cursor.seek(&key, Tag::seek(self.sight.sequence))?;
+        }
+        Ok(())
+    }
+
+    /// Shows the key whose newest visible entry the cursor is at, if it has a value.
+    fn show(&mut self) -> Result<bool> {
+        let tag = self.cursor.tag();
+        if self.covering() >= tag.sequence() {
+            return Ok(false);
+        }
+        match tag.kind() {
+            Some(Kind::Put) => self.place = Place::At(0),
+            Some(kind @ Kind::PutExpiring) => {
+                let (expiry, _) = split_expiry(kind, self.cursor.value()).ok_or_else(malformed)?;
+                if expiry.is_some_and(|expiry| self.sight.is_expired(&self.core, expiry)) {
+                    return Ok(false);
+                }
+                self.place = Place::At(crate::key::EXPIRY_BYTES);
+            }
+            Some(Kind::Delete) => return Ok(false),
+            Some(Kind::Merge) => self.fold_forward()?,
+            Some(Kind::RangeDelete) | None => return Err(malformed()),
+        }
+        Ok(true)
+    }
+
+    /// Folds operands from the cursor on, which comes to stand behind the key.
+    fn fold_forward(&mut self) -> Result<()> {
+        let covering = self.covering();
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut below = None;
+        while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
+            let tag = self.cursor.tag();
+            if tag.sequence() <= covering {
+                break;
+            }
+            if tag.kind() != Some(Kind::Merge) {
+                below = self.value_below()?;
+                break;
+            }
+            operands.push(self.cursor.value().to_vec());
+            self.cursor.next()?;
+        }
+        self.skip_key()?;
+        operands.reverse();
+        self.fold(below.as_deref(), &operands)?;
+        self.place = Place::Behind;
+        Ok(())
+    }
+
+    /// The value of the entry that the cursor is at, which is no operand.
+    fn value_below(&self) -> Result<Option<Vec<u8>>> {
+        let value = self.cursor.value();
+        match self.cursor.tag().kind() {
+            Some(Kind::Put) => Ok(Some(value.to_vec())),
+            Some(Kind::Delete) => Ok(None),
+            Some(kind @ Kind::PutExpiring) => {
+                let (expiry, value) = split_expiry(kind, value).ok_or_else(malformed)?;
+                let gone = expiry.is_some_and(|at| self.sight.is_expired(&self.core, at));
+                Ok((!gone).then(|| value.to_vec()))
+            }
+            _ => Err(malformed()),
+        }
+    }
+
+    fn fold(&mut self, below: Option<&[u8]>, operands: &[Vec<u8>]) -> Result<()> {
+        let merge = merge_of(self.keyspace.options())?;
+        let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+        self.folded = merge.full(&self.key, below, &operands);
+        Ok(())
+    }
+
+    /// From where the cursor is backwards to the first key that has a value.
+    fn settle_backward(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        while self.cursor.is_valid() {
+            if self.is_below(self.cursor.key()) {
+                return Ok(());
+            }
+            self.key.clear();
+            self.key.extend_from_slice(self.cursor.key());
+            if self.collect_backward()? {
+                self.place = Place::Before;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the versions of the key, the oldest first; the cursor comes to stand before the key.
+    /// Returns whether it has a value, which is then in `folded`.
+    fn collect_backward(&mut self) -> Result<bool> {
+        let covering = self.covering();
+        let mut below: Option<Vec<u8>> = None;
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
+            let tag = self.cursor.tag();
+            if tag.sequence() <= self.sight.sequence && tag.sequence() > covering {
+                if tag.kind() == Some(Kind::Merge) {
+                    operands.push(self.cursor.value().to_vec());
+                } else {
+                    operands.clear();
+                    below = self.value_below()?;
+                }
+            }
+            self.cursor.previous()?;
+        }
+        if operands.is_empty() {
+            let found = below.is_some();
+            self.folded = below.unwrap_or_default();
+            return Ok(found);
+        }
+        self.fold(below.as_deref(), &operands)?;
+        Ok(true)
+    }
+}
+
+fn malformed() -> Error {
+    Error::InvalidArgument {
+        what: "an entry is malformed although its checksum matches".into(),
+    }
+}
+
+fn sources_of(core: &Core, view: &View) -> Vec<Source> {
+    let memory = view.memtables().filter(|memtable| memtable.entries() > 0);
+    let memory = memory.map(|memtable| Source::Memory(MemtableCursor::new(Arc::clone(memtable))));
+    let runs = view.version.runs().map(|run| {
+        Source::Run(Box::new(RunCursor::new(
+            Arc::clone(run),
+            Arc::clone(&core.tables),
+            false,
+        )))
+    });
+    memory.chain(runs).collect()
+}
+
+fn ranges_of(core: &Core, view: &View) -> Result<Vec<Arc<RangeDeletes>>> {
+    let mut ranges: Vec<Arc<RangeDeletes>> = view
+        .memtables()
+        .filter_map(|memtable| memtable.range_deletes())
+        .collect();
+    for file in view
+        .version
+        .files()
+        .filter(|file| file.meta.range_deletes > 0)
+    {
+        ranges.extend(core.tables.table(file)?.range_deletes().cloned());
+    }
+    Ok(ranges)
+}

@@ -1,0 +1,101 @@
+//! The snapshots that are held.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Core;
+use crate::key::{Millis, Sequence};
+
+/// Which snapshots are held, and how often.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots {
+    held: Mutex<BTreeMap<(Sequence, Millis), usize>>,
+}
+
+/// What folding and dropping must respect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Horizon {
+    /// Sequences of snapshots, ascending; the last is what is visible now.
+    pub(crate) sequences: Vec<Sequence>,
+    /// The time of the oldest snapshot, or now: what is not expired then must be kept.
+    pub(crate) time: Millis,
+}
+
+impl Horizon {
+    /// The oldest snapshot that sees an entry; none sees it before one that is newer.
+    pub(crate) fn stripe(&self, sequence: Sequence) -> usize {
+        self.sequences
+            .partition_point(|&snapshot| snapshot < sequence)
+    }
+}
+
+impl Snapshots {
+    fn take(&self, core: &Core) -> (Sequence, Millis) {
+        let mut held = self.held.lock();
+        let place = (core.publisher.visible(), core.time.now());
+        *held.entry(place).or_default() += 1;
+        place
+    }
+
+    fn give_back(&self, place: (Sequence, Millis)) {
+        let mut held = self.held.lock();
+        if let Some(count) = held.get_mut(&place) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&place);
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.held.lock().values().sum()
+    }
+
+    /// Snapshots taken after this returned are at or above the last sequence.
+    pub(crate) fn horizon(&self, core: &Core) -> Horizon {
+        let held = self.held.lock();
+        let mut sequences: Vec<Sequence> = held.keys().map(|(sequence, _)| *sequence).collect();
+        sequences.push(core.publisher.visible());
+        sequences.dedup();
+        let now = core.time.now();
+        let oldest = held.keys().map(|(_, time)| *time).min();
+        Horizon {
+            sequences,
+            time: oldest.unwrap_or(now),
+        }
+    }
+}
+
+/// The database as it was at one moment. Holding one keeps what it sees from being compacted away.
+#[derive(Debug)]
+pub struct Snapshot {
+    core: Arc<Core>,
+    place: (Sequence, Millis),
+}
+
+impl Snapshot {
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
+        Self {
+            place: core.snapshots.take(core),
+            core: Arc::clone(core),
+        }
+    }
+
+    /// It sees what was written up to here.
+    pub fn sequence(&self) -> Sequence {
+        self.place.0
+    }
+
+    /// It sees what had not expired then.
+    pub fn time(&self) -> Millis {
+        self.place.1
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.core.snapshots.give_back(self.place);
+    }
+}

@@ -1,0 +1,198 @@
+//! Transactions: the first to commit wins.
+//!
+//! A transaction reads at a snapshot and keeps its writes to itself. It commits unless one of the
+//! keys that it wrote, or read for update, was written by somebody else since. Merges conflict with
+//! nothing. A transaction that is older than ten seconds does not commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::snapshots::Snapshot;
+use super::{Commit, Core, Keyspace};
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::key::{Millis, Sequence};
+use crate::value::Value;
+use crate::wal::Durability;
+
+/// How long a transaction may take, in milliseconds.
+const LONGEST_TRANSACTION: Millis = 10_000;
+
+/// What a transaction did to a key, in order; only merges add to what was before.
+#[derive(Debug)]
+struct Change {
+    base: Base,
+    operands: Vec<Vec<u8>>,
+}
+
+/// What a transaction's operands for a key come on top of.
+#[derive(Debug)]
+enum Base {
+    /// What was there.
+    Unchanged,
+    Put(Vec<u8>),
+    Deleted,
+}
+
+/// Reads and writes that happen together, or not at all.
+#[derive(Debug)]
+pub struct Transaction {
+    core: Arc<Core>,
+    snapshot: Snapshot,
+    /// Where conflicts are noted from.
+    begun_at: Sequence,
+    until: Millis,
+    changes: BTreeMap<(u64, Vec<u8>), (Keyspace, Change)>,
+    /// Keys that nobody else may have written.
+    guarded: BTreeSet<(u64, Vec<u8>)>,
+}
+
+impl Transaction {
+    pub(crate) fn begin(core: &Arc<Core>) -> Result<Self> {
+        let begun_at = {
+            let mut commit = core.commit.lock();
+            let at = commit.next_sequence - 1;
+            commit.recent.begin(at);
+            at
+        };
+        // From here on all writes are noted, and those before are waited for.
+        if core.publisher.wait_for(begun_at).is_err() {
+            core.commit.lock().recent.end(begun_at);
+            return Err(core.poisoned());
+        }
+        let snapshot = Snapshot::new(core);
+        Ok(Self {
+            until: snapshot.time().saturating_add(LONGEST_TRANSACTION),
+            core: Arc::clone(core),
+            snapshot,
+            begun_at,
+            changes: BTreeMap::new(),
+            guarded: BTreeSet::new(),
+        })
+    }
+
+    /// The snapshot that it reads at.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The value of a key, with what this transaction did to it.
+    pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
+        let change = self
+            .changes
+            .get(&(keyspace.id(), key.to_vec()))
+            .map(|(_, change)| change);
+        let Some(change) = change else {
+            return self.core.get(keyspace, key, Some(&self.snapshot));
+        };
+        let below = match &change.base {
+            Base::Put(value) => Some(Value::from(value.clone())),
+            Base::Deleted => None,
+            Base::Unchanged => self.core.get(keyspace, key, Some(&self.snapshot))?,
+        };
+        if change.operands.is_empty() {
+            return Ok(below);
+        }
+        let merge = super::read::merge_of(keyspace.options())?;
+        let operands: Vec<&[u8]> = change.operands.iter().map(Vec::as_slice).collect();
+        Ok(Some(merge.full(key, below.as_deref(), &operands).into()))
+    }
+
+    /// The value of a key, which nobody else may write before the commit.
+    pub fn get_for_update(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
+        self.guarded.insert((keyspace.id(), key.to_vec()));
+        self.get(keyspace, key)
+    }
+
+    /// The key gets a value.
+    pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
+        self.replace(keyspace, key, Base::Put(value.to_vec()));
+    }
+
+    /// The key is gone.
+    pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        self.replace(keyspace, key, Base::Deleted);
+    }
+
+    /// The key's value is changed by an operand. This conflicts with nothing.
+    pub fn merge(&mut self, keyspace: &Keyspace, key: &[u8], operand: &[u8]) {
+        self.change(keyspace, key).operands.push(operand.to_vec());
+    }
+
+    fn replace(&mut self, keyspace: &Keyspace, key: &[u8], base: Base) {
+        self.guarded.insert((keyspace.id(), key.to_vec()));
+        let change = self.change(keyspace, key);
+        change.base = base;
+        change.operands.clear();
+    }
+
+    fn change(&mut self, keyspace: &Keyspace, key: &[u8]) -> &mut Change {
+        let empty = || {
+            let change = Change {
+                base: Base::Unchanged,
+                operands: Vec::new(),
+            };
+            (keyspace.clone(), change)
+        };
+        &mut self
+            .changes
+            .entry((keyspace.id(), key.to_vec()))
+            .or_insert_with(empty)
+            .1
+    }
+
+    /// Writes all changes, unless somebody was faster; returns the last sequence.
+    pub fn commit(self, durability: Durability) -> Result<Sequence> {
+        if self.core.time.now() > self.until {
+            return Err(Error::Conflict {
+                what: "the transaction took longer than ten seconds".into(),
+            });
+        }
+        let batch = self.batch();
+        if batch.is_empty() {
+            let commit = self.core.commit.lock();
+            self.check(&commit)?;
+            return Ok(self.snapshot.sequence());
+        }
+        self.core
+            .write(batch, durability, |commit| self.check(commit))
+    }
+
+    fn batch(&self) -> Batch {
+        let mut batch = Batch::new();
+        for ((_, key), (keyspace, change)) in &self.changes {
+            match &change.base {
+                Base::Put(value) => batch.put(keyspace, key, value),
+                Base::Deleted => batch.delete(keyspace, key),
+                Base::Unchanged => {}
+            }
+            for operand in &change.operands {
+                batch.merge(keyspace, key, operand);
+            }
+        }
+        batch
+    }
+
+    fn check(&self, commit: &Commit) -> Result<()> {
+        let since = self.snapshot.sequence();
+        let lost = self
+            .guarded
+            .iter()
+            .find(|(keyspace, key)| commit.recent.wrote(*keyspace, key, since));
+        match lost {
+            None => Ok(()),
+            Some((_, key)) => Err(Error::Conflict {
+                what: format!(
+                    "key {:?} was written by somebody else",
+                    key.escape_ascii().to_string()
+                ),
+            }),
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.core.commit.lock().recent.end(self.begun_at);
+    }
+}

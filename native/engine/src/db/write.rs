@@ -1,0 +1,239 @@
+//! The life of a write: sequence, log, memtable, durable, visible.
+//!
+//! Under the commit lock a batch gets its sequences and goes to the log, so that the order of both
+//! is the same. Outside of it writers fill memtables side by side, and one of them syncs for all
+//! that wait. A write is acknowledged, and visible, when it is as durable as it asked and all
+//! before it are visible.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Commit, Core, Keyspace};
+use crate::batch::{Batch, Logged};
+use crate::error::{Error, Result};
+use crate::key::{Sequence, Tag};
+use crate::memtable::Memtable;
+use crate::wal::{Durability, Written};
+
+/// Writers are slowed to about this many bytes a second when compactions fall behind.
+const SLOW_RATE: f64 = 16e6;
+/// Shorter delays are saved up: the operating system does not sleep more finely.
+const SHORTEST_DELAY: Duration = Duration::from_millis(1);
+/// The log's size is looked at each time that so much was written.
+const LOG_CHECK_BYTES: u64 = 1 << 20;
+
+/// A batch that is in the log.
+struct Logging {
+    record: Arc<[u8]>,
+    first: Sequence,
+    last: Sequence,
+    place: u64,
+    written: Written,
+    memtables: Vec<(Keyspace, Arc<Memtable>)>,
+}
+
+impl Core {
+    /// Writes a batch; returns its last sequence once it is visible.
+    pub(crate) fn write(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        check: impl FnOnce(&Commit) -> Result<()>,
+    ) -> Result<Sequence> {
+        batch.check()?;
+        self.check()?;
+        self.slow_down(&batch)?;
+        let logging = self.log(batch, check)?;
+        let inserted = insert(&logging);
+        let saved = match durability {
+            Durability::Sync => self.wal.sync_through(logging.written.end),
+            Durability::Buffered => self.wal.write_through(logging.written.end),
+        };
+        if let Err(error) = inserted.and(saved) {
+            self.poison(&error);
+            self.publisher.fail();
+            return Err(error);
+        }
+        if self.publisher.finish(logging.place, logging.last).is_err() {
+            return Err(self.poisoned());
+        }
+        self.stats
+            .written(&logging.record, logging.last - logging.first + 1);
+        self.make_room(&logging)?;
+        Ok(logging.last)
+    }
+
+    /// Gives a batch its sequences and appends it to the log.
+    fn log(&self, mut batch: Batch, check: impl FnOnce(&Commit) -> Result<()>) -> Result<Logging> {
+        let mut commit = self.commit.lock();
+        self.check()?;
+        check(&commit)?;
+        let memtables = commit.memtables(batch.keyspaces())?;
+        let first = commit.next_sequence;
+        let last = first + batch.len() as u64 - 1;
+        let record: Arc<[u8]> = batch.stamp(first, self.time.now()).into();
+        let written = match self.wal.enqueue(&[&record]) {
+            Ok(written) => written,
+            Err(error) => {
+                self.poison(&error);
+                return Err(error);
+            }
+        };
+        for (_, memtable) in &memtables {
+            memtable.keep_log_from(written.indexes.start);
+        }
+        commit.next_sequence = last + 1;
+        commit.recent.note(&record, last);
+        let place = self.publisher.register(last);
+        drop(commit);
+        Ok(Logging {
+            record,
+            first,
+            last,
+            place,
+            written,
+            memtables,
+        })
+    }
+
+    /// Delays a writer whose keyspaces have too many runs; stops it while they have far too many.
+    fn slow_down(&self, batch: &Batch) -> Result<()> {
+        for &id in batch.keyspaces() {
+            let Some(keyspace) = self.keyspace_by_id(id) else {
+                continue;
+            };
+            let options = keyspace.options();
+            let runs = keyspace.0.flushed_runs.load(Ordering::Relaxed);
+            if runs < options.slow_at_runs || self.options.background_threads == 0 {
+                continue;
+            }
+            if runs >= options.stop_at_runs {
+                self.stats.stopped(|| self.wait_for_runs(&keyspace))?;
+                continue;
+            }
+            let over = (runs - options.slow_at_runs + 1) as f64;
+            let debt = batch.bytes() as f64 * over / SLOW_RATE;
+            self.pay(Duration::from_secs_f64(debt));
+        }
+        Ok(())
+    }
+
+    /// Sleeps once enough delay has come together.
+    fn pay(&self, delay: Duration) {
+        let due = {
+            let mut owed = self.owed_delay.lock();
+            *owed += delay;
+            if *owed < SHORTEST_DELAY {
+                return;
+            }
+            std::mem::take(&mut *owed)
+        };
+        self.stats.slowed(due);
+        std::thread::sleep(due);
+    }
+
+    fn wait_for_runs(&self, keyspace: &Keyspace) -> Result<()> {
+        let stop = keyspace.options().stop_at_runs;
+        self.work.wait_until(|| {
+            let runs = keyspace.0.flushed_runs.load(Ordering::Relaxed);
+            runs < stop || self.check().is_err() || keyspace.is_dropped()
+        });
+        self.check()
+    }
+
+    /// Starts flushes that this write made necessary.
+    fn make_room(&self, logging: &Logging) -> Result<()> {
+        for (keyspace, memtable) in &logging.memtables {
+            if memtable.bytes() >= keyspace.options().memtable_bytes {
+                self.rotate(keyspace, memtable)?;
+            }
+        }
+        let bytes = logging.record.len() as u64;
+        let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before / LOG_CHECK_BYTES != (before + bytes) / LOG_CHECK_BYTES {
+            self.respect_budgets()?;
+        }
+        Ok(())
+    }
+
+    /// Flushes the largest memtable if all come to too much, and the oldest if the log does.
+    fn respect_budgets(&self) -> Result<()> {
+        let active: Vec<(Keyspace, Arc<Memtable>)> = {
+            let keyspaces = self.keyspaces.read();
+            keyspaces
+                .values()
+                .map(|keyspace| (keyspace.clone(), keyspace.view().active.clone()))
+                .collect()
+        };
+        let total: usize = active.iter().map(|(_, memtable)| memtable.bytes()).sum();
+        if total > self.options.memtables_bytes {
+            let largest = active.iter().max_by_key(|(_, memtable)| memtable.bytes());
+            if let Some((keyspace, memtable)) = largest {
+                self.rotate(keyspace, memtable)?;
+            }
+        }
+        if self.wal.size_bytes() > self.options.log_bytes {
+            let filled = active.iter().filter(|(_, memtable)| !memtable.is_empty());
+            if let Some((keyspace, memtable)) = filled.min_by_key(|(_, m)| m.first_record()) {
+                self.rotate(keyspace, memtable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces a full memtable; waits while too many wait for their flush.
+    pub(crate) fn rotate(&self, keyspace: &Keyspace, full: &Arc<Memtable>) -> Result<()> {
+        let most = self.options.waiting_memtables.max(1);
+        let current = || Arc::ptr_eq(&keyspace.view().active, full);
+        if self.options.background_threads > 0 && keyspace.view().waiting.len() >= most {
+            let started = Instant::now();
+            self.work.wait_until(|| {
+                keyspace.view().waiting.len() < most || !current() || self.check().is_err()
+            });
+            self.stats.waited(started.elapsed());
+        }
+        {
+            let mut commit = self.commit.lock();
+            self.check()?;
+            if !current() || full.is_empty() || keyspace.is_dropped() {
+                return Ok(());
+            }
+            full.seal(commit.next_sequence - 1);
+            let fresh = Arc::new(Memtable::new());
+            commit.replace(keyspace, &fresh);
+            keyspace.rotate(fresh);
+        }
+        self.start_work()
+    }
+
+    /// Lets the background do what there is to do, or does it here if there is none.
+    pub(crate) fn start_work(&self) -> Result<()> {
+        if self.options.background_threads == 0 {
+            return self.work_off();
+        }
+        self.work.wake();
+        Ok(())
+    }
+}
+
+/// Fills the memtables from a logged batch.
+fn insert(logging: &Logging) -> Result<()> {
+    let malformed = || Error::InvalidArgument {
+        what: "a batch is malformed".into(),
+    };
+    let logged = Logged::parse(&logging.record).ok_or_else(malformed)?;
+    for (sequence, entry) in (logging.first..).zip(logged.entries()) {
+        let entry = entry.map_err(|_| malformed())?;
+        let mut memtables = logging.memtables.iter();
+        let found = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
+        let (_, memtable) = found.ok_or_else(malformed)?;
+        let tag = Tag::new(sequence, entry.kind);
+        if !memtable.insert(&logging.record, &entry.key, &entry.value, tag) {
+            return Err(Error::InvalidArgument {
+                what: "a memtable has no place for more entries".into(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! What an entry is about, and what a block of entries is about at most.
+//!
+//! A keyspace may have an [`Extractor`], which reads attributes, a rectangle and a time from its
+//! entries. Tables keep their range per block as a [`Zone`], so that a scan for some of them passes
+//! over blocks in which there are none.
+
+use std::fmt::Debug;
+
+use crate::coding::{Reader, put_slice};
+use crate::key::Millis;
+
+/// West, south, east, north; in any plane, edges included.
+pub type Rectangle = [f64; 4];
+
+/// Attribute values longer than this are rounded in zones, down at the low end, up at the high one.
+const ROUNDED_BYTES: usize = 32;
+
+/// Reads attributes from entries. Must give the same for the same bytes for ever: zones are stored.
+pub trait Extractor: Debug + Send + Sync {
+    /// A stable name, kept with the tables.
+    fn name(&self) -> &'static str;
+
+    /// Tells `about` what the value of `key` is about. An entry that tells nothing of an attribute
+    /// is not found by it.
+    fn extract(&self, key: &[u8], value: &[u8], about: &mut Zone);
+}
+
+/// The ranges of attributes, rectangle and time of some entries.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Zone {
+    attributes: Vec<AttributeRange>,
+    rectangle: Option<Rectangle>,
+    times: Option<(Millis, Millis)>,
+    /// Some entry's attributes are not known, such as those of an operand that is not folded.
+    unknown: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AttributeRange {
+    id: u8,
+    low: Vec<u8>,
+    /// `None`: no bound that is short enough.
+    high: Option<Vec<u8>>,
+}
+
+impl Zone {
+    /// Adds a value of an attribute. Bytes compare as the attribute does.
+    pub fn add_attribute(&mut self, id: u8, value: &[u8]) {
+        let low = value.get(..ROUNDED_BYTES).unwrap_or(value).to_vec();
+        let high = if value.len() > ROUNDED_BYTES {
+            crate::key::prefix_end(&low)
+        } else {
+            Some(low.clone())
+        };
+        self.cover(AttributeRange { id, low, high });
+    }
+
+    /// Adds a rectangle.
+    pub fn add_rectangle(&mut self, [west, south, east, north]: Rectangle) {
+        self.rectangle = Some(match self.rectangle {
+            None => [west, south, east, north],
+            Some([w, s, e, n]) => [w.min(west), s.min(south), e.max(east), n.max(north)],
+        });
+    }
+
+    /// Adds a time.
+    pub fn add_time(&mut self, time: Millis) {
+        let (low, high) = self.times.unwrap_or((time, time));
+        self.times = Some((low.min(time), high.max(time)));
+    }
+
+    /// Adds an entry of which nothing is known.
+    pub fn add_unknown(&mut self) {
+        self.unknown = true;
+    }
+
+    /// Adds all that another zone covers.
+    pub fn add_zone(&mut self, other: &Self) {
+        for range in &other.attributes {
+            self.cover(range.clone());
+        }
+        if let Some(rectangle) = other.rectangle {
+            self.add_rectangle(rectangle);
+        }
+        if let Some((low, high)) = other.times {
+            self.add_time(low);
+            self.add_time(high);
+        }
+        self.unknown |= other.unknown;
+    }
+
+    fn cover(&mut self, added: AttributeRange) {
+        let Some(range) = self
+            .attributes
+            .iter_mut()
+            .find(|range| range.id == added.id)
+        else {
+            self.attributes.push(added);
+            return;
+        };
+        if added.low < range.low {
+            range.low = added.low;
+        }
+        range.high = match (range.high.take(), added.high) {
+            (Some(old), Some(new)) => Some(old.max(new)),
+            _ => None,
+        };
+    }
+
+    /// Whether an entry may have a value of an attribute from `low` to `high`, both included.
+    pub fn may_have(&self, id: u8, low: &[u8], high: &[u8]) -> bool {
+        let has = |range: &AttributeRange| {
+            range.id == id
+                && range.low.as_slice() <= high
+                && range.high.as_deref().is_none_or(|greatest| greatest >= low)
+        };
+        self.unknown || self.attributes.iter().any(has)
+    }
+
+    /// Whether an entry's rectangle may meet another one.
+    pub fn may_intersect(&self, [west, south, east, north]: Rectangle) -> bool {
+        let meets = |[w, s, e, n]: Rectangle| w <= east && west <= e && s <= north && south <= n;
+        self.unknown || self.rectangle.is_some_and(meets)
+    }
+
+    /// Whether an entry's time may lie from `low` to `high`, both included.
+    pub fn may_be_within(&self, low: Millis, high: Millis) -> bool {
+        self.unknown
+            || self
+                .times
+                .is_some_and(|(first, last)| first <= high && low <= last)
+    }
+
+    /// The earliest and the latest time.
+    pub fn times(&self) -> Option<(Millis, Millis)> {
+        self.times
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// `zone := flags{u8} [4 × f64] [2 × u64] (id{u8} low{slice} has_high{u8} [high{slice}])*`
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let flags = u8::from(self.unknown)
+            | u8::from(self.rectangle.is_some()) << 1
+            | u8::from(self.times.is_some()) << 2;
+        out.push(flags);
+        for side in self.rectangle.iter().flatten() {
+            out.extend_from_slice(&side.to_le_bytes());
+        }
+        if let Some((low, high)) = self.times {
+            out.extend_from_slice(&low.to_le_bytes());
+            out.extend_from_slice(&high.to_le_bytes());
+        }
+        for range in &self.attributes {
+            out.push(range.id);
+            put_slice(out, &range.low);
+            out.push(u8::from(range.high.is_some()));
+            if let Some(high) = &range.high {
+                put_slice(out, high);
+            }
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.byte()?;
+        let mut zone = Self {
+            unknown: flags & 1 != 0,
+            ..Self::default()
+        };
+        if flags & 2 != 0 {
+            let mut side = || reader.u64().map(f64::from_bits);
+            zone.rectangle = Some([side()?, side()?, side()?, side()?]);
+        }
+        if flags & 4 != 0 {
+            zone.times = Some((reader.u64()?, reader.u64()?));
+        }
+        while !reader.is_empty() {
+            let id = reader.byte()?;
+            let low = reader.slice()?.to_vec();
+            let high = match reader.byte()? {
+                0 => None,
+                _ => Some(reader.slice()?.to_vec()),
+            };
+            zone.attributes.push(AttributeRange { id, low, high });
+        }
+        Some(zone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Zone {
+        let mut zone = Zone::default();
+        zone.add_attribute(1, b"m");
+        zone.add_attribute(1, b"p");
+        zone.add_attribute(2, &[b'x'; 100]);
+        zone.add_rectangle([0.0, 0.0, 1.0, 2.0]);
+        zone.add_rectangle([-3.0, 1.0, 0.0, 1.0]);
+        zone.add_time(70);
+        zone
+    }
+
+    #[test]
+    fn a_zone_covers_what_was_added_and_little_else() {
+        let zone = sample();
+        assert!(zone.may_have(1, b"n", b"o"));
+        assert!(!zone.may_have(1, b"a", b"l"));
+        assert!(!zone.may_have(3, b"", b"z"));
+        assert!(zone.may_have(2, &[b'x'; 100], &[b'x'; 100]));
+        assert!(zone.may_intersect([-2.0, 0.0, -1.0, 0.5]));
+        assert!(!zone.may_intersect([5.0, 5.0, 6.0, 6.0]));
+        assert!(zone.may_be_within(60, 70) && !zone.may_be_within(71, 90));
+    }
+
+    #[test]
+    fn what_is_unknown_may_be_anything() {
+        let mut zone = sample();
+        zone.add_unknown();
+        assert!(zone.may_have(9, b"", b"") && zone.may_be_within(0, 0));
+    }
+
+    #[test]
+    fn zones_come_back_from_bytes() {
+        let mut bytes = Vec::new();
+        sample().encode(&mut bytes);
+        assert_eq!(Zone::decode(&bytes), Some(sample()));
+        assert_eq!(Zone::decode(&bytes[..bytes.len() - 1]), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! The entries of several sources in one order.
+//!
+//! Sources stand in a heap by their current entry, the next one to show at the top. Advancing the
+//! top and letting it sink costs two comparisons where one source goes on for a while, as is usual.
+
+use std::cmp::Ordering;
+
+use super::source::Source;
+use crate::error::Result;
+use crate::key::{Tag, compare};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Walks sources together, in both directions.
+#[derive(Debug)]
+pub(crate) struct MergingCursor {
+    /// Those with a current entry form a heap at the front.
+    sources: Vec<Source>,
+    live: usize,
+    direction: Direction,
+}
+
+impl MergingCursor {
+    pub(crate) fn new(sources: Vec<Source>) -> Self {
+        Self {
+            sources,
+            live: 0,
+            direction: Direction::Forward,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        self.live > 0
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.sources.first().map_or(&[], Source::key)
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self) -> Tag {
+        self.sources.first().map_or(Tag::OLDEST, Source::tag)
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.sources.first().map_or(&[], Source::value)
+    }
+
+    pub(crate) fn first(&mut self) -> Result<()> {
+        self.restart(Direction::Forward, Source::first)
+    }
+
+    pub(crate) fn last(&mut self) -> Result<()> {
+        self.restart(Direction::Backward, Source::last)
+    }
+
+    /// To the first entry at or behind `(key, tag)`.
+    pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        self.restart(Direction::Forward, |source| source.seek(key, tag))
+    }
+
+    /// To the last entry before `(key, tag)`.
+    pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        self.restart(Direction::Backward, |source| source.seek_before(key, tag))
+    }
+
+    fn restart(
+        &mut self,
+        direction: Direction,
+        mut go: impl FnMut(&mut Source) -> Result<()>,
+    ) -> Result<()> {
+        self.direction = direction;
+        self.live = 0;
+        self.sources.iter_mut().try_for_each(&mut go)?;
+        let mut live = 0;
+        for at in 0..self.sources.len() {
+            if self.sources.get(at).is_some_and(Source::is_valid) {
+                self.sources.swap(at, live);
+                live += 1;
+            }
+        }
+        self.live = live;
+        for at in (0..live / 2).rev() {
+            self.sink(at);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        if self.direction == Direction::Backward {
+            let (key, tag) = (self.key().to_vec(), self.tag());
+            // The entry behind: tags descend, so one less is just behind.
+            return match tag.0.checked_sub(1) {
+                Some(behind) => self.seek(&key, Tag(behind)),
+                None => self.seek(&successor(key), Tag::NEWEST),
+            };
+        }
+        if let Some(top) = self.sources.first_mut() {
+            top.next()?;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    pub(crate) fn previous(&mut self) -> Result<()> {
+        if self.direction == Direction::Forward {
+            let (key, tag) = (self.key().to_vec(), self.tag());
+            return self.seek_before(&key, tag);
+        }
+        if let Some(top) = self.sources.first_mut() {
+            top.previous()?;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Puts the top, which moved, where it belongs.
+    #[inline]
+    fn settle(&mut self) {
+        if !self.sources.first().is_some_and(Source::is_valid) && self.live > 0 {
+            self.live -= 1;
+            self.sources.swap(0, self.live);
+        }
+        self.sink(0);
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        loop {
+            let left = 2 * at + 1;
+            if left >= self.live {
+                return;
+            }
+            let right = left + 1;
+            let child = if right < self.live && self.comes_first(right, left) {
+                right
+            } else {
+                left
+            };
+            if !self.comes_first(child, at) {
+                return;
+            }
+            self.sources.swap(child, at);
+            at = child;
+        }
+    }
+
+    #[inline]
+    fn comes_first(&self, one: usize, other: usize) -> bool {
+        let (Some(one), Some(other)) = (self.sources.get(one), self.sources.get(other)) else {
+            return false;
+        };
+        let order = compare((one.key(), one.tag()), (other.key(), other.tag()));
+        match self.direction {
+            Direction::Forward => order == Ordering::Less,
+            Direction::Backward => order == Ordering::Greater,
+        }
+    }
+}
+
+/// The smallest key behind another one.
+pub(crate) fn successor(mut key: Vec<u8>) -> Vec<u8> {
+    key.push(0);
+    key
+}

@@ -1,0 +1,110 @@
+//! Where entries come from.
+
+use super::run::RunCursor;
+use crate::error::Result;
+use crate::key::Tag;
+use crate::memtable::MemtableCursor;
+
+/// A cursor over a memtable or a run.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Memory(MemtableCursor),
+    Run(Box<RunCursor>),
+}
+
+impl Source {
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::Memory(cursor) => cursor.is_valid(),
+            Self::Run(cursor) => cursor.is_valid(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self {
+            Self::Memory(cursor) => cursor.key(),
+            Self::Run(cursor) => cursor.key(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self) -> Tag {
+        match self {
+            Self::Memory(cursor) => cursor.tag(),
+            Self::Run(cursor) => cursor.tag(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self {
+            Self::Memory(cursor) => cursor.value(),
+            Self::Run(cursor) => cursor.value(),
+        }
+    }
+
+    pub(crate) fn first(&mut self) -> Result<()> {
+        match self {
+            Self::Memory(cursor) => {
+                cursor.first();
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.first(),
+        }
+    }
+
+    pub(crate) fn last(&mut self) -> Result<()> {
+        match self {
+            Self::Memory(cursor) => {
+                cursor.last();
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.last(),
+        }
+    }
+
+    /// To the first entry at or behind `(key, tag)`.
+    pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        match self {
+            Self::Memory(cursor) => {
+                cursor.seek(key, tag);
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.seek(key, tag),
+        }
+    }
+
+    /// To the last entry before `(key, tag)`.
+    pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        match self {
+            Self::Memory(cursor) => {
+                cursor.seek_before(key, tag);
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.seek_before(key, tag),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        match self {
+            Self::Memory(cursor) => {
+                cursor.next();
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.next(),
+        }
+    }
+
+    pub(crate) fn previous(&mut self) -> Result<()> {
+        match self {
+            Self::Memory(cursor) => {
+                cursor.previous();
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.previous(),
+        }
+    }
+}

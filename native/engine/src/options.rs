@@ -1,0 +1,186 @@
+//! How a database and its keyspaces behave.
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, SystemClock};
+use crate::extract::Extractor;
+use crate::key::Millis;
+use crate::merge::Merge;
+use crate::vfs::{RealVfs, Vfs};
+use crate::wal;
+
+/// How blocks of a level are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// Fast, for what is soon rewritten.
+    Lz4,
+    /// Small, for what stays; with its level, 1 to 19.
+    Zstd(i32),
+}
+
+/// How runs are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// One run a level, each `fanout` times the one above: reads are cheap.
+    Leveled {
+        /// How many times larger a level is than the one above.
+        fanout: u64,
+    },
+    /// Up to `runs` runs a level, merged together into the next: writes are cheap.
+    SizeTiered {
+        /// How many runs a level collects.
+        runs: usize,
+    },
+    /// Size-tiered, but the last level is one run.
+    LazyLeveled {
+        /// How many runs a level collects.
+        runs: usize,
+    },
+    /// Runs are merged within windows of time, for entries that expire together.
+    TimeWindow {
+        /// The length of a window.
+        window: Millis,
+        /// How many runs the newest window collects before they are merged.
+        runs: usize,
+    },
+}
+
+/// What expiring puts of a keyspace mean for older entries of their key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// Each put expires by itself; an expired one hides older ones, as a delete does.
+    ByEntry,
+    /// All versions of a key expire at the same time: the caller's promise.
+    ByKey,
+}
+
+/// How a keyspace behaves. The merge must stay the same for ever; all else may change.
+#[derive(Debug, Clone)]
+pub struct KeyspaceOptions {
+    /// Folds merge operands; without it, merging is refused.
+    pub merge: Option<Arc<dyn Merge>>,
+    /// Feeds zones.
+    pub extractor: Option<Arc<dyn Extractor>>,
+    /// What expiry means.
+    pub expiry: Expiry,
+    /// How runs are merged.
+    pub strategy: Strategy,
+    /// A memtable larger than this is flushed.
+    pub memtable_bytes: usize,
+    /// Aimed size of data blocks before compression.
+    pub block_bytes: usize,
+    /// How many entries share prefixes with one another.
+    pub restart_interval: usize,
+    /// Bits of filter for each key; 0 for no filters.
+    pub filter_bits: usize,
+    /// Aimed size of tables.
+    pub table_bytes: u64,
+    /// Aimed size of the first level below the flushed runs.
+    pub base_bytes: u64,
+    /// Compression of levels, the first for flushed runs, the last for all that follow.
+    pub compression: Vec<Compression>,
+    /// How many flushed runs start a compaction.
+    pub compact_at_runs: usize,
+    /// How many flushed runs slow writers down.
+    pub slow_at_runs: usize,
+    /// How many flushed runs stop writers until there are fewer.
+    pub stop_at_runs: usize,
+}
+
+impl Default for KeyspaceOptions {
+    fn default() -> Self {
+        Self {
+            merge: None,
+            extractor: None,
+            expiry: Expiry::ByEntry,
+            strategy: Strategy::Leveled { fanout: 10 },
+            memtable_bytes: 64 << 20,
+            block_bytes: 4 << 10,
+            restart_interval: 16,
+            filter_bits: 10,
+            table_bytes: 64 << 20,
+            base_bytes: 256 << 20,
+            compression: vec![Compression::Lz4, Compression::Lz4, Compression::Zstd(3)],
+            compact_at_runs: 4,
+            slow_at_runs: 20,
+            stop_at_runs: 36,
+        }
+    }
+}
+
+impl KeyspaceOptions {
+    /// The compression of a level.
+    pub(crate) fn compression_of(&self, level: usize) -> Compression {
+        let chosen = self.compression.get(level).or(self.compression.last());
+        chosen.copied().unwrap_or(Compression::None)
+    }
+}
+
+/// How a database behaves.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The file system.
+    pub vfs: Arc<dyn Vfs>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// How its keyspaces behave, by name; those not named are opened with `default_keyspace`.
+    pub keyspaces: Vec<(String, KeyspaceOptions)>,
+    /// How keyspaces behave that were not named.
+    pub default_keyspace: KeyspaceOptions,
+    /// The budget of the block cache.
+    pub cache_bytes: usize,
+    /// The budget of open tables: their top index, properties and range deletes.
+    pub table_cache_bytes: usize,
+    /// The budget of all memtables together; reaching it flushes the largest.
+    pub memtables_bytes: usize,
+    /// How many full memtables may wait for their flush in each keyspace.
+    pub waiting_memtables: usize,
+    /// A log longer than this flushes what it is kept for.
+    pub log_bytes: u64,
+    /// Sizes of the log's files.
+    pub log: wal::Options,
+    /// Threads for flushes and compactions. With 0 both are done by the writer that makes them
+    /// necessary, in an order that tests can rely on.
+    pub background_threads: usize,
+    /// Bytes a second that flushes and compactions write; 0 for no limit.
+    pub write_rate: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            vfs: Arc::new(RealVfs),
+            clock: Arc::new(SystemClock),
+            keyspaces: Vec::new(),
+            default_keyspace: KeyspaceOptions::default(),
+            cache_bytes: 64 << 20,
+            table_cache_bytes: 64 << 20,
+            memtables_bytes: 256 << 20,
+            waiting_memtables: 2,
+            log_bytes: 512 << 20,
+            log: wal::Options::default(),
+            background_threads: 2,
+            write_rate: 0,
+        }
+    }
+}
+
+impl Options {
+    /// These options with one more keyspace.
+    #[must_use]
+    pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> Self {
+        self.keyspaces.push((name.into(), options));
+        self
+    }
+
+    /// How a keyspace behaves.
+    pub(crate) fn keyspace_options(&self, name: &str) -> KeyspaceOptions {
+        let named = self.keyspaces.iter().find(|(known, _)| known == name);
+        named.map_or_else(
+            || self.default_keyspace.clone(),
+            |(_, options)| options.clone(),
+        )
+    }
+}

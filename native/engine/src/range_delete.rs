@@ -1,0 +1,145 @@
+//! Range deletes, cut into fragments that do not overlap.
+//!
+//! A lookup finds its fragment by binary search and in it the newest delete that its snapshot
+//! sees. Fragments are computed from the plain deletes, which are few.
+
+use crate::key::Sequence;
+
+/// All keys from `start` up to `end`, exclusive, were deleted at `sequence`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RangeDelete {
+    pub(crate) start: Vec<u8>,
+    pub(crate) end: Vec<u8>,
+    pub(crate) sequence: Sequence,
+}
+
+#[derive(Debug, Clone)]
+struct Fragment {
+    start: Vec<u8>,
+    end: Vec<u8>,
+    /// Descending.
+    sequences: Vec<Sequence>,
+}
+
+/// Range deletes that can be asked whether they cover a key.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RangeDeletes {
+    /// Ordered by key, not overlapping.
+    fragments: Vec<Fragment>,
+}
+
+impl RangeDeletes {
+    pub(crate) fn new<'a>(deletes: impl IntoIterator<Item = &'a RangeDelete>) -> Self {
+        let mut ordered: Vec<&RangeDelete> = deletes
+            .into_iter()
+            .filter(|delete| delete.start < delete.end)
+            .collect();
+        ordered.sort_by(|left, right| left.start.cmp(&right.start));
+        let mut bounds: Vec<&[u8]> = ordered
+            .iter()
+            .flat_map(|delete| [delete.start.as_slice(), delete.end.as_slice()])
+            .collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        let mut fragments = Vec::new();
+        // Deletes that began at or before the current fragment and have not ended.
+        let mut open: Vec<&RangeDelete> = Vec::new();
+        let mut coming = ordered.into_iter().peekable();
+        for pair in bounds.windows(2) {
+            let (Some(&start), Some(&end)) = (pair.first(), pair.last()) else {
+                continue;
+            };
+            open.retain(|delete| delete.end.as_slice() > start);
+            while let Some(delete) = coming.next_if(|delete| delete.start.as_slice() <= start) {
+                open.push(delete);
+            }
+            if open.is_empty() {
+                continue;
+            }
+            let mut sequences: Vec<Sequence> = open.iter().map(|delete| delete.sequence).collect();
+            sequences.sort_unstable_by(|left, right| right.cmp(left));
+            sequences.dedup();
+            fragments.push(Fragment {
+                start: start.to_vec(),
+                end: end.to_vec(),
+                sequences,
+            });
+        }
+        Self { fragments }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fragments.is_empty()
+    }
+
+    /// The newest delete at or before `snapshot` that covers `key`; 0 if there is none.
+    pub(crate) fn covering(&self, key: &[u8], snapshot: Sequence) -> Sequence {
+        if self.fragments.is_empty() {
+            return 0;
+        }
+        let behind = self
+            .fragments
+            .partition_point(|fragment| fragment.end.as_slice() <= key);
+        let Some(fragment) = self.fragments.get(behind) else {
+            return 0;
+        };
+        if fragment.start.as_slice() > key {
+            return 0;
+        }
+        let seen = fragment
+            .sequences
+            .iter()
+            .find(|&&sequence| sequence <= snapshot);
+        seen.copied().unwrap_or(0)
+    }
+
+    /// Every fragment with every sequence, in order of keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], &[Sequence])> {
+        let fragments = self.fragments.iter();
+        fragments.map(|f| (f.start.as_slice(), f.end.as_slice(), f.sequences.as_slice()))
+    }
+
+    /// A rough size in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let fragments = self.fragments.iter();
+        fragments
+            .map(|f| f.start.len() + f.end.len() + 8 * f.sequences.len() + 72)
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delete(start: &str, end: &str, sequence: Sequence) -> RangeDelete {
+        RangeDelete {
+            start: start.into(),
+            end: end.into(),
+            sequence,
+        }
+    }
+
+    #[test]
+    fn the_newest_visible_delete_that_covers_a_key_is_found() {
+        let deletes = [
+            delete("b", "f", 5),
+            delete("d", "h", 9),
+            delete("x", "y", 2),
+        ];
+        let ranges = RangeDeletes::new(&deletes);
+        assert_eq!(ranges.covering(b"a", 100), 0);
+        assert_eq!(ranges.covering(b"b", 100), 5);
+        assert_eq!(ranges.covering(b"e", 100), 9);
+        assert_eq!(ranges.covering(b"e", 8), 5);
+        assert_eq!(ranges.covering(b"g", 8), 0);
+        assert_eq!(ranges.covering(b"h", 100), 0);
+        assert_eq!(ranges.covering(b"x", 100), 2);
+    }
+
+    #[test]
+    fn an_empty_range_deletes_nothing() {
+        let ranges = RangeDeletes::new(&[delete("b", "b", 5), delete("d", "c", 5)]);
+        assert!(ranges.is_empty());
+    }
+}

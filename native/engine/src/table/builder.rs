@@ -1,0 +1,285 @@
+//! Writes a table from entries that come in order.
+
+use std::sync::Arc;
+
+use super::block::BlockBuilder;
+use super::footer::{FOOTER_BYTES, Footer};
+use super::frame::{self, Handle};
+use super::properties::Properties;
+use super::{filter, hash};
+use crate::error::{Error, Result};
+use crate::extract::{Extractor, Zone};
+use crate::key::{Kind, Millis, Sequence, Tag, separator, split_expiry};
+use crate::options::{Compression, KeyspaceOptions};
+use crate::range_delete::RangeDelete;
+use crate::vfs::AppendFile;
+
+/// Data blocks that share one index block and one filter.
+const PARTITION_BLOCKS: usize = 64;
+/// The file is written in pieces of this size.
+const WRITE_BYTES: usize = 512 << 10;
+
+/// How a table is written.
+#[derive(Debug, Clone)]
+pub(crate) struct TableSettings {
+    block_bytes: usize,
+    restart_interval: usize,
+    filter_bits: usize,
+    compression: Compression,
+    extractor: Option<Arc<dyn Extractor>>,
+    base_sequence: Sequence,
+    written_until: Millis,
+}
+
+impl TableSettings {
+    /// For a table of a level whose entries are all at or above `base_sequence`.
+    pub(crate) fn new(
+        options: &KeyspaceOptions,
+        level: usize,
+        base_sequence: Sequence,
+        written_until: Millis,
+    ) -> Self {
+        Self {
+            block_bytes: options.block_bytes,
+            restart_interval: options.restart_interval,
+            filter_bits: options.filter_bits,
+            compression: options.compression_of(level),
+            extractor: options.extractor.clone(),
+            base_sequence,
+            written_until,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) size: u64,
+    /// First and last key of the entries; `None` if there are only range deletes.
+    pub(crate) keys: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) properties: Properties,
+}
+
+/// A data block that waits for the next key, so that its separator can be short.
+#[derive(Debug)]
+struct Unindexed {
+    value: Vec<u8>,
+}
+
+/// Writes one table.
+#[derive(Debug)]
+pub(crate) struct TableBuilder {
+    file: Box<dyn AppendFile>,
+    settings: TableSettings,
+    /// Bytes that are not in the file yet.
+    pending: Vec<u8>,
+    offset: u64,
+    data: BlockBuilder,
+    index: BlockBuilder,
+    index_entries: usize,
+    top: BlockBuilder,
+    hashes: Vec<u64>,
+    unindexed: Option<Unindexed>,
+    first_key: Option<Vec<u8>>,
+    last_key: Vec<u8>,
+    last_tag: Tag,
+    zone: Zone,
+    properties: Properties,
+    range_deletes: BlockBuilder,
+}
+
+impl TableBuilder {
+    pub(crate) fn new(file: Box<dyn AppendFile>, settings: TableSettings) -> Self {
+        let base = settings.base_sequence;
+        let mut properties = Properties::new(base, settings.written_until);
+        properties.zone = settings.extractor.as_ref().map(|_| Zone::default());
+        Self {
+            file,
+            data: BlockBuilder::new(settings.restart_interval, base, true),
+            index: BlockBuilder::new(1, 0, false),
+            top: BlockBuilder::new(1, 0, false),
+            range_deletes: BlockBuilder::new(1, 0, false),
+            settings,
+            pending: Vec::new(),
+            offset: 0,
+            index_entries: 0,
+            hashes: Vec::new(),
+            unindexed: None,
+            first_key: None,
+            last_key: Vec::new(),
+            last_tag: Tag::NEWEST,
+            zone: Zone::default(),
+            properties,
+        }
+    }
+
+    /// Adds an entry behind all that were added.
+    pub(crate) fn add(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        self.index_waiting_block(Some(key))?;
+        let hash = hash(key);
+        if self.settings.filter_bits > 0 && self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+        self.properties.count(key, tag, value);
+        self.note_zone(key, tag, value);
+        self.data.add(key, tag, value);
+        if self.first_key.is_none() {
+            self.first_key = Some(key.to_vec());
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.last_tag = tag;
+        if self.data.size() >= self.settings.block_bytes {
+            self.finish_data_block()?;
+        }
+        Ok(())
+    }
+
+    fn note_zone(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
+        let Some(extractor) = &self.settings.extractor else {
+            return;
+        };
+        match tag.kind() {
+            Some(kind @ (Kind::Put | Kind::PutExpiring)) => {
+                let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
+                extractor.extract(key, value, &mut self.zone);
+            }
+            Some(Kind::Merge) => self.zone.add_unknown(),
+            _ => {}
+        }
+    }
+
+    /// Adds a range delete; they come ordered by start, then the newest first.
+    pub(crate) fn add_range_delete(&mut self, delete: &RangeDelete) {
+        let tag = Tag::new(delete.sequence, Kind::RangeDelete);
+        self.range_deletes.add(&delete.start, tag, &delete.end);
+        self.properties.count_range_delete(delete.sequence);
+    }
+
+    /// The size that the file has so far.
+    pub(crate) fn size(&self) -> u64 {
+        self.offset + self.data.size() as u64
+    }
+
+    fn finish_data_block(&mut self) -> Result<()> {
+        if self.data.is_empty() {
+            return Ok(());
+        }
+        let block = self.data.finish();
+        let handle = frame::write(
+            &mut self.pending,
+            self.offset,
+            block,
+            self.settings.compression,
+        );
+        self.data.clear();
+        self.properties.data_blocks += 1;
+        let mut value = Vec::new();
+        handle.encode(&mut value);
+        if let Some(whole) = &mut self.properties.zone {
+            whole.add_zone(&self.zone);
+            self.zone.encode(&mut value);
+            self.zone.clear();
+        }
+        self.unindexed = Some(Unindexed { value });
+        self.moved(handle)
+    }
+
+    /// Notes that a frame was written, and passes on what is enough for the file.
+    fn moved(&mut self, handle: Handle) -> Result<()> {
+        self.offset = handle.offset + handle.length + frame::FRAME_BYTES as u64;
+        if self.pending.len() >= WRITE_BYTES {
+            self.file.append(&self.pending)?;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+
+    /// Puts the data block that waits into the index, now that the next key is known.
+    fn index_waiting_block(&mut self, next_key: Option<&[u8]>) -> Result<()> {
+        let Some(block) = self.unindexed.take() else {
+            return Ok(());
+        };
+        let (key, tag) = match next_key {
+            Some(next) if next == self.last_key => (self.last_key.clone(), self.last_tag),
+            Some(next) => (separator(&self.last_key, next), Tag::OLDEST),
+            None => (self.last_key.clone(), Tag::OLDEST),
+        };
+        self.index.add(&key, tag, &block.value);
+        self.index_entries += 1;
+        if self.index_entries >= PARTITION_BLOCKS || next_key.is_none() {
+            self.finish_partition(&key, tag)?;
+        }
+        Ok(())
+    }
+
+    fn finish_partition(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        let mut value = Vec::new();
+        let index = self.index.finish();
+        // Index and filter are read often and small: they are not compressed.
+        let handle = frame::write(&mut self.pending, self.offset, index, Compression::None);
+        handle.encode(&mut value);
+        self.index.clear();
+        self.index_entries = 0;
+        self.moved(handle)?;
+        let mut filter_handle = Handle {
+            offset: 0,
+            length: 0,
+        };
+        if self.settings.filter_bits > 0 {
+            let filter = filter::build(&self.hashes, self.settings.filter_bits);
+            self.hashes.clear();
+            filter_handle =
+                frame::write(&mut self.pending, self.offset, &filter, Compression::None);
+            self.moved(filter_handle)?;
+        }
+        filter_handle.encode(&mut value);
+        self.top.add(key, tag, &value);
+        Ok(())
+    }
+
+    /// Writes what is left, makes the file durable and says what it holds.
+    pub(crate) fn finish(mut self) -> Result<Written> {
+        self.finish_data_block()?;
+        self.index_waiting_block(None)?;
+        let mut range_deletes = Handle {
+            offset: 0,
+            length: 0,
+        };
+        if !self.range_deletes.is_empty() {
+            let block = self.range_deletes.finish();
+            range_deletes = frame::write(&mut self.pending, self.offset, block, Compression::None);
+            self.moved(range_deletes)?;
+        }
+        let encoded = self.properties.encode();
+        let properties = frame::write(&mut self.pending, self.offset, &encoded, Compression::None);
+        self.moved(properties)?;
+        let top = frame::write(
+            &mut self.pending,
+            self.offset,
+            self.top.finish(),
+            Compression::None,
+        );
+        self.moved(top)?;
+        let footer = Footer {
+            top,
+            properties,
+            range_deletes,
+        };
+        self.pending.extend_from_slice(&footer.encode());
+        self.file.append(&self.pending)?;
+        self.file.sync()?;
+        let size = self.offset + FOOTER_BYTES as u64;
+        if self.file.len() != size {
+            return Err(Error::InvalidArgument {
+                what: format!("a table of {size} bytes came to {}", self.file.len()),
+            });
+        }
+        let last_key = self.last_key;
+        Ok(Written {
+            size,
+            keys: self.first_key.map(|first| (first, last_key)),
+            properties: self.properties,
+        })
+    }
+}

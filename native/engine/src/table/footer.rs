@@ -1,0 +1,99 @@
+//! The end of a table, from which all else is found.
+//!
+//! ```text
+//! footer := top{2 × u64} properties{2 × u64} range_deletes{2 × u64}
+//!           version{u32} checksum{u32} magic{8 bytes}
+//! ```
+//!
+//! The checksum is CRC32C over all before it.
+
+use super::frame::Handle;
+use crate::checksum::agree;
+use crate::coding::Reader;
+
+/// The size of every footer.
+pub(crate) const FOOTER_BYTES: usize = 64;
+/// The format that is written, and the newest that is read.
+pub(crate) const VERSION: u32 = 1;
+const MAGIC: &[u8; 8] = b"rillbtab";
+
+/// Where the parts of a table lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) top: Handle,
+    pub(crate) properties: Handle,
+    /// Of length 0 if there are none.
+    pub(crate) range_deletes: Handle,
+}
+
+impl Footer {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        for handle in [self.top, self.properties, self.range_deletes] {
+            out.extend_from_slice(&handle.offset.to_le_bytes());
+            out.extend_from_slice(&handle.length.to_le_bytes());
+        }
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        let checksum = crc32c::crc32c(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(MAGIC);
+        out
+    }
+
+    /// The footer in these bytes, or what is wrong with them.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() != FOOTER_BYTES || !bytes.ends_with(MAGIC) {
+            return Err("this is not the end of a table".into());
+        }
+        let summed = bytes.get(..FOOTER_BYTES - 12).unwrap_or_default();
+        let mut reader = Reader::new(bytes);
+        let read = (|| {
+            let mut handle = || {
+                Some(Handle {
+                    offset: reader.u64()?,
+                    length: reader.u64()?,
+                })
+            };
+            let footer = Self {
+                top: handle()?,
+                properties: handle()?,
+                range_deletes: handle()?,
+            };
+            Some((footer, reader.u32()?, reader.u32()?))
+        })();
+        let Some((footer, version, checksum)) = read else {
+            return Err("the footer is cut short".into());
+        };
+        if !agree(checksum, crc32c::crc32c(summed)) {
+            return Err("the footer's checksum does not match".into());
+        }
+        if version > VERSION {
+            return Err(format!(
+                "format {version} is newer than this program, which reads {VERSION}"
+            ));
+        }
+        Ok(footer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_footer_comes_back_and_flipped_bits_are_noticed() {
+        let handle = |offset| Handle { offset, length: 7 };
+        let footer = Footer {
+            top: handle(1),
+            properties: handle(2),
+            range_deletes: handle(3),
+        };
+        let bytes = footer.encode();
+        assert_eq!(Footer::decode(&bytes), Ok(footer));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Footer::decode(&flipped).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! How a block lies in a file: compressed or not, with a checksum.
+//!
+//! ```text
+//! frame := body codec{u8} checksum{u64}
+//! body  := block                              codec 0
+//!        | size{u32} lz4 | size{u32} zstd     codec 1, 2
+//! ```
+//!
+//! The checksum is XXH3 over body and codec with the frame's offset as its seed, so that a block
+//! that was read from another place is noticed.
+
+use crate::checksum::agree;
+use crate::coding::u32_at;
+use crate::options::Compression;
+
+/// Bytes of a frame beside its body.
+pub(crate) const FRAME_BYTES: usize = 9;
+/// No block is larger: a size beyond it is damage, and is not allocated.
+const MOST_BYTES: usize = 1 << 30;
+/// Codecs of bodies.
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+
+/// Where a block lies: the offset of its frame and the length of its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+impl Handle {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        crate::coding::put_varint(out, self.offset);
+        crate::coding::put_varint(out, self.length);
+    }
+
+    pub(crate) fn decode(reader: &mut crate::coding::Reader<'_>) -> Option<Self> {
+        Some(Self {
+            offset: reader.varint()?,
+            length: reader.varint()?,
+        })
+    }
+}
+
+/// Appends the frame of `block`, which will lie at `offset`, and returns where it lies.
+pub(crate) fn write(
+    out: &mut Vec<u8>,
+    offset: u64,
+    block: &[u8],
+    compression: Compression,
+) -> Handle {
+    let start = out.len();
+    let codec = if let Some((codec, packed)) = compress(block, compression) {
+        out.extend_from_slice(&crate::coding::to_u32(block.len()).to_le_bytes());
+        out.extend_from_slice(&packed);
+        codec
+    } else {
+        out.extend_from_slice(block);
+        PLAIN
+    };
+    out.push(codec);
+    let summed = out.get(start..).unwrap_or_default();
+    let length = (summed.len() - 1) as u64;
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(summed, offset);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    Handle { offset, length }
+}
+
+/// The compressed block, if that saves at least an eighth.
+fn compress(block: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)> {
+    let (codec, packed) = match compression {
+        Compression::None => return None,
+        Compression::Lz4 => (LZ4, lz4_flex::block::compress(block)),
+        Compression::Zstd(level) => (ZSTD, zstd::bulk::compress(block, level).ok()?),
+    };
+    (packed.len() + 4 < block.len() - block.len() / 8).then_some((codec, packed))
+}
+
+/// The block in a frame, or what is wrong with it.
+pub(crate) fn read(mut frame: Vec<u8>, offset: u64) -> Result<Vec<u8>, &'static str> {
+    let body_end = frame
+        .len()
+        .checked_sub(FRAME_BYTES)
+        .ok_or("a frame is too short")?;
+    let (summed, stored) = frame
+        .split_at_checked(body_end + 1)
+        .ok_or("a frame is too short")?;
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(summed, offset);
+    if !agree(stored, &checksum.to_le_bytes()) {
+        return Err("the checksum does not match");
+    }
+    let codec = frame.get(body_end).copied();
+    frame.truncate(body_end);
+    if codec == Some(PLAIN) {
+        return Ok(frame);
+    }
+    let size = u32_at(&frame, 0).ok_or("a compressed block is too short")? as usize;
+    if size > MOST_BYTES {
+        return Err("a compressed block claims an impossible size");
+    }
+    let packed = frame.get(4..).unwrap_or_default();
+    match codec {
+        Some(LZ4) => lz4_flex::block::decompress(packed, size).map_err(|_| "LZ4 is malformed"),
+        Some(ZSTD) => zstd::bulk::decompress(packed, size).map_err(|_| "zstd is malformed"),
+        _ => Err("the codec is not known"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_back_from_their_frames_by_every_codec() {
+        let block = b"the same again and the same again and ".repeat(20);
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
+            let mut out = vec![7; 5];
+            let handle = write(&mut out, 5, &block, compression);
+            assert_eq!(out.len() as u64, 5 + handle.length + FRAME_BYTES as u64);
+            assert_eq!(read(out[5..].to_vec(), 5), Ok(block.clone()));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_a_wrong_place_are_noticed() {
+        let mut out = Vec::new();
+        write(&mut out, 0, &b"some words ".repeat(9), Compression::Lz4);
+        assert!(read(out.clone(), 4096).is_err());
+        for bit in 0..out.len() * 8 {
+            let mut flipped = out.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(read(flipped, 0).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Tables: immutable files of entries in order.
+//!
+//! ```text
+//! table := (data | filter | index)* range_deletes properties top footer
+//! ```
+//!
+//! A partition is a run of data blocks with one filter and one index block over them; the top block
+//! lists the partitions. Point lookups read one filter, one index block and one data block, all by
+//! way of the shared cache. The byte format is described in `docs/formats/table.md`.
+
+pub(crate) mod block;
+pub(crate) mod builder;
+pub(crate) mod cursor;
+pub(crate) mod filter;
+pub(crate) mod footer;
+pub(crate) mod frame;
+pub(crate) mod properties;
+pub(crate) mod reader;
+
+/// The hash of a key, for filters and for the hash index of blocks.
+#[inline]
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}

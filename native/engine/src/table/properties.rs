@@ -1,0 +1,173 @@
+//! What is known of a table without reading its entries.
+//!
+//! ```text
+//! properties := (field{varint} value{slice})*
+//! ```
+//!
+//! Fields that a reader does not know are passed over, so that later versions may add some.
+
+use crate::coding::{Reader, put_slice, put_varint};
+use crate::extract::Zone;
+use crate::key::{Kind, Millis, Sequence, Tag};
+
+/// Sums and ranges over the entries of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Properties {
+    /// All entries, range deletes apart.
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    pub(crate) operands: u64,
+    pub(crate) range_deletes: u64,
+    /// Range of sequences, range deletes too.
+    pub(crate) first_sequence: Sequence,
+    pub(crate) last_sequence: Sequence,
+    /// What tags in data blocks are counted from.
+    pub(crate) base_sequence: Sequence,
+    /// The latest expiry, if every entry is a put that expires.
+    pub(crate) all_expired_at: Option<Millis>,
+    /// The engine's time when the newest entries were written, at the latest.
+    pub(crate) written_until: Millis,
+    pub(crate) key_bytes: u64,
+    pub(crate) value_bytes: u64,
+    pub(crate) data_blocks: u64,
+    /// What the entries are about, if the keyspace has an extractor.
+    pub(crate) zone: Option<Zone>,
+}
+
+impl Properties {
+    pub(crate) fn new(base_sequence: Sequence, written_until: Millis) -> Self {
+        Self {
+            entries: 0,
+            deletes: 0,
+            operands: 0,
+            range_deletes: 0,
+            first_sequence: Sequence::MAX,
+            last_sequence: 0,
+            base_sequence,
+            all_expired_at: Some(0),
+            written_until,
+            key_bytes: 0,
+            value_bytes: 0,
+            data_blocks: 0,
+            zone: None,
+        }
+    }
+
+    /// Counts an entry.
+    pub(crate) fn count(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
+        self.entries += 1;
+        self.key_bytes += key.len() as u64;
+        self.value_bytes += value.len() as u64;
+        self.saw_sequence(tag.sequence());
+        let mut expiry = None;
+        match tag.kind() {
+            Some(Kind::Delete) => self.deletes += 1,
+            Some(Kind::Merge) => self.operands += 1,
+            Some(kind @ Kind::PutExpiring) => {
+                expiry = crate::key::split_expiry(kind, value).and_then(|(expiry, _)| expiry);
+            }
+            _ => {}
+        }
+        self.all_expired_at = match (self.all_expired_at, expiry) {
+            (Some(latest), Some(expiry)) => Some(latest.max(expiry)),
+            _ => None,
+        };
+    }
+
+    pub(crate) fn count_range_delete(&mut self, sequence: Sequence) {
+        self.range_deletes += 1;
+        self.all_expired_at = None;
+        self.saw_sequence(sequence);
+    }
+
+    fn saw_sequence(&mut self, sequence: Sequence) {
+        self.first_sequence = self.first_sequence.min(sequence);
+        self.last_sequence = self.last_sequence.max(sequence);
+    }
+
+    fn numbers(&self) -> [u64; 11] {
+        [
+            self.entries,
+            self.deletes,
+            self.operands,
+            self.range_deletes,
+            self.first_sequence,
+            self.last_sequence,
+            self.base_sequence,
+            self.written_until,
+            self.key_bytes,
+            self.value_bytes,
+            self.data_blocks,
+        ]
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut field = |id: u64, value: &[u8]| {
+            put_varint(&mut out, id);
+            put_slice(&mut out, value);
+        };
+        for (id, number) in (1..).zip(self.numbers()) {
+            field(id, &number.to_le_bytes());
+        }
+        if let Some(expiry) = self.all_expired_at {
+            field(EXPIRY_FIELD, &expiry.to_le_bytes());
+        }
+        if let Some(zone) = &self.zone {
+            let mut bytes = Vec::new();
+            zone.encode(&mut bytes);
+            field(ZONE_FIELD, &bytes);
+        }
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut found = Self::new(0, 0);
+        found.all_expired_at = None;
+        let mut reader = Reader::new(bytes);
+        while !reader.is_empty() {
+            let id = reader.varint()?;
+            let value = reader.slice()?;
+            let number = || value.try_into().ok().map(u64::from_le_bytes);
+            match id {
+                1 => found.entries = number()?,
+                2 => found.deletes = number()?,
+                3 => found.operands = number()?,
+                4 => found.range_deletes = number()?,
+                5 => found.first_sequence = number()?,
+                6 => found.last_sequence = number()?,
+                7 => found.base_sequence = number()?,
+                8 => found.written_until = number()?,
+                9 => found.key_bytes = number()?,
+                10 => found.value_bytes = number()?,
+                11 => found.data_blocks = number()?,
+                EXPIRY_FIELD => found.all_expired_at = Some(number()?),
+                ZONE_FIELD => found.zone = Some(Zone::decode(value)?),
+                _ => {}
+            }
+        }
+        Some(found)
+    }
+}
+
+const EXPIRY_FIELD: u64 = 12;
+const ZONE_FIELD: u64 = 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_come_back_and_unknown_fields_are_passed_over() {
+        let mut properties = Properties::new(3, 99);
+        let mut value = 50_u64.to_le_bytes().to_vec();
+        value.push(1);
+        properties.count(b"key", Tag::new(7, Kind::PutExpiring), &value);
+        assert_eq!(properties.all_expired_at, Some(50));
+        properties.count(b"key", Tag::new(5, Kind::Delete), &[]);
+        assert_eq!(properties.all_expired_at, None);
+        let mut bytes = properties.encode();
+        bytes.extend_from_slice(&[99, 2, 0, 0]);
+        assert_eq!(Properties::decode(&bytes), Some(properties));
+    }
+}

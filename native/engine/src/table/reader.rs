@@ -1,0 +1,420 @@
+//! Reads a table: point lookups, and blocks for cursors.
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::block::{Block, BlockCursor, Entry, Malformed, NextVersion};
+use super::cursor::TableCursor;
+use super::filter;
+use super::footer::{FOOTER_BYTES, Footer};
+use super::frame::{self, FRAME_BYTES, Handle};
+use super::properties::Properties;
+use crate::cache::{BlockCache, Name};
+use crate::coding::{Reader, to_usize};
+use crate::error::{Error, Result};
+use crate::key::{Kind, Sequence, Tag, compare};
+use crate::range_delete::{RangeDelete, RangeDeletes};
+use crate::value::Value;
+use crate::vfs::RandomRead;
+
+/// No block is read that claims to be larger.
+const MOST_BLOCK_BYTES: u64 = 1 << 30;
+
+/// A run of data blocks with one index block and one filter.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    /// At or behind all entries of the partition, and before those of the next.
+    key: Box<[u8]>,
+    tag: Tag,
+    pub(crate) index: Handle,
+    filter: Handle,
+}
+
+/// An open table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    file: Box<dyn RandomRead>,
+    /// The table's number in the cache.
+    number: u64,
+    cache: Arc<BlockCache>,
+    pub(crate) partitions: Vec<Partition>,
+    properties: Properties,
+    range_deletes: Option<Arc<RangeDeletes>>,
+    plain_range_deletes: Vec<RangeDelete>,
+    data_end: u64,
+}
+
+/// Whether a lookup goes on to older entries of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visit {
+    Older,
+    Enough,
+}
+
+impl Table {
+    pub(crate) fn open(
+        file: Box<dyn RandomRead>,
+        number: u64,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<Self>> {
+        let size = file.len()?;
+        let start = size.checked_sub(FOOTER_BYTES as u64).ok_or_else(|| {
+            Error::corruption(file.path(), 0, "the file is shorter than a table's footer")
+        })?;
+        let mut bytes = vec![0; FOOTER_BYTES];
+        file.read_exact_at(start, &mut bytes)?;
+        let footer = Footer::decode(&bytes)
+            .map_err(|detail| Error::corruption(file.path(), start, detail))?;
+        let bytes = read_frame(file.as_ref(), footer.properties)?;
+        let properties = Properties::decode(&bytes)
+            .ok_or_else(|| damaged(file.as_ref(), footer.properties, "properties"))?;
+        let partitions = read_top(file.as_ref(), footer.top)?;
+        let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
+        let range_deletes = (!plain_range_deletes.is_empty())
+            .then(|| Arc::new(RangeDeletes::new(&plain_range_deletes)));
+        Ok(Arc::new(Self {
+            file,
+            number,
+            cache: Arc::clone(cache),
+            partitions,
+            properties,
+            range_deletes,
+            plain_range_deletes,
+            data_end: start,
+        }))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn range_deletes(&self) -> Option<&Arc<RangeDeletes>> {
+        self.range_deletes.as_ref()
+    }
+
+    pub(crate) fn plain_range_deletes(&self) -> &[RangeDelete] {
+        &self.plain_range_deletes
+    }
+
+    pub(crate) fn base_sequence(&self) -> Sequence {
+        self.properties.base_sequence
+    }
+
+    /// What the open table costs in memory.
+    pub(crate) fn memory(&self) -> usize {
+        let keys: usize = self
+            .partitions
+            .iter()
+            .map(|partition| partition.key.len() + 72)
+            .sum();
+        let ranges: usize = self
+            .range_deletes
+            .iter()
+            .map(|ranges| 2 * ranges.bytes())
+            .sum();
+        keys + ranges + 512
+    }
+
+    /// The number of the first partition with an entry at or behind `(key, tag)`.
+    #[inline]
+    pub(crate) fn partition_of(&self, key: &[u8], tag: Tag) -> usize {
+        let before = |partition: &Partition| {
+            compare((&partition.key, partition.tag), (key, tag)) == Ordering::Less
+        };
+        self.partitions.partition_point(before)
+    }
+
+    pub(crate) fn malformed(&self, handle: Handle) -> Error {
+        damaged(self.file.as_ref(), handle, "block")
+    }
+
+    /// A block by way of the cache.
+    pub(crate) fn block(&self, handle: Handle, what: Part) -> Result<Arc<Block>> {
+        let name = Name {
+            table: self.number,
+            offset: handle.offset,
+        };
+        if let Some(block) = self.cache.get(name) {
+            return Ok(block);
+        }
+        let block = Arc::new(self.read_block(handle, what)?);
+        self.cache.insert(name, &block, what != Part::Data);
+        Ok(block)
+    }
+
+    fn read_block(&self, handle: Handle, what: Part) -> Result<Block> {
+        self.to_block(read_frame(self.file.as_ref(), handle)?, handle, what)
+    }
+
+    fn to_block(&self, bytes: Vec<u8>, handle: Handle, what: Part) -> Result<Block> {
+        if what == Part::Filter {
+            return Ok(Block::raw(bytes));
+        }
+        Block::parse(bytes).map_err(|Malformed| self.malformed(handle))
+    }
+
+    /// A block past the cache; data blocks are read ahead.
+    pub(crate) fn block_ahead(
+        &self,
+        handle: Handle,
+        what: Part,
+        ahead: &mut ReadAhead,
+    ) -> Result<Arc<Block>> {
+        if what != Part::Data {
+            return self.read_block(handle, what).map(Arc::new);
+        }
+        let frame = ahead.frame(self.file.as_ref(), handle, self.data_end)?;
+        let bytes = frame::read(frame, handle.offset)
+            .map_err(|detail| Error::corruption(self.path(), handle.offset, detail))?;
+        self.to_block(bytes, handle, what).map(Arc::new)
+    }
+
+    /// Shows the entries of `key` at or behind `tag`, the newest first, until one is enough.
+    pub(crate) fn get(
+        self: &Arc<Self>,
+        key: &[u8],
+        hash: u64,
+        tag: Tag,
+        visit: &mut dyn FnMut(Tag, Value) -> Visit,
+    ) -> Result<()> {
+        let Some(partition) = self.partitions.get(self.partition_of(key, tag)) else {
+            return Ok(());
+        };
+        if partition.filter.length > 0 {
+            let filter = self.block(partition.filter, Part::Filter)?;
+            if !filter::may_contain(filter.bytes(), hash) {
+                return Ok(());
+            }
+        }
+        let index = self.block(partition.index, Part::Index)?;
+        let found = index
+            .lower_bound(key, tag)
+            .map_err(|_| self.malformed(partition.index))?;
+        let Some(entry) = found else {
+            return Ok(());
+        };
+        let handle = handle_of(&index, &entry).ok_or_else(|| self.malformed(partition.index))?;
+        let block = self.block(handle, Part::Data)?;
+        let base = self.base_sequence();
+        let found = block
+            .find(key, hash, tag, base)
+            .map_err(|_| self.malformed(handle))?;
+        let Some(mut entry) = found else {
+            return Ok(());
+        };
+        loop {
+            let value = Value::in_block(Arc::clone(&block), entry.value_at, entry.value_length);
+            if visit(entry.tag, value) == Visit::Enough {
+                return Ok(());
+            }
+            let next = block
+                .next_version(key, &entry, base)
+                .map_err(|_| self.malformed(handle))?;
+            match next {
+                NextVersion::Entry(older) => entry = older,
+                NextVersion::OtherKey => return Ok(()),
+                NextVersion::EndOfBlock => return self.get_older(key, entry.tag, visit),
+            }
+        }
+    }
+
+    /// Goes on with versions that lie in later blocks.
+    fn get_older(
+        self: &Arc<Self>,
+        key: &[u8],
+        after: Tag,
+        visit: &mut dyn FnMut(Tag, Value) -> Visit,
+    ) -> Result<()> {
+        let mut cursor = TableCursor::new(Arc::clone(self), false);
+        cursor.seek(key, Tag(after.0.saturating_sub(1)))?;
+        while cursor.is_valid() && cursor.key() == key {
+            if visit(cursor.tag(), Value::from(cursor.value().to_vec())) == Visit::Enough {
+                return Ok(());
+            }
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
+    /// Reads and checks every block past the cache, and calls back with how far it came.
+    pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<u64> {
+        let mut entries = 0;
+        let mut ahead = ReadAhead::default();
+        for partition in &self.partitions {
+            if partition.filter.length > 0 {
+                self.read_block(partition.filter, Part::Filter)?;
+            }
+            let index = self.read_block(partition.index, Part::Index)?;
+            let mut cursor = BlockCursor::new(0);
+            cursor.enter(Arc::new(index));
+            cursor
+                .first()
+                .map_err(|_| self.malformed(partition.index))?;
+            while cursor.is_valid() {
+                let handle = Handle::decode(&mut Reader::new(cursor.value()))
+                    .ok_or_else(|| self.malformed(partition.index))?;
+                let block = self.block_ahead(handle, Part::Data, &mut ahead)?;
+                entries += count_in_order(block, self.base_sequence())
+                    .map_err(|Malformed| self.malformed(handle))?;
+                progress(handle.length);
+                cursor.next().map_err(|_| self.malformed(partition.index))?;
+            }
+        }
+        if entries != self.properties.entries {
+            let counted = self.properties.entries;
+            let detail = format!("{entries} entries were found where {counted} are counted");
+            return Err(Error::corruption(self.path(), 0, detail));
+        }
+        Ok(entries)
+    }
+}
+
+/// Counts the entries of a block, which must be in order.
+fn count_in_order(block: Arc<Block>, base: Sequence) -> std::result::Result<u64, Malformed> {
+    let mut cursor = BlockCursor::new(base);
+    cursor.enter(block);
+    cursor.first()?;
+    let mut count = 0;
+    let mut last: Option<(Vec<u8>, Tag)> = None;
+    while cursor.is_valid() {
+        let here = (cursor.key(), cursor.tag());
+        if last
+            .as_ref()
+            .is_some_and(|(key, tag)| compare((key, *tag), here) != Ordering::Less)
+        {
+            return Err(Malformed);
+        }
+        last = Some((here.0.to_vec(), here.1));
+        count += 1;
+        cursor.next()?;
+    }
+    Ok(count)
+}
+
+/// The parts of a table that are blocks of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Data,
+    Index,
+    Filter,
+}
+
+/// Bytes that were read in one go for blocks to come.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAhead {
+    bytes: Vec<u8>,
+    start: u64,
+}
+
+/// How much is read in one go.
+const AHEAD_BYTES: u64 = 256 << 10;
+
+impl ReadAhead {
+    fn frame(&mut self, file: &dyn RandomRead, handle: Handle, end: u64) -> Result<Vec<u8>> {
+        let length = frame_bytes(file, handle)?;
+        if let Some(frame) = self.held(handle.offset, length) {
+            return Ok(frame.to_vec());
+        }
+        let left = end.saturating_sub(handle.offset);
+        let wanted = AHEAD_BYTES.min(left).max(length as u64);
+        self.bytes.resize(to_usize(wanted), 0);
+        self.start = handle.offset;
+        file.read_exact_at(handle.offset, &mut self.bytes)?;
+        Ok(self
+            .held(handle.offset, length)
+            .unwrap_or_default()
+            .to_vec())
+    }
+
+    fn held(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let at = to_usize(offset.checked_sub(self.start)?);
+        self.bytes.get(at..at.checked_add(length)?)
+    }
+}
+
+fn frame_bytes(file: &dyn RandomRead, handle: Handle) -> Result<usize> {
+    if handle.length > MOST_BLOCK_BYTES {
+        return Err(Error::corruption(
+            file.path(),
+            handle.offset,
+            "a block claims an impossible length",
+        ));
+    }
+    Ok(to_usize(handle.length) + FRAME_BYTES)
+}
+
+fn read_frame(file: &dyn RandomRead, handle: Handle) -> Result<Vec<u8>> {
+    let mut frame = vec![0; frame_bytes(file, handle)?];
+    file.read_exact_at(handle.offset, &mut frame)?;
+    frame::read(frame, handle.offset)
+        .map_err(|detail| Error::corruption(file.path(), handle.offset, detail))
+}
+
+fn damaged(file: &dyn RandomRead, handle: Handle, what: &str) -> Error {
+    let detail = format!("this {what} is malformed although its checksum matches");
+    Error::corruption(file.path(), handle.offset, detail)
+}
+
+pub(crate) fn handle_of(block: &Block, entry: &Entry) -> Option<Handle> {
+    let value = block
+        .bytes()
+        .get(entry.value_at..entry.value_at + entry.value_length)?;
+    Handle::decode(&mut Reader::new(value))
+}
+
+/// The entries of a block that is read whole.
+fn entries(
+    file: &dyn RandomRead,
+    handle: Handle,
+    mut each: impl FnMut(&[u8], Tag, &[u8]) -> Option<()>,
+) -> Result<()> {
+    let block = Block::parse(read_frame(file, handle)?);
+    let walk = |block: Block| {
+        let mut cursor = BlockCursor::new(0);
+        cursor.enter(Arc::new(block));
+        cursor.first()?;
+        while cursor.is_valid() {
+            each(cursor.key(), cursor.tag(), cursor.value()).ok_or(Malformed)?;
+            cursor.next()?;
+        }
+        Ok(())
+    };
+    block
+        .and_then(walk)
+        .map_err(|Malformed| damaged(file, handle, "block"))
+}
+
+fn read_top(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Partition>> {
+    let mut partitions = Vec::new();
+    entries(file, handle, |key, tag, value| {
+        let mut reader = Reader::new(value);
+        partitions.push(Partition {
+            key: key.into(),
+            tag,
+            index: Handle::decode(&mut reader)?,
+            filter: Handle::decode(&mut reader)?,
+        });
+        Some(())
+    })?;
+    Ok(partitions)
+}
+
+fn read_range_deletes(file: &dyn RandomRead, handle: Handle) -> Result<Vec<RangeDelete>> {
+    let mut deletes = Vec::new();
+    if handle.length == 0 {
+        return Ok(deletes);
+    }
+    entries(file, handle, |start, tag, end| {
+        if tag.kind() != Some(Kind::RangeDelete) {
+            return None;
+        }
+        deletes.push(RangeDelete {
+            start: start.to_vec(),
+            end: end.to_vec(),
+            sequence: tag.sequence(),
+        });
+        Some(())
+    })?;
+    Ok(deletes)
+}

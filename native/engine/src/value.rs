@@ -1,0 +1,93 @@
+//! A value as it was read: it keeps alive the bytes that it lies in, and copies none.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::table::block::Block;
+
+/// Bytes of a memtable, of a block in the cache, or of their own.
+#[derive(Clone)]
+pub struct Value {
+    held: Held,
+    at: u32,
+    length: u32,
+}
+
+#[derive(Clone)]
+enum Held {
+    Batch(Arc<[u8]>),
+    Block(Arc<Block>),
+    Own(Arc<Vec<u8>>),
+}
+
+impl Value {
+    pub(crate) fn in_batch(batch: &Arc<[u8]>, at: u32, length: u32) -> Self {
+        Self {
+            held: Held::Batch(Arc::clone(batch)),
+            at,
+            length,
+        }
+    }
+
+    pub(crate) fn in_block(block: Arc<Block>, at: usize, length: usize) -> Self {
+        Self {
+            held: Held::Block(block),
+            at: crate::coding::to_u32(at),
+            length: crate::coding::to_u32(length),
+        }
+    }
+
+    /// Without the first `bytes`.
+    pub(crate) fn skip(mut self, bytes: usize) -> Self {
+        let bytes = crate::coding::to_u32(bytes).min(self.length);
+        self.at += bytes;
+        self.length -= bytes;
+        self
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        let length = crate::coding::to_u32(bytes.len());
+        Self {
+            held: Held::Own(Arc::new(bytes)),
+            at: 0,
+            length,
+        }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let all = match &self.held {
+            Held::Batch(batch) => batch,
+            Held::Block(block) => block.bytes(),
+            Held::Own(bytes) => bytes.as_slice(),
+        };
+        let at = self.at as usize;
+        all.get(at..at + self.length as usize).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Value({} bytes)", self.length)
+    }
+}

@@ -1,0 +1,201 @@
+//! Changes of the manifest.
+//!
+//! ```text
+//! record := edit*
+//! edit   := tag{u8} fields
+//! ```
+
+use crate::coding::{Reader, put_slice, put_varint};
+use crate::key::{Millis, Sequence};
+use crate::version::file::FileMeta;
+
+/// One change. All changes of a record happen together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edit {
+    /// A keyspace was made; `merge` is the name of its merge, or empty.
+    KeyspaceCreated {
+        id: u64,
+        name: String,
+        merge: String,
+    },
+    /// A keyspace is gone, with all its tables.
+    KeyspaceDropped { id: u64 },
+    /// A table belongs to a run of a level.
+    FileAdded {
+        keyspace: u64,
+        level: usize,
+        run: u64,
+        meta: FileMeta,
+    },
+    /// A table does not belong any more.
+    FileRemoved { keyspace: u64, number: u64 },
+    /// All of the keyspace up to a sequence is in tables; the log's entries up to it are not read.
+    Flushed { keyspace: u64, sequence: Sequence },
+    /// File numbers, sequences and times below these were used.
+    Used {
+        file: u64,
+        sequence: Sequence,
+        time: Millis,
+    },
+}
+
+const CREATED: u8 = 1;
+const DROPPED: u8 = 2;
+const ADDED: u8 = 3;
+const REMOVED: u8 = 4;
+const FLUSHED: u8 = 5;
+const USED: u8 = 6;
+
+impl Edit {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::KeyspaceCreated { id, name, merge } => {
+                out.push(CREATED);
+                put_varint(out, *id);
+                put_slice(out, name.as_bytes());
+                put_slice(out, merge.as_bytes());
+            }
+            Self::KeyspaceDropped { id } => {
+                out.push(DROPPED);
+                put_varint(out, *id);
+            }
+            Self::FileAdded {
+                keyspace,
+                level,
+                run,
+                meta,
+            } => {
+                out.push(ADDED);
+                put_varint(out, *keyspace);
+                put_varint(out, *level as u64);
+                put_varint(out, *run);
+                meta.encode(out);
+            }
+            Self::FileRemoved { keyspace, number } => {
+                out.push(REMOVED);
+                put_varint(out, *keyspace);
+                put_varint(out, *number);
+            }
+            Self::Flushed { keyspace, sequence } => {
+                out.push(FLUSHED);
+                put_varint(out, *keyspace);
+                put_varint(out, *sequence);
+            }
+            Self::Used {
+                file,
+                sequence,
+                time,
+            } => {
+                out.push(USED);
+                put_varint(out, *file);
+                put_varint(out, *sequence);
+                put_varint(out, *time);
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        Some(match reader.byte()? {
+            CREATED => Self::KeyspaceCreated {
+                id: reader.varint()?,
+                name: text(reader.slice()?)?,
+                merge: text(reader.slice()?)?,
+            },
+            DROPPED => Self::KeyspaceDropped {
+                id: reader.varint()?,
+            },
+            ADDED => Self::FileAdded {
+                keyspace: reader.varint()?,
+                level: usize::try_from(reader.varint()?).ok()?,
+                run: reader.varint()?,
+                meta: FileMeta::decode(reader)?,
+            },
+            REMOVED => Self::FileRemoved {
+                keyspace: reader.varint()?,
+                number: reader.varint()?,
+            },
+            FLUSHED => Self::Flushed {
+                keyspace: reader.varint()?,
+                sequence: reader.varint()?,
+            },
+            USED => Self::Used {
+                file: reader.varint()?,
+                sequence: reader.varint()?,
+                time: reader.varint()?,
+            },
+            _ => return None,
+        })
+    }
+
+    /// The edits of a record; `None` if it is malformed.
+    pub(crate) fn decode_all(record: &[u8]) -> Option<Vec<Self>> {
+        let mut reader = Reader::new(record);
+        let mut edits = Vec::new();
+        while !reader.is_empty() {
+            edits.push(Self::decode(&mut reader)?);
+        }
+        Some(edits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::file::Largest;
+
+    #[test]
+    fn edits_come_back_and_cut_ones_are_refused() {
+        let meta = FileMeta {
+            number: 7,
+            size: 1 << 20,
+            smallest: b"a".to_vec(),
+            largest: Largest {
+                key: b"z".to_vec(),
+                exclusive: true,
+            },
+            entries: 3,
+            deletes: 1,
+            operands: 0,
+            range_deletes: 1,
+            first_sequence: 4,
+            last_sequence: 9,
+            written_until: 1000,
+            all_expired_at: None,
+        };
+        let edits = vec![
+            Edit::KeyspaceCreated {
+                id: 1,
+                name: "topics".into(),
+                merge: String::new(),
+            },
+            Edit::FileAdded {
+                keyspace: 1,
+                level: 2,
+                run: 5,
+                meta,
+            },
+            Edit::FileRemoved {
+                keyspace: 1,
+                number: 3,
+            },
+            Edit::Flushed {
+                keyspace: 1,
+                sequence: 9,
+            },
+            Edit::Used {
+                file: 8,
+                sequence: 9,
+                time: 1000,
+            },
+            Edit::KeyspaceDropped { id: 1 },
+        ];
+        let mut bytes = Vec::new();
+        for edit in &edits {
+            edit.encode(&mut bytes);
+        }
+        assert_eq!(Edit::decode_all(&bytes), Some(edits));
+        assert_eq!(Edit::decode_all(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(Edit::decode_all(&[77]), None);
+    }
+}

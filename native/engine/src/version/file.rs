@@ -1,0 +1,172 @@
+//! A table as the manifest knows it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::coding::{Reader, put_slice, put_varint};
+use crate::key::{Millis, Sequence};
+use crate::table::builder::Written;
+use crate::table::reader::Table;
+
+/// Where the keys of a table end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Largest {
+    pub(crate) key: Vec<u8>,
+    /// Whether keys end before `key`: a range delete ends the table there.
+    pub(crate) exclusive: bool,
+}
+
+impl Largest {
+    /// Whether `key` is behind the end.
+    pub(crate) fn is_before(&self, key: &[u8]) -> bool {
+        if self.exclusive {
+            self.key.as_slice() <= key
+        } else {
+            self.key.as_slice() < key
+        }
+    }
+
+    pub(crate) fn max(self, other: Self) -> Self {
+        match self.key.cmp(&other.key) {
+            std::cmp::Ordering::Less => other,
+            std::cmp::Ordering::Greater => self,
+            std::cmp::Ordering::Equal => Self {
+                exclusive: self.exclusive && other.exclusive,
+                key: self.key,
+            },
+        }
+    }
+}
+
+/// What the manifest keeps of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileMeta {
+    pub(crate) number: u64,
+    pub(crate) size: u64,
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Largest,
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    pub(crate) operands: u64,
+    pub(crate) range_deletes: u64,
+    pub(crate) first_sequence: Sequence,
+    pub(crate) last_sequence: Sequence,
+    pub(crate) written_until: Millis,
+    pub(crate) all_expired_at: Option<Millis>,
+}
+
+impl FileMeta {
+    /// Of a table that was just written; `keys` covers its range deletes too.
+    pub(crate) fn new(number: u64, keys: (Vec<u8>, Largest), written: &Written) -> Self {
+        let properties = &written.properties;
+        Self {
+            number,
+            size: written.size,
+            smallest: keys.0,
+            largest: keys.1,
+            entries: properties.entries,
+            deletes: properties.deletes,
+            operands: properties.operands,
+            range_deletes: properties.range_deletes,
+            first_sequence: properties.first_sequence,
+            last_sequence: properties.last_sequence,
+            written_until: properties.written_until,
+            all_expired_at: properties.all_expired_at,
+        }
+    }
+
+    /// Whether the table may have something between two keys, both included.
+    pub(crate) fn overlaps(&self, smallest: &[u8], largest: &Largest) -> bool {
+        !self.largest.is_before(smallest) && !largest.is_before(&self.smallest)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.number);
+        put_varint(out, self.size);
+        put_slice(out, &self.smallest);
+        put_slice(out, &self.largest.key);
+        out.push(u8::from(self.largest.exclusive));
+        let numbers = [
+            self.entries,
+            self.deletes,
+            self.operands,
+            self.range_deletes,
+            self.first_sequence,
+            self.last_sequence,
+            self.written_until,
+            self.all_expired_at.map_or(0, |at| at.saturating_add(1)),
+        ];
+        for number in numbers {
+            put_varint(out, number);
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            number: reader.varint()?,
+            size: reader.varint()?,
+            smallest: reader.slice()?.to_vec(),
+            largest: Largest {
+                key: reader.slice()?.to_vec(),
+                exclusive: reader.byte()? != 0,
+            },
+            entries: reader.varint()?,
+            deletes: reader.varint()?,
+            operands: reader.varint()?,
+            range_deletes: reader.varint()?,
+            first_sequence: reader.varint()?,
+            last_sequence: reader.varint()?,
+            written_until: reader.varint()?,
+            all_expired_at: reader.varint()?.checked_sub(1),
+        })
+    }
+}
+
+/// Paths of tables that nobody reads any more, until a background thread removes them.
+pub(crate) type Graveyard = Arc<Mutex<Vec<PathBuf>>>;
+
+/// A table in use. When the last version that has it is gone, and it was replaced, its file goes
+/// to the graveyard.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) meta: FileMeta,
+    path: PathBuf,
+    pub(crate) handle: RwLock<Option<Arc<Table>>>,
+    /// Whether it was read since the table cache last looked.
+    pub(crate) used: AtomicBool,
+    obsolete: AtomicBool,
+    graveyard: Graveyard,
+}
+
+impl File {
+    pub(crate) fn new(meta: FileMeta, path: PathBuf, graveyard: &Graveyard) -> Arc<Self> {
+        Arc::new(Self {
+            meta,
+            path,
+            handle: RwLock::new(None),
+            used: AtomicBool::new(false),
+            obsolete: AtomicBool::new(false),
+            graveyard: Arc::clone(graveyard),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// The manifest no longer has it.
+    pub(crate) fn set_obsolete(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if self.obsolete.load(Ordering::Acquire) {
+            self.graveyard.lock().push(std::mem::take(&mut self.path));
+        }
+    }
+}

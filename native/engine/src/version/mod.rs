@@ -1,0 +1,153 @@
+//! Which tables make up a keyspace.
+//!
+//! A [`Version`] never changes: flushes and compactions make new ones, and readers keep the one
+//! that they began with, and thereby its files. Levels hold runs, the newest first; the files of a
+//! run do not overlap. All entries of a key are newer in an earlier run, and newer in a lower level.
+
+pub(crate) mod edit;
+pub(crate) mod file;
+pub(crate) mod manifest;
+pub(crate) mod table_cache;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::key::Sequence;
+use file::{File, FileMeta, Largest};
+
+/// Levels that a keyspace has at most.
+pub(crate) const LEVELS: usize = 8;
+
+/// Files in order of their keys that do not overlap.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    /// Larger is newer.
+    pub(crate) id: u64,
+    pub(crate) files: Vec<Arc<File>>,
+}
+
+impl Run {
+    pub(crate) fn size(&self) -> u64 {
+        self.files.iter().map(|file| file.meta.size).sum()
+    }
+
+    /// The number of the first file that does not end before `key`.
+    pub(crate) fn position(&self, key: &[u8]) -> usize {
+        self.files
+            .partition_point(|file| file.meta.largest.is_before(key))
+    }
+
+    /// The files that may have `key`: more than one only where a file ends inside a key.
+    pub(crate) fn files_of<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<File>> {
+        let files = self.files.iter().skip(self.position(key));
+        files.take_while(move |file| file.meta.smallest.as_slice() <= key)
+    }
+
+    pub(crate) fn overlapping<'a>(
+        &'a self,
+        smallest: &'a [u8],
+        largest: &'a Largest,
+    ) -> impl Iterator<Item = &'a Arc<File>> {
+        self.files
+            .iter()
+            .filter(move |file| file.meta.overlaps(smallest, largest))
+    }
+}
+
+/// The tables of a keyspace at one time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Version {
+    pub(crate) levels: Vec<Vec<Arc<Run>>>,
+    /// All of the keyspace up to this sequence is in tables.
+    pub(crate) flushed: Sequence,
+}
+
+impl Version {
+    pub(crate) fn empty() -> Self {
+        Self {
+            levels: vec![Vec::new(); LEVELS],
+            flushed: 0,
+        }
+    }
+
+    /// All runs, the newest first.
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {
+        self.levels.iter().flatten()
+    }
+
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<File>> {
+        self.runs().flat_map(|run| run.files.iter())
+    }
+
+    pub(crate) fn level(&self, number: usize) -> &[Arc<Run>] {
+        self.levels.get(number).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn level_size(&self, number: usize) -> u64 {
+        self.level(number).iter().map(|run| run.size()).sum()
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.runs().map(|run| run.size()).sum()
+    }
+
+    /// The deepest level with a run.
+    pub(crate) fn deepest(&self) -> usize {
+        self.levels
+            .iter()
+            .rposition(|runs| !runs.is_empty())
+            .unwrap_or(0)
+    }
+
+    /// This version without some files and with others, each with its level and run.
+    pub(crate) fn changed(
+        &self,
+        removed: &HashSet<u64>,
+        added: &[(usize, u64, Arc<File>)],
+        flushed: Option<Sequence>,
+    ) -> Self {
+        let mut levels: Vec<Vec<Arc<Run>>> = Vec::with_capacity(LEVELS);
+        for level in 0..LEVELS {
+            let additions = || added.iter().filter(|(of, ..)| *of == level);
+            let mut runs: Vec<Run> = Vec::new();
+            for run in self.level(level) {
+                let kept = run
+                    .files
+                    .iter()
+                    .filter(|file| !removed.contains(&file.meta.number));
+                runs.push(Run {
+                    id: run.id,
+                    files: kept.cloned().collect(),
+                });
+            }
+            for (_, id, file) in additions() {
+                match runs.iter_mut().find(|run| run.id == *id) {
+                    Some(run) => run.files.push(Arc::clone(file)),
+                    None => runs.push(Run {
+                        id: *id,
+                        files: vec![Arc::clone(file)],
+                    }),
+                }
+            }
+            runs.retain(|run| !run.files.is_empty());
+            for run in &mut runs {
+                run.files
+                    .sort_by(|left, right| order_of(&left.meta, &right.meta));
+            }
+            runs.sort_by_key(|run| std::cmp::Reverse(run.id));
+            levels.push(runs.into_iter().map(Arc::new).collect());
+        }
+        Self {
+            levels,
+            flushed: flushed.map_or(self.flushed, |sequence| sequence.max(self.flushed)),
+        }
+    }
+}
+
+/// The order of files in a run; where one ends inside a key, the newer entries come first.
+fn order_of(left: &FileMeta, right: &FileMeta) -> std::cmp::Ordering {
+    left.smallest
+        .cmp(&right.smallest)
+        .then_with(|| left.largest.key.cmp(&right.largest.key))
+        .then_with(|| right.last_sequence.cmp(&left.last_sequence))
+}

@@ -1,0 +1,131 @@
+//! Open tables, bounded in bytes.
+//!
+//! An open table hangs on its [`File`], so that a lookup finds it without a search. The cache only
+//! knows which are open, and closes some that were not used lately when they come to too much.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::cache::BlockCache;
+use crate::error::Result;
+use crate::table::reader::Table;
+use crate::version::file::File;
+use crate::vfs::Vfs;
+
+/// Opens tables and closes them again.
+#[derive(Debug)]
+pub(crate) struct TableCache {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    blocks: Arc<BlockCache>,
+    budget: usize,
+    /// Names tables in the block cache. File numbers would not do: a keyspace that is loaded anew
+    /// could use one again.
+    next: AtomicU64,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    files: VecDeque<(Weak<File>, usize)>,
+    bytes: usize,
+}
+
+/// The name of a table's file.
+pub(crate) fn name_of(number: u64) -> String {
+    format!("{number:06}.table")
+}
+
+/// The number in the name of a table's file.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    name.strip_suffix(".table")?.parse().ok()
+}
+
+impl TableCache {
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        blocks: Arc<BlockCache>,
+        budget: usize,
+    ) -> Self {
+        Self {
+            vfs,
+            dir: dir.to_owned(),
+            blocks,
+            budget,
+            next: AtomicU64::new(1),
+            open: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn path_of(&self, number: u64) -> PathBuf {
+        self.dir.join(name_of(number))
+    }
+
+    /// The open table of a file.
+    #[inline]
+    pub(crate) fn table(&self, file: &Arc<File>) -> Result<Arc<Table>> {
+        if let Some(table) = file.handle.read().as_ref() {
+            if !file.used.load(Ordering::Relaxed) {
+                file.used.store(true, Ordering::Relaxed);
+            }
+            return Ok(Arc::clone(table));
+        }
+        self.open(file)
+    }
+
+    fn open(&self, file: &Arc<File>) -> Result<Arc<Table>> {
+        let mut handle = file.handle.write();
+        if let Some(table) = handle.as_ref() {
+            return Ok(Arc::clone(table));
+        }
+        let reader = self.vfs.open_read(file.path())?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let table = Table::open(reader, number, &self.blocks)?;
+        *handle = Some(Arc::clone(&table));
+        drop(handle);
+        let memory = table.memory();
+        let mut open = self.open.lock();
+        open.bytes += memory;
+        open.files.push_back((Arc::downgrade(file), memory));
+        let closed = close_some(&mut open, self.budget);
+        drop(open);
+        for file in closed {
+            // Readers that use the table keep it; the next one opens it again.
+            file.handle.write().take();
+        }
+        Ok(table)
+    }
+
+    /// Bytes of open tables.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open.lock().bytes
+    }
+}
+
+/// Chooses tables to close, a second chance for those that were used.
+fn close_some(open: &mut Open, budget: usize) -> Vec<Arc<File>> {
+    let mut closed = Vec::new();
+    let mut looks = 2 * open.files.len();
+    while open.bytes > budget && open.files.len() > 1 && looks > 0 {
+        looks -= 1;
+        let Some((weak, memory)) = open.files.pop_front() else {
+            break;
+        };
+        match weak.upgrade() {
+            Some(file) if file.used.swap(false, Ordering::Relaxed) => {
+                open.files.push_back((weak, memory));
+            }
+            Some(file) => {
+                open.bytes -= memory;
+                closed.push(file);
+            }
+            None => open.bytes -= memory,
+        }
+    }
+    closed
+}
