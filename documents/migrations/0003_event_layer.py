@@ -32,12 +32,20 @@ CREATE TABLE documents_relaylease (
 );
 INSERT INTO documents_relaylease (token, expires_at) VALUES (0, '-infinity');
 
+-- Names the time between two crashes of PostgreSQL: a crash empties this table, and so does a
+-- failover. Transaction ids that no record reached the disk with may be given out again after one.
+CREATE UNLOGGED TABLE documents_databaselife (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    name uuid NOT NULL DEFAULT gen_random_uuid()
+);
+
 CREATE SEQUENCE documents_fencingtoken AS bigint;
 GRANT USAGE ON SEQUENCE documents_fencingtoken TO rb_relay;
 """
 
 _DROP = """
 DROP SEQUENCE documents_fencingtoken;
+DROP TABLE documents_databaselife;
 DROP TABLE documents_relaylease;
 DROP TABLE documents_installation;
 DROP TABLE documents_gridepoch;
@@ -52,4 +60,5 @@ class Migration(migrations.Migration):
         Protect("documents_gridepoch", relay=Grant("SELECT, INSERT, UPDATE")),
         Protect("documents_installation", relay=Grant("SELECT, UPDATE")),
         Protect("documents_relaylease", relay=Grant("SELECT, UPDATE")),
+        Protect("documents_databaselife", relay=Grant("SELECT, INSERT")),
     ]

@@ -1,0 +1,129 @@
+"""Histories full of failures, in which ticks never lie and every write comes out.
+
+The second half breaks one rule of the protocol at a time and expects the simulation to notice:
+that the rule is needed, and that the simulation would see it missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from documents.outbox import machine
+from documents.outbox.entries import Snapshot
+from documents.outbox.events import Look
+from documents.outbox.machine import Life, Relay
+from documents.outbox.requests import Listed, SendTick, World
+from tests.documents.outbox.simulated_servers import Events
+from tests.documents.outbox.simulation import Lie, Simulation
+
+BATCH = 40
+
+
+def run(seeds: range) -> list[Simulation]:
+    """Run one history for each seed; a broken promise names its seed."""
+    finished = []
+    for seed in seeds:
+        simulation = Simulation(seed)
+        try:
+            simulation.run()
+        except Lie as broken:
+            raise Lie(f"seed {seed}: {broken}") from broken
+        finished.append(simulation)
+    return finished
+
+
+@pytest.mark.parametrize("start", range(0, 5 * BATCH, BATCH))
+def test_ticks_tell_the_truth_and_every_write_comes_out(start: int) -> None:
+    finished = run(range(start, start + BATCH))
+    assert sum(simulation.ticks for simulation in finished) > 50 * BATCH
+    assert sum(simulation.written for simulation in finished) > 300 * BATCH
+    assert any(simulation.database.emptied for simulation in finished)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_ticks_tell_the_truth_in_thousands_of_histories() -> None:
+    finished = run(range(1_000, 6_000))
+    assert sum(simulation.written for simulation in finished) > 1_000_000
+
+
+def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
+    def begin(incarnation: bytes, look: Look, complete: bool) -> Life:  # noqa: FBT001
+        return Life(incarnation, look, complete=True)
+
+    patch.setattr(machine, "Life", begin)
+
+
+def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
+    original = machine.incarnation_of
+
+    def without(world: World, look: Look) -> bytes:
+        return original(World(world.installation, world.epochs, ""), look)
+
+    def learn(relay: Relay, asked: object, reply: Listed, now_s: float) -> object:
+        world = World(reply.world.installation, reply.world.epochs, "")
+        relay._world = world
+        return listed(relay, asked, Listed(reply.held, world, reply.snapshot, reply.xids), now_s)
+
+    listed: Callable[..., object] = Relay._listed
+    patch.setattr(machine, "incarnation_of", without)
+    patch.setattr(Relay, "_listed", learn)
+
+
+def read_by_a_cursor(patch: pytest.MonkeyPatch) -> None:
+    original = Relay._learn
+
+    def learn(relay: Relay, life: Life, reply: Listed, now_s: float) -> None:
+        original(relay, life, reply, now_s)
+        life.watermark = reply.snapshot.xmax
+
+    patch.setattr(Relay, "_learn", learn)
+
+
+def tick_whatever_is_outstanding(patch: pytest.MonkeyPatch) -> None:
+    def provable(_: Relay, life: Life, now_s: float) -> Snapshot | None:
+        return life.taken[-1].snapshot if life.taken else None
+
+    patch.setattr(Relay, "_provable", provable)
+
+
+def take_ticks_meant_for_another_life(patch: pytest.MonkeyPatch) -> None:
+    original = Events.tick
+
+    def tick(events: Events, asked: SendTick, now_s: float) -> object:
+        asked = SendTick(
+            asked.installation,
+            asked.stamp_us,
+            asked.token,
+            events.look(now_s),
+            asked.incarnation,
+            asked.snapshot,
+        )
+        return original(events, asked, now_s)
+
+    patch.setattr(Events, "tick", tick)
+
+
+def take_stamps_of_any_age(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("tests.documents.outbox.simulated_servers.MAX_AGE_S", 1e9)
+
+
+@pytest.mark.parametrize(
+    "broken_rule",
+    [
+        trust_marks_of_lives_before,
+        forget_the_databases_life,
+        read_by_a_cursor,
+        tick_whatever_is_outstanding,
+        take_ticks_meant_for_another_life,
+        take_stamps_of_any_age,
+    ],
+)
+def test_without_any_one_rule_the_simulation_finds_a_lie(
+    broken_rule: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_rule(monkeypatch)
+    with pytest.raises(Lie):
+        run(range(400))
