@@ -80,6 +80,21 @@ CELERY_QUEUE_LENGTH = Gauge(
     ("queue",),
     multiprocess_mode="mostrecent",
 )
+PUBLISHED = Counter(
+    "rillbase_events_published_total",
+    "Committed transactions by what their process could do: `published`, or left to the relay "
+    "because the event layer was `away`, the queue `full`, or the attempt `failed`.",
+    ("outcome",),
+)
+PUBLISH_DURATION = Histogram(
+    "rillbase_events_publish_duration_seconds",
+    "Time from a commit to the stream, when the process that wrote publishes.",
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
+MARKS_LOST = Counter(
+    "rillbase_outbox_marks_lost_total",
+    "Published transactions whose marks could not be written; the relay publishes them again.",
+)
 
 
 @lru_cache(maxsize=4096)

@@ -6,39 +6,48 @@ dropped here, since the outbox has it and the relay publishes it.
 A writer calls `stamp` before it sends its COMMIT and `offer` afterwards. The stamp is Valkey's
 time as this process estimates it; the event layer refuses old ones. So a writer that was paused
 anywhere between commit and publish cannot publish an image that others have long outrun.
+
+Only processes that serve publish. In others, Celery's workers for example, an event loop lives
+as long as one task, and the relay does it all.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from documents.outbox.images import CommittedWrites
+from documents.outbox.loop_publisher import LoopPublisher
+
+_publishers: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPublisher] = WeakKeyDictionary()
 
 
-class Publishing(Protocol):
-    """The publisher of one event loop."""
+class _Process:
+    """Whether this process publishes."""
 
-    def stamp(self) -> int | None:
-        """Return Valkey's time in microseconds, never ahead of it; None: not known."""
-
-    def offer(self, stamp_us: int, transaction: Sequence[CommittedWrites]) -> None:
-        """Take a transaction's writes to publish them, or drop them."""
+    publishes = False
 
 
-_publishers: WeakKeyDictionary[asyncio.AbstractEventLoop, Publishing] = WeakKeyDictionary()
+def publish_from_here() -> None:
+    """Let this process publish what it writes from now on."""
+    _Process.publishes = True
 
 
 def stamp() -> int | None:
     """Return the stamp for a transaction that is about to commit; None: the relay publishes it."""
-    publisher = _publishers.get(asyncio.get_running_loop())
-    return None if publisher is None else publisher.stamp()
+    if not _Process.publishes:
+        return None
+    loop = asyncio.get_running_loop()
+    publisher = _publishers.get(loop)
+    if publisher is None:
+        publisher = _publishers[loop] = LoopPublisher(loop)
+        publisher.start()
+    return publisher.stamp()
 
 
 def offer(stamp_us: int | None, transaction: Sequence[CommittedWrites]) -> None:
     """Hand over everything that one transaction wrote, after its commit. Returns at once."""
     publisher = _publishers.get(asyncio.get_running_loop())
-    if publisher is not None and stamp_us is not None:
+    if publisher is not None:
         publisher.offer(stamp_us, transaction)

@@ -44,6 +44,11 @@ def int8s(items: Sequence[int]) -> bytes:
     return _fixed(Oid.INT8, "q", 8, items)
 
 
+def xid8s(items: Sequence[int]) -> bytes:
+    """Pack transaction ids."""
+    return _fixed(Oid.XID8, "Q", 8, items)
+
+
 def int4s(items: Sequence[int]) -> bytes:
     return _fixed(Oid.INT4, "i", 4, items)
 

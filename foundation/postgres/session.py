@@ -52,6 +52,7 @@ class Oid:
     TEXT = 25
     TIMESTAMPTZ = 1184
     UUID = 2950
+    XID8 = 5069
     BOOL_ARRAY = 1000
     BYTEA_ARRAY = 1001
     INT4_ARRAY = 1007
@@ -59,6 +60,7 @@ class Oid:
     INT8_ARRAY = 1016
     TIMESTAMPTZ_ARRAY = 1185
     UUID_ARRAY = 2951
+    XID8_ARRAY = 271
 
 
 class Result:

@@ -1,0 +1,40 @@
+"""Valkey's time as a process knows it without asking.
+
+Each answer of the event layer names the time at which it was given. Later, at least as much time
+has passed there as here since the answer arrived, so the estimate never runs ahead of Valkey. It
+lags behind by the way back, and by whatever pause the process makes: an entry whose maker was
+paused carries an old stamp and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_US_PER_S = 1_000_000
+
+
+class ValkeyClock:
+    """Follows one server's clock, also when it is set. `monotonic_s` never goes back."""
+
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._ahead_us: int | None = None
+
+    def hear(self, time_us: int) -> None:
+        """Learn from an answer that has just arrived."""
+        self._ahead_us = time_us - self._here_us()
+
+    def forget(self) -> None:
+        """Stop guessing: nobody knows which server answers next."""
+        self._ahead_us = None
+
+    @property
+    def known(self) -> bool:
+        return self._ahead_us is not None
+
+    def now_us(self) -> int | None:
+        """Return the latest time that Valkey's clock has certainly reached; None: not known."""
+        return None if self._ahead_us is None else self._here_us() + self._ahead_us
+
+    def _here_us(self) -> int:
+        return int(self._monotonic_s() * _US_PER_S)

@@ -1,0 +1,49 @@
+"""The role `rb_relay`'s connections, and how the ring of slots turns."""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+from psycopg.conninfo import make_conninfo
+
+from foundation.database_roles import Role
+from foundation.environment import environment
+from foundation.postgres import Pool
+
+#: As the tables were made: a slot for each of so many minutes.
+OUTBOX_SLOTS = 8
+SLOT_S = 60
+#: The slot that rows and marks written now belong to.
+CURRENT_SLOT = (
+    f"((extract(epoch FROM clock_timestamp())::bigint / {SLOT_S}) % {OUTBOX_SLOTS})::smallint"
+)
+
+#: What this role commits may be lost in a crash of the database: a mark that is missing means
+#: that something is published once more. A plan is made for each execution, since how much of the
+#: outbox a watermark leaves out changes from one to the next.
+_SETTINGS = (
+    "-c statement_timeout=30s -c lock_timeout=200ms -c idle_in_transaction_session_timeout=10s "
+    "-c synchronous_commit=off -c plan_cache_mode=force_custom_plan"
+)
+_POOL_SIZE = 2
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+
+
+def relay_pool() -> Pool:
+    """Return the running loop's connections of the role `rb_relay`."""
+    loop = asyncio.get_running_loop()
+    found = _pools.get(loop)
+    if found is None:
+        found = _pools[loop] = Pool(relay_conninfo, _POOL_SIZE)
+    return found
+
+
+def relay_conninfo() -> str:
+    return make_conninfo(
+        environment().role_url(Role.RELAY),
+        options=_SETTINGS,
+        application_name="rillbase:outbox",
+        connect_timeout=5,
+    )

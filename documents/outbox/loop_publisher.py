@@ -1,0 +1,191 @@
+"""The publisher of one event loop.
+
+Transactions wait in a bounded queue. What has gathered while calls were under way leaves in the
+next one, so a busy process makes few large calls and an idle one publishes at once. A transaction
+is marked when all of its parts have been appended; if any was not, the relay appends them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+from redis.exceptions import RedisError
+
+from documents.outbox.batches import CALL_BYTES, Part, calls, group
+from documents.outbox.clock import ValkeyClock
+from documents.outbox.database import relay_pool
+from documents.outbox.events import EventLayer, Verdict
+from documents.outbox.images import CommittedWrites
+from documents.outbox.installation import INSTALLATION
+from documents.outbox.marks import Marker
+from foundation.environment import environment
+from foundation.metrics import PUBLISH_DURATION, PUBLISHED
+from foundation.valkey_wire import ValkeyWire
+
+logger = logging.getLogger(__name__)
+
+#: More than the largest request, so that one transaction always finds room.
+MAX_QUEUED_BYTES = 64 * 1024 * 1024
+MAX_CALLS = 4
+CONNECT_TIMEOUT_S = 1.0
+#: Later the stamps of what waits are too old anyway.
+ANSWER_TIMEOUT_S = 5.0
+#: How soon a server that was away is asked again, and one that is quiet for its time.
+RETRY_S = 0.25
+REFRESH_S = 10.0
+
+
+@dataclass(slots=True)
+class _Call:
+    """What of a transaction is appended at once."""
+
+    parts: list[Part]
+    stamp_us: int
+    committed_s: float
+    #: Shared by the calls of one transaction: how many of them have not been appended.
+    missing: list[int]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self.parts)
+
+
+class LoopPublisher:
+    """Publishes while the event layer can be reached, and drops otherwise."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._wire = ValkeyWire(
+            environment().events,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            answer_timeout_s=ANSWER_TIMEOUT_S,
+        )
+        self._clock = ValkeyClock(time.monotonic)
+        self._marker = Marker()
+        self._events: EventLayer | None = None
+        self._queue: deque[_Call] = deque()
+        self._queued_bytes = 0
+        self._flushing = False
+        self._calls: set[asyncio.Task[None]] = set()
+        self._lost = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look for the event layer, now and whenever it is lost."""
+        self._keeper = self._loop.create_task(self._keep(), name="publisher")
+
+    def stamp(self) -> int | None:
+        """Return Valkey's time in microseconds, never ahead of it; None: not known."""
+        return self._clock.now_us()
+
+    def offer(self, stamp_us: int | None, transaction: Sequence[CommittedWrites]) -> None:
+        """Take a transaction's writes to publish them, or drop them."""
+        if stamp_us is None or self._events is None:
+            PUBLISHED.labels("away").inc()
+            return
+        if self._queued_bytes >= MAX_QUEUED_BYTES:
+            PUBLISHED.labels("full").inc()
+            return
+        cut = list(calls(transaction))
+        missing = [len(cut)]
+        for parts in cut:
+            call = _Call(parts, stamp_us, time.monotonic(), missing)
+            self._queue.append(call)
+            self._queued_bytes += call.size_bytes
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        while self._queue and len(self._calls) < MAX_CALLS:
+            task = self._loop.create_task(self._publish(self._take()))
+            self._calls.add(task)
+            task.add_done_callback(self._called)
+
+    def _called(self, task: asyncio.Task[None]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled() and (failed := task.exception()) is not None:
+            logger.error("publishing failed", exc_info=failed)
+        self._flush()
+
+    def _take(self) -> list[_Call]:
+        taken, size = [self._queue.popleft()], 0
+        size = taken[0].size_bytes
+        while self._queue and size + self._queue[0].size_bytes <= CALL_BYTES:
+            taken.append(self._queue.popleft())
+            size += taken[-1].size_bytes
+        self._queued_bytes -= size
+        return taken
+
+    async def _publish(self, taken: Sequence[_Call]) -> None:
+        """Append under the oldest stamp, so that none counts for younger than it is."""
+        events = self._events
+        if events is None or not await self._append(events, taken):
+            PUBLISHED.labels("failed").inc(len(taken))
+            return
+        now_s = time.monotonic()
+        for call in taken:
+            PUBLISH_DURATION.observe(now_s - call.committed_s)
+            call.missing[0] -= 1
+            if not call.missing[0]:
+                PUBLISHED.labels("published").inc()
+                self._marker.add(call.parts[0].writes.xid)
+
+    async def _append(self, events: EventLayer, taken: Sequence[_Call]) -> bool:
+        created_us = time.time_ns() // 1000
+        groups = [group(call.parts, created_us) for call in taken]
+        try:
+            answer = await events.append(min(call.stamp_us for call in taken), None, groups)
+        except RedisError as away:
+            self._lose(events, str(away))
+            return False
+        self._clock.hear(answer.time_us)
+        if answer.verdict is Verdict.ABSENT:
+            self._lose(events, "its streams have to be set up")
+        return answer.verdict is Verdict.OK
+
+    def _lose(self, events: EventLayer, why: str) -> None:
+        """Publish nothing until somebody answers again."""
+        if self._events is events:
+            logger.warning("the relay publishes until the event layer is back: %s", why)
+            self._events = None
+            self._clock.forget()
+            self._lost.set()
+
+    async def _keep(self) -> None:
+        """Find the event layer, keep its time known, and find it again."""
+        while True:
+            self._lost.clear()
+            found = await self._find()
+            if found and self._events is None:
+                logger.info("publishing after each commit")
+            self._events = found
+            try:
+                async with asyncio.timeout(REFRESH_S if found else RETRY_S):
+                    await self._lost.wait()
+            except TimeoutError:
+                continue
+
+    async def _find(self) -> EventLayer | None:
+        """Return the streams of the installation epoch in force, if a relay has set them up."""
+        try:
+            async with relay_pool().session() as session:
+                (found,) = await session.run([(INSTALLATION, ())])
+            events = EventLayer(self._wire, found.integer(0, 0))
+            look = await events.look()
+        except (RedisError, psycopg.Error, OSError) as away:
+            logger.debug("no event layer: %s", away)
+            self._clock.forget()
+            return None
+        if not look.random:
+            self._clock.forget()
+            return None
+        self._clock.hear(look.time_us)
+        return events

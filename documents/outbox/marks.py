@@ -1,0 +1,70 @@
+"""Marks: which transactions have been published, so that the relay need not publish them.
+
+A mark is a row of its own, since updating rows of the outbox would write each of them twice. Marks
+are not waited for and need not survive a crash: what lacks its mark is published once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import psycopg
+
+from documents.outbox.database import CURRENT_SLOT, relay_pool
+from foundation.metrics import MARKS_LOST
+from foundation.postgres import Statement
+from foundation.postgres.arrays import xid8s
+from foundation.postgres.session import Oid, Step
+
+logger = logging.getLogger(__name__)
+
+#: Marks are collected for so long, which leaves the relay most of its quarter of a second.
+COLLECT_S = 0.02
+MAX_WAITING = 50_000
+
+_MARK = Statement(
+    f"INSERT INTO documents_outboxmark (slot, xid) SELECT {CURRENT_SLOT}, xid "  # noqa: S608 -- a constant
+    "FROM unnest($1) AS published(xid)",
+    (Oid.XID8_ARRAY,),
+)
+
+
+def mark(xids: Sequence[int]) -> Step:
+    """Note that all rows of these transactions have been published."""
+    return _MARK, (xid8s(xids),)
+
+
+class Marker:
+    """Writes a process's marks, many at a time. For one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: list[int] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    def add(self, xid: int) -> None:
+        """Mark a transaction soon. Whatever is too much or fails is left to the relay."""
+        if len(self._waiting) >= MAX_WAITING:
+            MARKS_LOST.inc()
+            return
+        self._waiting.append(xid)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(COLLECT_S)
+                xids, self._waiting = self._waiting, []
+                await self._mark(xids)
+        finally:
+            self._writing = None
+
+    async def _mark(self, xids: Sequence[int]) -> None:
+        try:
+            async with relay_pool().session() as session:
+                await session.run([mark(xids)])
+        except psycopg.Error as failed:
+            MARKS_LOST.inc(len(xids))
+            logger.warning("%d marks of published transactions are lost: %s", len(xids), failed)
