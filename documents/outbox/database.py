@@ -47,3 +47,10 @@ def relay_conninfo() -> str:
         application_name="rillbase:outbox",
         connect_timeout=5,
     )
+
+
+async def close_relay_pool() -> None:
+    """Close the running loop's connections."""
+    found = _pools.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        found.close()

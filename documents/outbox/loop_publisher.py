@@ -80,6 +80,16 @@ class LoopPublisher:
         """Look for the event layer, now and whenever it is lost."""
         self._keeper = self._loop.create_task(self._keep(), name="publisher")
 
+    async def close(self) -> None:
+        """Let go of what waits: the relay has it."""
+        self._queue.clear()
+        tasks = [*self._calls, *([self._keeper] if self._keeper else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._marker.close()
+        self._wire.close()
+
     def stamp(self) -> int | None:
         """Return Valkey's time in microseconds, never ahead of it; None: not known."""
         return self._clock.now_us()

@@ -52,6 +52,11 @@ class Marker:
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 
+    async def close(self) -> None:
+        """Write what has been collected."""
+        if self._writing is not None:
+            await self._writing
+
     async def _write(self) -> None:
         try:
             while self._waiting:

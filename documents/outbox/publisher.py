@@ -17,6 +17,7 @@ import asyncio
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+from documents.outbox.database import close_relay_pool
 from documents.outbox.images import CommittedWrites
 from documents.outbox.loop_publisher import LoopPublisher
 
@@ -51,3 +52,11 @@ def offer(stamp_us: int | None, transaction: Sequence[CommittedWrites]) -> None:
     publisher = _publishers.get(asyncio.get_running_loop())
     if publisher is not None:
         publisher.offer(stamp_us, transaction)
+
+
+async def close() -> None:
+    """Stop publishing from the running loop."""
+    publisher = _publishers.pop(asyncio.get_running_loop(), None)
+    if publisher is not None:
+        await publisher.close()
+        await close_relay_pool()
