@@ -6,6 +6,10 @@ here are synchronous, so a request makes one hop to a thread of a small pool, ru
 first signal to the last, and comes back with its answer. The pool is also the bound on how many
 requests one process works on at once; others wait in its queue.
 
+A body is read before its view can ask who sends it, so it is bounded by what the control plane
+takes, a small fraction of what the data plane does. Whatever takes large bodies stands before
+this handler and looks at the credentials first (`tenants.data_plane`).
+
 The route that matched is noted in the scope's state for the edge: metrics, log lines and spans
 are labelled by it and never by the raw path.
 """
@@ -13,7 +17,6 @@ are labelled by it and never by the raw path.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -31,15 +34,14 @@ from django.urls import ResolverMatch, set_script_prefix
 from foundation import request_context
 from foundation.api.problems import problem_response
 from foundation.asgi import Receive, Scope, Send
-from foundation.errors import InvalidParameter
+from foundation.environment import environment
+from foundation.errors import BodyTooLarge, InvalidParameter
 from rillbase_server.gate import Gate
 
 THREADS = 16
 #: Requests that run at the same moment, and how long others let themselves be held up by them.
 AT_ONCE = 4
 PATIENCE_S = 0.02
-#: Bodies beyond this size wait on disk.
-SPOOL_BYTES = 2 * 1024 * 1024
 
 _HANDED_BACK = (request_context.tenant_id, request_context.principal)
 
@@ -47,8 +49,9 @@ _HANDED_BACK = (request_context.tenant_id, request_context.principal)
 class RoutedHandler(BaseHandler):
     """Answers HTTP by Django's views; refuses WebSockets, which Django does not know."""
 
-    def __init__(self, threads: int = THREADS) -> None:
+    def __init__(self, body_max_bytes: int, threads: int = THREADS) -> None:
         super().__init__()
+        self._body_max_bytes = body_max_bytes
         self.load_middleware(is_async=False)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="request")
         self._gate = Gate(AT_ONCE, PATIENCE_S)
@@ -58,7 +61,12 @@ class RoutedHandler(BaseHandler):
             await receive()
             await send({"type": "websocket.close", "code": 1000})
             return
-        body = await _read_body(receive)
+        try:
+            _check_length(_announced(scope), self._body_max_bytes)
+            body = await _read_body(receive, self._body_max_bytes)
+        except BodyTooLarge as refused:
+            await self._send(problem_response(refused), send)
+            return
         if body is None:
             return
         loop, context = asyncio.get_running_loop(), copy_context()
@@ -114,27 +122,34 @@ class RoutedHandler(BaseHandler):
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _read_body(receive: Receive) -> IO[bytes] | None:
-    """Return the whole body, or None when the client has gone. The edge bounds its size."""
-    body: IO[bytes] = BytesIO()
+async def _read_body(receive: Receive, max_bytes: int) -> IO[bytes] | None:
+    """Return the whole body, or None when the client has gone. Raise when it is too large."""
+    body = BytesIO()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            body.close()
             return None
         body.write(message.get("body", b""))
+        _check_length(body.tell(), max_bytes)
         if not message.get("more_body", False):
             body.seek(0)
             return body
-        if isinstance(body, BytesIO) and body.tell() > SPOOL_BYTES:
-            body = _on_disk(body)
 
 
-def _on_disk(body: BytesIO) -> IO[bytes]:
-    """Move the beginning of a large body out of memory. The request closes the file."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115
-    file.write(body.getvalue())
-    return file
+def _check_length(length: int, max_bytes: int) -> None:
+    if length > max_bytes:
+        # The rest is not read, so the connection must end.
+        raise BodyTooLarge(
+            f"The body may have at most {max_bytes} bytes.", headers={"Connection": "close"}
+        )
+
+
+def _announced(scope: Scope) -> int:
+    """Return the length that the client says its body has, or 0."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
 
 
 def _headers(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
@@ -155,4 +170,4 @@ def routed_application() -> RoutedHandler:
     """Set Django up and return its handler. A broken URL configuration fails here, at start."""
     django.setup(set_prefix=False)
     check_url_config(None)
-    return RoutedHandler()
+    return RoutedHandler(environment().rillbase_control_body_max_bytes)

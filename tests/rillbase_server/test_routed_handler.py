@@ -12,9 +12,10 @@ from django.test import override_settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from foundation import metrics, request_context, tracing
+from foundation.asgi import App, Message, Receive, Scope, Send
 from rillbase_server.edge import Edge, EdgeSettings
 from rillbase_server.routed_handler import RoutedHandler
-from tests.asgi_driver import ask, http_scope
+from tests.asgi_driver import Answer, ask, http_scope
 from tests.otlp_receiver import Receiver, attributes
 
 LOCAL = {"Host": "localhost"}
@@ -39,10 +40,29 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 
 
+class Reads:
+    """A body of which somebody counts what is read."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+        self.bytes = 0
+
+    async def ask(self, app: App, scope: Scope) -> Answer:
+        async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+            async def counted() -> Message:
+                message = await receive()
+                self.bytes += len(message.get("body", b""))
+                return message
+
+            await app(scope, counted, send)
+
+        return await ask(counting, scope, self._pieces)
+
+
 @pytest.fixture
 def server() -> Iterator[Edge]:
     with override_settings(ROOT_URLCONF=__name__):
-        yield Edge(RoutedHandler(), EdgeSettings(1000, 1000))
+        yield Edge(RoutedHandler(100), EdgeSettings(1000, 1000))
 
 
 async def test_a_views_route_and_tenant_are_on_the_log_line(
@@ -76,6 +96,17 @@ async def test_figures_name_the_template_of_a_failing_view(server: Edge) -> None
     labels = '{method="GET",route="fail",status="5xx"}'
     text = metrics.render().decode()
     assert f"rillbase_http_request_duration_seconds_count{labels} 1.0" in text
+
+
+async def test_a_large_body_is_not_read_for_somebody_who_may_be_nobody(server: Edge) -> None:
+    pieces = [b"x" * 60] * 10
+    for headers in (LOCAL, {**LOCAL, "Content-Length": "600"}):
+        scope = http_scope("POST", "/v1/anything", headers)
+        reads = Reads(pieces)
+        answer = await reads.ask(server, scope)
+        assert (answer.status, answer.json()["code"]) == (413, "body_too_large")
+        assert ("Connection", "close") in answer.headers
+        assert reads.bytes <= 120
 
 
 async def test_a_request_and_its_queries_are_one_trace(server: Edge) -> None:

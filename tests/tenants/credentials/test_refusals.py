@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-from foundation.asgi import Receive, Scope, Send
+from foundation.asgi import Message, Receive, Scope, Send
 from foundation.http import Answer, Operation, json_answer
 from rillbase_server.edge import Edge, EdgeSettings
 from tenants.credentials import keys
@@ -101,3 +101,21 @@ async def test_the_data_plane_counts_refusals_as_well(valid: dict[str, str]) -> 
     ]
     assert statuses == [401] * PER_MINUTE + [429]
     assert (await _ask_data_plane(f"{address}1", valid)).status == 200
+
+
+async def test_the_data_plane_reads_no_body_of_somebody_it_does_not_know() -> None:
+    async def read_all(call: Call) -> Answer:
+        return json_answer(len(await call.body.read(1000)))
+
+    async def nobody_reads() -> Message:
+        raise AssertionError("the body was read")
+
+    plane = DataPlane(_nothing, [Operation("POST", "/v1/things", read_all, {})])
+    statuses = []
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status"))
+
+    scope = http_scope("POST", "/v1/things", {"Host": "localhost", **wrong()})
+    await plane({**scope, "state": {}}, nobody_reads, send)
+    assert statuses[0] == 401
