@@ -3,6 +3,8 @@
 //! All integers are little-endian. A *position* counts the log's bytes since it began, headers
 //! included; an *offset* counts within one file.
 
+use crate::checksum::agree;
+
 /// Size of a segment's header in bytes.
 pub(super) const SEGMENT_HEADER_BYTES: usize = 72;
 /// Size of a record's header in bytes.
@@ -124,7 +126,10 @@ impl SegmentHeader {
     fn read(bytes: &[u8]) -> Option<(u32, Self)> {
         let covered = bytes.get(..SEGMENT_HEADER_BYTES - 4)?;
         let sound = bytes.starts_with(&SEGMENT_MAGIC)
-            && u32_at(bytes, SEGMENT_HEADER_BYTES - 4)? == crc32c::crc32c(covered);
+            && agree(
+                u32_at(bytes, SEGMENT_HEADER_BYTES - 4)?,
+                crc32c::crc32c(covered),
+            );
         if !sound {
             return None;
         }
@@ -165,7 +170,7 @@ impl RecordHeader {
         let kind_and_length = u32_at(bytes, 8)?;
         let kind = u8::try_from(kind_and_length >> 28).ok()?;
         // Zeros, the usual end of a log, are told apart without a checksum.
-        if kind == 0 || u32_at(bytes, 0)? != header_checksum(segment, covered) {
+        if kind == 0 || !agree(u32_at(bytes, 0)?, header_checksum(segment, covered)) {
             return None;
         }
         let distance = u32_at(bytes, 12)?;

@@ -1,0 +1,153 @@
+//! The whole database under losses of power, failing and full disks.
+//!
+//! After a crash it must hold one of the states that it went through, batches whole over all
+//! keyspaces, and none older than the last one that was acknowledged as durable.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod crash_support;
+
+use std::sync::Arc;
+
+use crash_support::{History, World, work};
+use rillbase_engine::vfs::{Fault, FaultVfs, Random};
+use rillbase_engine::{Batch, Clock, Db, Durability, Error, ManualClock, Options};
+
+/// Three lives of a database, each ended by a loss of power or of the process at a random place.
+fn survives(seed: u64) {
+    let vfs = FaultVfs::new(seed);
+    let clock = Arc::new(ManualClock::new(1000));
+    let mut random = Random::new(seed ^ 0x5EED);
+    let mut history = History::new();
+    for life in 0..3 {
+        let most = if random.one_in(2) { 100 } else { 1500 };
+        vfs.fail_at(vfs.sites() + random.below(most), Fault::Stop);
+        let worked = work(&vfs, &clock, &mut history, &mut random, 60);
+        assert_eq!(worked.is_err(), vfs.is_stopped(), "seed {seed}: {worked:?}");
+        let power = random.one_in(2);
+        if power {
+            vfs.crash();
+        } else {
+            vfs.kill();
+        }
+        let context = format!("seed {seed}, life {life}, power {power}");
+        let world = World::open(&vfs, &clock);
+        let world = world.unwrap_or_else(|error| panic!("{context}: {error}"));
+        let found = world.read(None);
+        let found = found.unwrap_or_else(|error| panic!("{context}: {error}"));
+        let oldest = if power { history.durable } else { history.done };
+        history.resume(&found, oldest, clock.now(), &context);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_and_batches_are_whole() {
+    (0..300).for_each(survives);
+}
+
+#[test]
+#[ignore = "takes minutes: the long suite runs it"]
+fn what_was_acknowledged_survives_many_more_ends() {
+    (1_000..11_000).for_each(survives);
+}
+
+/// A fault at one I/O operation of a fixed piece of work. Returns whether it was reached.
+fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
+    let context = format!("seed {seed}, {fault:?} at {site}, power {power}");
+    let vfs = FaultVfs::new(seed);
+    let clock = Arc::new(ManualClock::new(1000));
+    let mut history = History::new();
+    vfs.fail_at(site, fault);
+    let worked = work(&vfs, &clock, &mut history, &mut Random::new(seed), 30);
+    let reached = vfs.sites() > site;
+    if let Err(error) = worked {
+        let expected = ["io_error", "poisoned"];
+        assert!(expected.contains(&error.code()), "{context}: {error}");
+    }
+    vfs.clear();
+    if power {
+        vfs.crash();
+    }
+    let world = World::open(&vfs, &clock).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let found = world
+        .read(None)
+        .unwrap_or_else(|error| panic!("{context}: {error}"));
+    let oldest = if power { history.durable } else { history.done };
+    history.resume(&found, oldest, clock.now(), &context);
+    drop(world);
+    work(&vfs, &clock, &mut history, &mut Random::new(seed + 1), 5)
+        .unwrap_or_else(|error| panic!("{context}: {error}"));
+    reached
+}
+
+fn fails_soundly_everywhere(seed: u64, step: usize) {
+    for fault in [Fault::Error, Fault::NoSpace] {
+        for power in [false, true] {
+            let mut sites = (seed..).step_by(step);
+            let reached = sites
+                .by_ref()
+                .take_while(|site| fails_soundly(seed, *site, fault, power));
+            assert!(reached.count() > 200 / step, "there are too few sites");
+        }
+    }
+}
+
+#[test]
+fn a_fault_at_many_io_operations_leaves_a_sound_database() {
+    fails_soundly_everywhere(0, 7);
+}
+
+#[test]
+#[ignore = "takes minutes: the long suite runs it"]
+fn a_fault_at_each_io_operation_leaves_a_sound_database() {
+    (1..5).for_each(|seed| fails_soundly_everywhere(seed, 1));
+}
+
+fn put(db: &Db, value: &[u8], durability: Durability) -> Result<(), Error> {
+    let keyspace = db.keyspace("space").unwrap();
+    let mut batch = Batch::new();
+    batch.put(&keyspace, b"key", value);
+    db.write(batch, durability).map(drop)
+}
+
+#[test]
+fn a_failed_sync_poisons_the_database_until_it_is_opened_again() {
+    let vfs = FaultVfs::new(1);
+    let open = || {
+        let options = Options {
+            vfs: Arc::new(vfs.clone()),
+            ..Options::default()
+        };
+        Db::open(
+            "/db",
+            options.keyspace("space", rillbase_engine::KeyspaceOptions::default()),
+        )
+    };
+    let db = open().unwrap();
+    put(&db, b"kept", Durability::Sync).unwrap();
+    put(&db, b"known", Durability::Buffered).unwrap();
+    vfs.fail_at(vfs.sites(), Fault::Error);
+    assert_eq!(db.sync().unwrap_err().code(), "io_error");
+
+    for durability in [Durability::Buffered, Durability::Sync] {
+        let error = put(&db, b"refused", durability).unwrap_err();
+        assert_eq!(error.code(), "poisoned");
+        assert!(error.to_string().contains("sync failed"), "{error}");
+    }
+    assert!(db.why_poisoned().is_some());
+    let space = db.keyspace("space").unwrap();
+    let value = db.get(&space, b"key").unwrap().unwrap();
+    assert_eq!(&*value, b"known", "reads go on");
+    drop(db);
+
+    vfs.crash();
+    let db = open().unwrap();
+    let space = db.keyspace("space").unwrap();
+    let value = db.get(&space, b"key").unwrap().unwrap();
+    assert!(*value == *b"kept" || *value == *b"known");
+    put(&db, b"goes on", Durability::Sync).unwrap();
+}

@@ -1,0 +1,308 @@
+//! A database at work on a file system that fails, and every state that it went through.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use rillbase_engine::vfs::{FaultVfs, Random, Vfs};
+use rillbase_engine::wal;
+use rillbase_engine::{
+    Batch, Clock, Compression, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Merge,
+    Options, Result, Snapshot, Strategy,
+};
+
+pub(crate) const DIR: &str = "/data/db";
+const NAMES: [&str; 3] = ["leveled", "tiered", "lazy"];
+const KEYS: u64 = 40;
+
+/// Appends operands to the value.
+#[derive(Debug)]
+struct Append;
+
+impl Merge for Append {
+    fn name(&self) -> &'static str {
+        "append"
+    }
+
+    fn full(&self, _key: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
+        [below.unwrap_or_default(), &operands.concat()].concat()
+    }
+
+    fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(operands.concat())
+    }
+}
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
+
+/// What the keyspaces hold: values, and when they expire.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State([Expiring; 3]);
+
+impl State {
+    /// What can be read at a time.
+    fn at(&self, time: u64) -> [Entries; 3] {
+        self.0.each_ref().map(|entries| {
+            let live = entries
+                .iter()
+                .filter(|(_, (_, expiry))| expiry.is_none_or(|at| at > time));
+            live.map(|(key, (value, _))| (key.clone(), value.clone()))
+                .collect()
+        })
+    }
+}
+
+/// The states that the database went through. Those from `durable` on may be found after a loss of
+/// power, those from `done` on after the end of the process.
+#[derive(Debug)]
+pub(crate) struct History {
+    states: Vec<State>,
+    pub(crate) durable: usize,
+    pub(crate) done: usize,
+}
+
+impl History {
+    pub(crate) fn new() -> Self {
+        Self {
+            states: vec![State::default()],
+            durable: 0,
+            done: 0,
+        }
+    }
+
+    fn newest(&self) -> &State {
+        self.states.last().unwrap()
+    }
+
+    fn acknowledge(&mut self, durability: Durability) {
+        self.done = self.states.len() - 1;
+        if durability == Durability::Sync {
+            self.durable = self.done;
+        }
+    }
+
+    /// Goes on from the state that was found, which must be one of those from `oldest` on.
+    pub(crate) fn resume(&mut self, found: &[Entries; 3], oldest: usize, time: u64, context: &str) {
+        let allowed = self.states.get(oldest..).unwrap().iter().rev();
+        let Some(state) = allowed.into_iter().find(|state| state.at(time) == *found) else {
+            let newest = self.newest().at(time);
+            panic!(
+                "{context}: found {found:?}, the newest of {} is {newest:?}",
+                self.states.len()
+            );
+        };
+        *self = Self {
+            states: vec![state.clone()],
+            durable: 0,
+            done: 0,
+        };
+    }
+
+    pub(crate) fn expected(&self, time: u64) -> [Entries; 3] {
+        self.newest().at(time)
+    }
+}
+
+/// An open database. Dropped without being closed it is as if the process had ended.
+pub(crate) struct World {
+    pub(crate) db: Db,
+    spaces: [Keyspace; 3],
+    clock: Arc<ManualClock>,
+    snapshots: Vec<(Snapshot, State)>,
+}
+
+impl World {
+    pub(crate) fn open(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> Result<Self> {
+        let db = Db::open(DIR, options(vfs, clock))?;
+        let spaces = NAMES.map(|name| db.keyspace(name).unwrap());
+        Ok(Self {
+            db,
+            spaces,
+            clock: Arc::clone(clock),
+            snapshots: Vec::new(),
+        })
+    }
+
+    /// Everything that can be read, by scans; point reads must agree.
+    pub(crate) fn read(&self, snapshot: Option<&Snapshot>) -> Result<[Entries; 3]> {
+        let mut all = [Entries::new(), Entries::new(), Entries::new()];
+        for (space, entries) in self.spaces.iter().zip(&mut all) {
+            let (lower, upper) = (Bound::Unbounded, Bound::Unbounded);
+            let mut scan = self.db.scan(space, lower, upper, snapshot)?;
+            scan.first()?;
+            while scan.is_valid() {
+                entries.insert(scan.key().to_vec(), scan.value().to_vec());
+                scan.advance()?;
+            }
+            let keys: Vec<Vec<u8>> = (0..KEYS).map(key).collect();
+            let asked = keys.iter().map(Vec::as_slice);
+            let values = self.db.multi_get(space, asked, snapshot)?;
+            for (key, value) in keys.iter().zip(values) {
+                assert_eq!(value.as_deref(), entries.get(key).map(Vec::as_slice));
+            }
+        }
+        Ok(all)
+    }
+
+    fn check_snapshots(&self) -> Result<()> {
+        for (snapshot, state) in &self.snapshots {
+            assert!(
+                self.read(Some(snapshot))? == state.at(snapshot.time()),
+                "a snapshot changed"
+            );
+        }
+        Ok(())
+    }
+
+    /// Does something; what it may change is in the history before it begins.
+    pub(crate) fn step(&mut self, history: &mut History, random: &mut Random) -> Result<()> {
+        match random.below(20) {
+            0..12 => self.write(history, random)?,
+            12 => {
+                self.db.sync()?;
+                history.acknowledge(Durability::Sync);
+            }
+            13 => self.db.flush()?,
+            14 => self.db.compact(&self.spaces[random.up_to(2)])?,
+            15 => self.db.compact_due(&self.spaces[random.up_to(2)])?,
+            16 => self.clock.advance(random.below(20)),
+            17 => self
+                .snapshots
+                .push((self.db.snapshot(), history.newest().clone())),
+            18 => self.snapshots.clear(),
+            _ => self.check_snapshots()?,
+        }
+        Ok(())
+    }
+
+    fn write(&self, history: &mut History, random: &mut Random) -> Result<()> {
+        let now = self.clock.now();
+        let mut state = history.newest().clone();
+        let mut batch = Batch::new();
+        for _ in 0..=random.below(5) {
+            let at = random.up_to(2);
+            let (space, entries) = (&self.spaces[at], &mut state.0[at]);
+            let (key, value) = (key(random.below(KEYS)), value(random));
+            match random.below(8) {
+                0 | 1 if at == 1 => {
+                    batch.merge(space, &key, &value);
+                    entries.entry(key).or_default().0.extend(value);
+                }
+                0 if at == 0 => {
+                    let expiry = now + random.below(30);
+                    batch.put_expiring(space, &key, &value, expiry);
+                    entries.insert(key, (value, Some(expiry)));
+                }
+                2 => {
+                    batch.delete(space, &key);
+                    entries.remove(&key);
+                }
+                3 => {
+                    let end = self::key(random.below(KEYS));
+                    batch.delete_range(space, &key, &end);
+                    entries.retain(|inside, _| *inside < key || *inside >= end);
+                }
+                _ => {
+                    batch.put(space, &key, &value);
+                    entries.insert(key, (value, None));
+                }
+            }
+        }
+        history.states.push(state);
+        let durability = if random.one_in(3) {
+            Durability::Sync
+        } else {
+            Durability::Buffered
+        };
+        self.db.write(batch, durability)?;
+        history.acknowledge(durability);
+        Ok(())
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key {number:03}").into_bytes()
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    let fill = u8::try_from(random.below(256)).unwrap();
+    vec![fill; random.up_to(60)]
+}
+
+fn options(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> Options {
+    let small = |strategy, compression| KeyspaceOptions {
+        strategy,
+        compression: vec![compression],
+        memtable_bytes: 2000,
+        block_bytes: 300,
+        table_bytes: 1500,
+        base_bytes: 3000,
+        compact_at_runs: 3,
+        ..KeyspaceOptions::default()
+    };
+    let tiered = KeyspaceOptions {
+        merge: Some(Arc::new(Append)),
+        ..small(Strategy::SizeTiered { runs: 3 }, Compression::None)
+    };
+    let options = Options {
+        vfs: Arc::new(vfs.clone()) as Arc<dyn Vfs>,
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        background_threads: 0,
+        log: wal::Options {
+            segment_bytes: 3000,
+            preallocate_bytes: 1000,
+            ..wal::Options::default()
+        },
+        ..Options::default()
+    };
+    options
+        .keyspace(
+            NAMES[0],
+            small(Strategy::Leveled { fanout: 3 }, Compression::Lz4),
+        )
+        .keyspace(NAMES[1], tiered)
+        .keyspace(
+            NAMES[2],
+            small(Strategy::LazyLeveled { runs: 3 }, Compression::Zstd(1)),
+        )
+}
+
+/// Works on a database until something fails or `steps` are done; now and then opens it again.
+pub(crate) fn work(
+    vfs: &FaultVfs,
+    clock: &Arc<ManualClock>,
+    history: &mut History,
+    random: &mut Random,
+    steps: u64,
+) -> Result<()> {
+    let mut world = World::open(vfs, clock)?;
+    for _ in 0..steps {
+        if random.one_in(25) {
+            let World { db, snapshots, .. } = world;
+            drop(snapshots);
+            if random.one_in(2) {
+                db.close()?;
+            } else {
+                drop(db);
+            }
+            world = World::open(vfs, clock)?;
+            // What opening found is durable.
+            history.acknowledge(Durability::Sync);
+            assert!(
+                world.read(None)? == history.expected(clock.now()),
+                "reopening lost something"
+            );
+        }
+        world.step(history, random)?;
+    }
+    world.check_snapshots()?;
+    assert!(
+        world.read(None)? == history.expected(clock.now()),
+        "the answers are wrong"
+    );
+    let World { db, snapshots, .. } = world;
+    drop(snapshots);
+    db.close()
+}

@@ -1,0 +1,121 @@
+//! A database whose files are changed as the fuzzer likes. Checksums agree with anything here.
+
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use rillbase_engine::vfs::{FaultVfs, MemoryVfs, Vfs};
+use rillbase_engine::wal;
+use rillbase_engine::{Batch, Compression, Db, Durability, KeyspaceOptions, Options, Result};
+
+const DIR: &str = "/db";
+
+fn options(vfs: Arc<dyn Vfs>) -> Options {
+    let keyspace = KeyspaceOptions {
+        compression: vec![Compression::None, Compression::Lz4],
+        block_bytes: 200,
+        ..KeyspaceOptions::default()
+    };
+    let options = Options {
+        vfs,
+        background_threads: 0,
+        log: wal::Options {
+            segment_bytes: 1000,
+            preallocate_bytes: 100,
+            ..wal::Options::default()
+        },
+        ..Options::default()
+    };
+    options.keyspace("space", keyspace)
+}
+
+/// The files of a small database with tables, a manifest of several records and a log.
+fn build() -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let vfs = FaultVfs::new(1);
+    let db = Db::open(DIR, options(Arc::new(vfs.clone())))?;
+    let space = db.create_keyspace("space", KeyspaceOptions::default())?;
+    for round in 0..3_u8 {
+        let mut batch = Batch::new();
+        for key in 0..20_u8 {
+            batch.put(&space, &[b'k', key], &[round; 30]);
+        }
+        batch.delete(&space, &[b'k', round]);
+        batch.put_expiring(&space, &[b'e', round], b"expires", u64::MAX - 1);
+        batch.delete_range(&space, b"k\x05", b"k\x07");
+        db.write(batch, Durability::Sync)?;
+        match round {
+            0 => db.flush()?,
+            1 => db.compact(&space)?,
+            _ => {}
+        }
+    }
+    drop(db);
+    let mut files = Vec::new();
+    for (path, size) in vfs.files() {
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        vfs.open_read(&path)?.read_exact_at(0, &mut bytes)?;
+        files.push((path, bytes));
+    }
+    Ok(files)
+}
+
+/// Changes the files whose names the target wants, opens the database and reads all of it.
+///
+/// Four bytes of `changes` say which file, where in it (two bytes) and which bits. A file may also
+/// end early.
+pub fn try_changed(changes: &[u8], wanted: fn(&str) -> bool) {
+    static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+    let mut files = FILES.get_or_init(|| build().expect("a database")).clone();
+    let name = |path: &Path| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .map(str::to_owned)
+    };
+    let mut wanted: Vec<&mut Vec<u8>> = files
+        .iter_mut()
+        .filter(|(path, _)| name(path).is_some_and(|name| wanted(&name)))
+        .map(|(_, bytes)| bytes)
+        .collect();
+    let count = wanted.len();
+    assert!(count > 0, "no file is of this kind");
+    for change in changes.chunks_exact(4) {
+        let (file, at) = (
+            usize::from(change[0]),
+            u16::from_le_bytes([change[1], change[2]]),
+        );
+        let bytes = &mut wanted[file % count];
+        if file >= 250 {
+            bytes.truncate(usize::from(at));
+        } else if let Some(byte) = bytes.get_mut(usize::from(at)) {
+            *byte ^= change[3];
+        }
+    }
+    let vfs = MemoryVfs::new();
+    for (path, bytes) in &files {
+        let dir = path.parent().unwrap_or(path);
+        vfs.create_dir_all(dir).expect("a directory");
+        vfs.create(path)
+            .and_then(|mut file| file.append(bytes))
+            .expect("a file");
+    }
+    // Whatever it says, it must say it in time and without a panic.
+    let _said = read(&vfs);
+}
+
+fn read(vfs: &MemoryVfs) -> Result<()> {
+    let db = Db::open(DIR, options(Arc::new(vfs.clone())))?;
+    for space in db.keyspaces() {
+        let mut scan = db.scan(&space, Bound::Unbounded, Bound::Unbounded, None)?;
+        scan.first()?;
+        while scan.is_valid() {
+            db.get(&space, scan.key())?;
+            scan.advance()?;
+        }
+        scan.last()?;
+        while scan.is_valid() {
+            scan.retreat()?;
+        }
+        db.compact(&space)?;
+    }
+    db.close()
+}
