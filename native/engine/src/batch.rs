@@ -17,7 +17,7 @@ use crate::key::{Kind, Millis, Sequence};
 
 const HEADER_BYTES: usize = 20;
 /// A larger batch is refused: it would be one record of the log.
-const MOST_BYTES: usize = 1 << 30;
+const MOST_BYTES: usize = crate::wal::MAX_BODY_BYTES;
 /// A longer key is refused: keys are kept in indexes and in the manifest.
 pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
 
@@ -137,7 +137,7 @@ impl Batch {
         let what = if let Some(what) = self.error {
             what
         } else if self.bytes.len() > MOST_BYTES {
-            "a batch is larger than 1 GiB"
+            "a batch is larger than 256 MiB"
         } else {
             return Ok(());
         };
