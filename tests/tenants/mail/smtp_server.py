@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 import threading
 from dataclasses import dataclass, field
 from typing import Self
@@ -19,10 +20,15 @@ class SmtpServer:
     answers: dict[str, str] = field(default_factory=dict)
     #: Extensions that are announced.
     extensions: tuple[str, ...] = ("AUTH PLAIN",)
+    #: With a certificate the server speaks TLS: from the first byte, or from STARTTLS on.
+    tls: ssl.SSLContext | None = None
+    starttls: ssl.SSLContext | None = None
     port: int = 0
     messages: list[bytes] = field(default_factory=list)
     recipients: list[str] = field(default_factory=list)
     logins: list[tuple[str, str]] = field(default_factory=list)
+    #: Commands that came in clear text.
+    overheard: list[str] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None
 
@@ -39,7 +45,9 @@ class SmtpServer:
         self._loop.close()
 
     def _run(self) -> None:
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        server = self._loop.run_until_complete(
+            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._loop.run_forever()
         server.close()
@@ -57,10 +65,18 @@ class SmtpServer:
             while line := await reader.readline():
                 words = line.decode().strip().split(" ")
                 command = words[0].upper()
-                writer.write((await self._answer(command, words, reader, writer) + "\r\n").encode())
+                is_secret = writer.get_extra_info("ssl_object") is not None
+                if not is_secret:
+                    self.overheard.append(command)
+                answer = await self._answer(command, words, reader, writer)
+                writer.write(f"{answer}\r\n".encode())
                 await writer.drain()
+                if command == "STARTTLS" and self.starttls is not None:
+                    await writer.start_tls(self.starttls)
                 if command == "QUIT":
                     break
+        except (ssl.SSLError, ConnectionError):
+            return  # a client that does not trust the certificate hangs up
         finally:
             writer.close()
 
@@ -75,8 +91,11 @@ class SmtpServer:
             return self.answers[command]
         match command:
             case "EHLO":
-                lines = ["tests", *self.extensions]
+                offered = ["STARTTLS"] if self.starttls else []
+                lines = ["tests", *self.extensions, *offered]
                 return "\r\n".join(f"250-{line}" for line in lines[:-1]) + f"\r\n250 {lines[-1]}"
+            case "STARTTLS" if self.starttls is not None:
+                return "220 go on"
             case "AUTH":
                 _, user, password = base64.b64decode(words[2]).decode().split("\0")
                 self.logins.append((user, password))

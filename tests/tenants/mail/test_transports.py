@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import smtplib
+import ssl
 from email import message_from_bytes, policy
 from pathlib import Path
 from uuid import uuid4
@@ -13,6 +14,7 @@ import pytest
 from tenants.mail.letters import Letter, LinkTo, Written, write
 from tenants.mail.transports import MailRefused, transport_of
 from tenants.purposes import Purpose
+from tests.foundation.outbound.servers import Authority
 from tests.own_valkey import free_port
 from tests.tenants.mail.smtp_server import SmtpServer
 
@@ -77,6 +79,42 @@ def test_a_wrong_login_is_a_matter_of_settings_and_tried_again() -> None:
 def test_with_tls_nothing_is_sent_in_clear_text() -> None:
     with SmtpServer() as server, pytest.raises(smtplib.SMTPNotSupportedError):
         transport_of(f"smtp://a:b@127.0.0.1:{server.port}?tls=1").send(_letter())
+    assert (server.messages, server.logins) == ([], [])
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A certificate for `localhost` by an authority that this test's clients trust."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    return authority.server_context("localhost", tmp_path)
+
+
+def test_smtps_speaks_tls_from_the_first_byte(certificate: ssl.SSLContext) -> None:
+    with SmtpServer(tls=certificate) as server:
+        transport_of(f"smtps://us%40er:p%3Aw@localhost:{server.port}").send(_letter())
+    assert (len(server.messages), server.logins) == (1, [("us@er", "p:w")])
+    assert server.overheard == []
+
+
+def test_starttls_comes_before_login_and_mail(certificate: ssl.SSLContext) -> None:
+    with SmtpServer(starttls=certificate) as server:
+        transport_of(f"smtp://us%40er:p%3Aw@localhost:{server.port}?tls=1").send(_letter())
+    assert (len(server.messages), server.logins) == (1, [("us@er", "p:w")])
+    assert server.overheard == ["EHLO", "STARTTLS"]
+
+
+@pytest.mark.parametrize("url", ["smtps://a:b@{host}:{port}", "smtp://a:b@{host}:{port}?tls=1"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_certificate_of_another_name_or_authority_gets_no_login(
+    certificate: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch, host: str, url: str
+) -> None:
+    if host == "localhost":
+        monkeypatch.delenv("SSL_CERT_FILE")
+    is_smtps = url.startswith("smtps")
+    server = SmtpServer(tls=certificate) if is_smtps else SmtpServer(starttls=certificate)
+    with server, pytest.raises(ssl.SSLCertVerificationError):
+        transport_of(url.format(host=host, port=server.port)).send(_letter())
     assert (server.messages, server.logins) == ([], [])
 
 
