@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from redis.exceptions import ConnectionError as ValkeyAway
@@ -49,34 +50,37 @@ class ValkeyWire:
             self._protocol = task.result()
 
     async def _connect(self) -> _Protocol:
-        loop = asyncio.get_running_loop()
+        protocol = _Protocol(asyncio.get_running_loop(), self._answer_timeout_s)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                protocol = await _open(loop, self._parts, self._answer_timeout_s)
+                await _open(protocol, self._parts)
                 for command in _greeting(self._parts):
                     await protocol.call(command)
-        except (OSError, TimeoutError) as away:
-            raise ValkeyAway(f"cannot connect: {away}") from None
+        except BaseException as away:
+            protocol.abort("not connected")
+            if isinstance(away, (OSError, TimeoutError)):
+                raise ValkeyAway(f"cannot connect: {away}") from None
+            raise
         return protocol
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
+        """Close the connection; whoever waits for a reply is told."""
+        if self._connecting is not None:
+            self._connecting.cancel()
         if self._protocol is not None:
             self._protocol.abort("closed")
+        # The transport closes in the loop's next turn.
+        await asyncio.sleep(0)
 
 
-async def _open(
-    loop: asyncio.AbstractEventLoop, parts: SplitResult, answer_timeout_s: float
-) -> _Protocol:
-    def make() -> _Protocol:
-        return _Protocol(loop, answer_timeout_s)
-
+async def _open(protocol: _Protocol, parts: SplitResult) -> None:
+    loop = asyncio.get_running_loop()
     if parts.scheme == "unix":
-        _, protocol = await loop.create_unix_connection(make, parts.path)
+        await loop.create_unix_connection(lambda: protocol, parts.path)
     else:
         host, port = parts.hostname or "localhost", parts.port or 6379
         tls = True if parts.scheme == "rediss" else None
-        _, protocol = await loop.create_connection(make, host, port, ssl=tls)
-    return protocol
+        await loop.create_connection(lambda: protocol, host, port, ssl=tls)
 
 
 def _greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
@@ -104,8 +108,10 @@ class _Protocol(asyncio.Protocol):
         self.closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        # uvloop's transports are no subclasses of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        if self.closed:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.abort(f"the connection was lost: {exc}")

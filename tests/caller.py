@@ -54,6 +54,9 @@ class Caller:
     def patch(self, path: str, body: object, **headers: str) -> requests.Response:
         return self._send("PATCH", path, body, None, headers)
 
+    def put(self, path: str, body: object, **headers: str) -> requests.Response:
+        return self._send("PUT", path, body, None, headers)
+
     def delete(self, path: str, **headers: str) -> requests.Response:
         return self._send("DELETE", path, None, None, headers)
 

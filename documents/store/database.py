@@ -35,6 +35,13 @@ def pool() -> Pool:
     return found
 
 
+async def close_pool() -> None:
+    """Close the running loop's connections."""
+    found = _pools.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        found.close()
+
+
 def _conninfo() -> str:
     return make_conninfo(
         environment().role_url(Role.APP),

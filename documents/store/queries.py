@@ -21,7 +21,7 @@ from documents.store.scan import scan
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Session, Statement
 from foundation.postgres.session import Oid
-from rillbase_native import Filter, Projection, QueryError, Selection, Sort
+from rillbase_native import Filter, Projection, QueryError, Selection, Sort, Value
 from tenants.principals import Principal
 
 T = TypeVar("T")
@@ -207,14 +207,30 @@ async def count(tenant_id: UUID, name: str, wanted: Filter, principal: Principal
         return selection.matched
 
 
-async def find_ids(
-    tenant_id: UUID, name: str, wanted: Filter, limit: int, principal: Principal | None
-) -> list[bytes]:
-    """Return the bodies of documents that match, in the order of their ids."""
-    query = Query(wanted, Sort.parse(None), limit=limit)
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """Documents in the order of their ids; `last`: more may follow behind this place."""
+
+    bodies: list[bytes]
+    last: bytes | None
+
+
+async def find(
+    tenant_id: UUID,
+    name: str,
+    wanted: Filter,
+    principal: Principal | None,
+    *,
+    limit: int,
+    after: bytes = b"",
+) -> Bodies:
+    """Return the next documents that match, behind the place `after`."""
+    query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
+    behind = cursors.After(after, b"", after) if after else None
     async with opened(tenant_id, name, wanted, principal) as reading:
-        selection = await _run(reading, query, None)
-    return selection.bodies()
+        selection = await _run(reading, query, behind)
+    bodies, following = selection.bodies()
+    return Bodies(bodies, following)
 
 
 def _native(call: Callable[[], T]) -> T:

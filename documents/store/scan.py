@@ -75,6 +75,14 @@ async def scan(
             size = min(2 * size, LARGEST_BATCH)
 
 
+def statement(
+    collection: CollectionFacts, plan: Plan, bounds: Range
+) -> tuple[Statement, tuple[Parameter, ...]]:
+    """Return what the first batch of a range is read with."""
+    asked, parameters = _step(collection, plan, bounds, None, FIRST_BATCH)
+    return asked, tuple(parameters)
+
+
 def _step(
     collection: CollectionFacts,
     plan: Plan,

@@ -72,6 +72,8 @@ class Change:
     body: bytes | None
     created_ms: int
     updated_ms: int
+    #: Whether the document was not there before.
+    created: bool
 
 
 Outcome = Change | ApiError
@@ -150,7 +152,14 @@ class Stage:
         image = self._image(item, body)
         staged = self._stage(image, known, row, version)
         self.staged[place] = staged
-        return Change(operation, staged.version, image.body, staged.created_ms, self._now_ms)
+        return Change(
+            operation,
+            staged.version,
+            image.body,
+            staged.created_ms,
+            self._now_ms,
+            created=body is None,
+        )
 
     def _current(
         self, place: Place, known: Staged | None, row: Row | None

@@ -21,7 +21,7 @@ def check_if_match(request: HttpRequest, version: int) -> None:
     wanted = request.headers.get("If-Match")
     if wanted is None or wanted.strip() == "*":
         return
-    if version not in _versions(wanted, "If-Match"):
+    if version not in versions(wanted, "If-Match"):
         raise PreconditionFailed(f"The resource is at version {version}.")
 
 
@@ -30,14 +30,15 @@ def not_modified(request: HttpRequest, version: int) -> bool:
     held = request.headers.get("If-None-Match")
     if held is None:
         return False
-    return held.strip() == "*" or version in _versions(held, "If-None-Match")
+    return held.strip() == "*" or version in versions(held, "If-None-Match")
 
 
-def _versions(header: str, name: str) -> set[int]:
-    versions = set()
+def versions(header: str, name: str) -> set[int]:
+    """Return the versions that a header's ETags name."""
+    found = set()
     for part in header.split(","):
         form = _ETAG.match(part.strip())
         if form is None:
             raise InvalidParameter(f'{name} must hold ETags of the form "v3", or *.')
-        versions.add(int(form[1]))
-    return versions
+        found.add(int(form[1]))
+    return found

@@ -8,7 +8,6 @@ from typing import Generic, TypeVar
 
 from foundation.errors import MethodNotAllowed, NotFound
 from foundation.http.operation import Operation
-from foundation.json_types import JsonObject
 
 C = TypeVar("C")
 
@@ -68,15 +67,6 @@ class Router(Generic[C]):
                 )
             return Match(operation, parameters)
         raise NotFound("There is nothing at this address.")
-
-    def paths(self) -> JsonObject:
-        """Return the `paths` of an OpenAPI document."""
-        found: JsonObject = {}
-        for operation in self.operations:
-            methods = found.setdefault(operation.path, {})
-            if isinstance(methods, dict):
-                methods[operation.method.lower()] = operation.describes
-        return found
 
 
 def _openness(pattern: tuple[str, ...]) -> list[bool]:

@@ -105,7 +105,7 @@ class Limiter:
         """Close what the running event loop has opened, and the connections of `check`."""
         wire = self._wires.pop(asyncio.get_running_loop(), None)
         if wire is not None:
-            wire.close()
+            await wire.aclose()
         self.close()
 
     def _wire(self) -> ValkeyWire:

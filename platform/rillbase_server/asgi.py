@@ -8,10 +8,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
 
 from foundation import tracing
 from foundation.environment import environment
+from foundation.limits import limiter
 from foundation.logs import set_up_logging
 from foundation.task_tracing import instrument_celery
 from rillbase_server.edge import Edge, EdgeSettings
 from rillbase_server.health import Health
+from rillbase_server.lifespan import Lifespan
 from rillbase_server.routed_handler import routed_application
 
 
@@ -20,10 +22,21 @@ def build_application() -> Edge:
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
     django = routed_application()
+    # Their models exist once Django is set up.
+    from documents.api.operations import OPERATIONS  # noqa: PLC0415
+    from documents.outbox import publisher  # noqa: PLC0415
+    from documents.store.database import close_pool  # noqa: PLC0415
+    from tenants.data_plane import DataPlane  # noqa: PLC0415
+
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
         tracing.instrument_database()
         instrument_celery()
-    return Edge(Health(django, settings), EdgeSettings.of(settings))
+    served = Health(DataPlane(django, OPERATIONS), settings)
+    publisher.publish_from_here()
+    return Edge(
+        Lifespan(served, stop=[publisher.close, close_pool, limiter().aclose]),
+        EdgeSettings.of(settings),
+    )
 
 
 application = build_application()

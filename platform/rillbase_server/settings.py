@@ -175,6 +175,7 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "documents.api.operations.add_to_openapi",
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
@@ -191,6 +192,7 @@ SPECTACULAR_SETTINGS = {
         {"name": name}
         for name in (
             "Data plane",
+            "Documents",
             "Tenants",
             "Members",
             "Invitations",

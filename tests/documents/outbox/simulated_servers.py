@@ -7,6 +7,7 @@ that may lose everything or its last second.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -139,12 +140,12 @@ class Database:
         held = self._token == asked.token
         if held and asked.renew:
             self._expires_s = now_s + LEASE_S
-        xids = {
+        rows = Counter(
             row.xid
             for row in self.rows.values()
             if row.xid >= asked.watermark and (asked.marked_too or row.xid not in self.marks)
-        }
-        return Listed(held, self.world, self.snapshot(), frozenset(xids))
+        )
+        return Listed(held, self.world, self.snapshot(), rows)
 
     def fetch(self, asked: Fetch) -> Fetched:
         """Return few rows at a time; an atomic batch all at once."""

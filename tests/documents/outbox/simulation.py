@@ -205,7 +205,14 @@ class Simulation:
         self._later(wait_s, hear)
 
     def _carry_out(self, request: Request) -> Reply:
-        events, database, now_s = self.events, self.database, self.now_s
+        match request:
+            case LookAt() | Install() | Append() | Trim() | SendTick():
+                return self._at_events(request)
+            case _:
+                return self._at_database(request)
+
+    def _at_database(self, request: Claim | ListRows | Fetch | Mark | EmptySlot) -> Reply:
+        database, now_s = self.database, self.now_s
         match request:
             case Claim():
                 return database.claim(request, now_s)
@@ -215,10 +222,13 @@ class Simulation:
                 return database.fetch(request)
             case Mark(xids=xids):
                 database.mark(xids, now_s)
-                return Done()
             case EmptySlot():
                 database.empty(request, now_s)
-                return Done()
+        return Done()
+
+    def _at_events(self, request: LookAt | Install | Append | Trim | SendTick) -> Reply:
+        events, now_s = self.events, self.now_s
+        match request:
             case LookAt():
                 return Looked(events.look(now_s))
             case Install(token=token, epochs=epochs):

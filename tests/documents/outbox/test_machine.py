@@ -65,7 +65,7 @@ def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
     def learn(relay: Relay, asked: object, reply: Listed, now_s: float) -> object:
         world = World(reply.world.installation, reply.world.epochs, "")
         relay._world = world
-        return listed(relay, asked, Listed(reply.held, world, reply.snapshot, reply.xids), now_s)
+        return listed(relay, asked, Listed(reply.held, world, reply.snapshot, reply.rows), now_s)
 
     listed: Callable[..., object] = Relay._listed
     patch.setattr(machine, "incarnation_of", without)

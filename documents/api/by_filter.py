@@ -1,0 +1,148 @@
+"""Changing whatever matches a filter.
+
+Documents are found in the order of their ids and changed in batches, each a transaction of its
+own; a document that no longer matches when its turn comes is left alone. A call that is cut off
+has done a part, and says so by its counts when it ends by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from documents.api.requests import (
+    WRITE,
+    as_object,
+    claim,
+    collection_name,
+    integer,
+    parameters,
+    read_body,
+    refusing,
+    required,
+)
+from documents.store import queries
+from documents.store.write import Line, Write
+from documents.store.writer import write
+from foundation.api.rendering import to_json
+from foundation.errors import ApiError, NotFound
+from foundation.http import Answer
+from rillbase_native import Filter, Operation, UpdateOperators, Value, id_of
+from tenants.data_plane import Call
+
+BATCH = 1_000
+MAX_DOCUMENTS = 1_000_000
+MAX_SECONDS = 25.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a call has done."""
+
+    matched: int = 0
+    changed: int = 0
+    complete: bool = True
+
+
+async def update(call: Call) -> Answer:
+    """POST documents:update."""
+    name = collection_name(call, WRITE)
+    parameters(call)
+    text = await read_body(call)
+    body = as_object(text, ("filter", "update", "array_filters", "limit"))
+    wanted = _filter(body)
+    with refusing():
+        operators = UpdateOperators.parse(required(body, "update"), body.get("array_filters"))
+    return await _change(
+        call,
+        name,
+        text,
+        body,
+        wanted,
+        lambda identity: Operation.update_found(identity, operators, wanted),
+    )
+
+
+async def delete(call: Call) -> Answer:
+    """POST documents:delete."""
+    name = collection_name(call, WRITE)
+    parameters(call)
+    text = await read_body(call)
+    body = as_object(text, ("filter", "limit"))
+    wanted = _filter(body)
+    return await _change(
+        call, name, text, body, wanted, lambda identity: Operation.delete_found(identity, wanted)
+    )
+
+
+def _filter(body: Value) -> Filter:
+    """A filter has to be given: nothing is changed everywhere by leaving it out."""
+    with refusing():
+        return Filter.parse(required(body, "filter"))
+
+
+async def _change(
+    call: Call,
+    name: str,
+    text: bytes,
+    body: Value,
+    wanted: Filter,
+    operation: Callable[[Value], Operation],
+) -> Answer:
+    limit = integer(
+        body.get("limit"), "limit", least=1, most=MAX_DOCUMENTS, otherwise=MAX_DOCUMENTS
+    )
+    held = claim(call, text)
+    if held is not None:
+        before = await write(Write(call.tenant.id, [], claim=held))
+        if before.answer is not None:
+            return before.answer
+    counts = await _run(call, name, wanted, limit, operation)
+    answer = Answer(
+        200,
+        to_json(
+            {"matched": counts.matched, "changed": counts.changed, "complete": counts.complete}
+        ),
+    )
+    if held is not None:
+        await write(Write(call.tenant.id, [], claim=held, answer=lambda _: answer))
+    return answer
+
+
+async def _run(
+    call: Call, name: str, wanted: Filter, limit: int, operation: Callable[[Value], Operation]
+) -> Counts:
+    counts, after = Counts(), b""
+    deadline = time.monotonic() + MAX_SECONDS
+    while counts.matched < limit:
+        size = min(BATCH, limit - counts.matched)
+        found = await queries.find(
+            call.tenant.id, name, wanted, call.principal, limit=size, after=after
+        )
+        if not found.bodies:
+            break
+        counts.matched += len(found.bodies)
+        counts.changed += await _batch(
+            call, name, [operation(id_of(body)) for body in found.bodies]
+        )
+        if found.last is None:
+            break
+        after = found.last
+        if time.monotonic() > deadline:
+            counts.complete = False
+            break
+    return counts
+
+
+async def _batch(call: Call, name: str, operations: list[Operation]) -> int:
+    """Change the documents of a batch. The first that cannot be changed ends the call."""
+    lines = [Line(name, operation) for operation in operations]
+    written = await write(Write(call.tenant.id, lines, atomic=False, principal=call.principal))
+    changed = 0
+    for outcome in written.outcomes:
+        if not isinstance(outcome, ApiError):
+            changed += 1
+        elif not isinstance(outcome, NotFound):
+            raise outcome
+    return changed

@@ -1,0 +1,204 @@
+"""One document at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from documents.api.requests import (
+    READ,
+    WRITE,
+    canonical,
+    claim,
+    collection_name,
+    expected,
+    flag,
+    parameters,
+    path_id,
+    read_body,
+    read_object,
+    refusing,
+    required,
+)
+from documents.store import facts, reads
+from documents.store.access import access_of
+from documents.store.reads import Found
+from documents.store.staging import Change, Outcome
+from documents.store.write import Line, Write
+from documents.store.writer import write
+from foundation.api.preconditions import etag, versions
+from foundation.errors import ApiError, InvalidBody, NotFound
+from foundation.http import Answer
+from rillbase_native import Operation, Value, envelope, format_id, id_key
+from tenants.data_plane import Call
+
+MERGE_PATCH = "application/merge-patch+json"
+MAX_IDS = 1_000
+
+
+async def insert(call: Call) -> Answer:
+    """POST documents."""
+    name = collection_name(call, WRITE)
+    parameters(call)
+    text = await read_body(call)
+    with refusing():
+        document = Value.parse(text)
+        if document.kind != "object":
+            raise InvalidBody("A document is an object.")
+        operation = Operation.insert(document)
+    return await _write(call, name, operation, text)
+
+
+async def get(call: Call) -> Answer:
+    """GET documents/{id}."""
+    name = collection_name(call, READ)
+    parameters(call)
+    _, key = path_id(call)
+    found = await reads.get(call.tenant.id, name, [key], call.principal, _now_ms())
+    document = found.get(key)
+    if document is None:
+        raise NotFound("There is no such document.")
+    held = call.head.headers.get("If-None-Match")
+    headers = {"ETag": etag(document.version)}
+    if held is not None and (
+        held.strip() == "*" or document.version in versions(held, "If-None-Match")
+    ):
+        return Answer(304, headers=headers)
+    return Answer(200, shown(document, canonical_form=canonical(call)), headers)
+
+
+def _is_held(call: Call, version: int) -> bool:
+    held = call.head.headers.get("If-None-Match")
+    if held is None:
+        return False
+    return held.strip() == "*" or version in versions(held, "If-None-Match")
+
+
+async def get_many(call: Call) -> Answer:
+    """POST documents:get."""
+    name = collection_name(call, READ)
+    wanted = required(await read_object(call, ("ids",)), "ids")
+    if wanted.kind != "array" or len(wanted.items()) > MAX_IDS:
+        raise InvalidBody(f"`ids` is a list of at most {MAX_IDS} ids.")
+    with refusing("/ids"):
+        keys = [id_key(identity) for identity in wanted.items()]
+    found = await reads.get(call.tenant.id, name, keys, call.principal, _now_ms())
+    form = canonical(call)
+    items = [shown(found[key], canonical_form=form) for key in keys if key in found]
+    return Answer(200, b'{"items":[' + b",".join(items) + b"]}")
+
+
+async def replace(call: Call) -> Answer:
+    """PUT documents/{id}."""
+    name = collection_name(call, WRITE)
+    parameters(call)
+    identity, _ = path_id(call)
+    text = await read_body(call)
+    with refusing():
+        document = Value.parse(text)
+        if document.kind != "object":
+            raise InvalidBody("A document is an object.")
+        operation = Operation.replace(identity, document)
+    return await _write(call, name, operation, text)
+
+
+async def update(call: Call) -> Answer:
+    """PATCH documents/{id}."""
+    name = collection_name(call, WRITE)
+    upsert = flag(parameters(call, "upsert", "array_filters").get("upsert"), "upsert")
+    identity, _ = path_id(call)
+    text = await read_body(call, "application/json", MERGE_PATCH)
+    with refusing():
+        body = Value.parse(text)
+        if body.kind != "object":
+            raise InvalidBody("An update is an object.")
+        if call.body.media_type == MERGE_PATCH:
+            operation = Operation.merge(identity, body, upsert=upsert)
+        else:
+            filters = call.head.query.get("array_filters")
+            operation = Operation.update(
+                identity,
+                body,
+                array_filters=None if filters is None else Value.parse(filters.encode()),
+                upsert=upsert,
+            )
+    return await _write(call, name, operation, text)
+
+
+async def delete(call: Call) -> Answer:
+    """DELETE documents/{id}."""
+    name = collection_name(call, WRITE)
+    parameters(call)
+    identity, _ = path_id(call)
+    with refusing():
+        operation = Operation.delete(identity)
+    return await _write(call, name, operation, b"")
+
+
+async def _write(call: Call, name: str, operation: Operation, text: bytes) -> Answer:
+    readable = await _readable(call, name)
+    form = canonical(call)
+    written = await write(
+        Write(
+            call.tenant.id,
+            [Line(name, operation, expected(call))],
+            atomic=True,
+            principal=call.principal,
+            claim=claim(call, text),
+            answer=lambda outcomes: _answer(name, outcomes[0], form, readable),
+        )
+    )
+    if written.answer is None:
+        raise AssertionError("a write with an answer has one")
+    return written.answer
+
+
+async def _readable(call: Call, name: str) -> Callable[[bytes], bool]:
+    """Return whether the caller may see a document that it has just written."""
+    access = access_of(await facts.find(call.tenant.id, name), call.principal)
+    if access is None:
+        return lambda _: True
+    rule = access.filters.get("read")
+    if rule is None:
+        return lambda _: False
+    moment = _now_ms()
+    return lambda body: rule.matches(body, moment)
+
+
+def _answer(
+    name: str,
+    outcome: Outcome,
+    form: bool,  # noqa: FBT001
+    readable: Callable[[bytes], bool],
+) -> Answer:
+    if isinstance(outcome, ApiError):
+        raise outcome
+    if outcome.body is None:
+        return Answer(204)
+    headers = {"ETag": etag(outcome.version)}
+    if outcome.created:
+        headers["Location"] = f"/v1/collections/{name}/documents/{format_id(outcome.operation.id)}"
+    body = changed(outcome, form) if readable(outcome.body) else b"{}"
+    return Answer(201 if outcome.created else 200, body, headers)
+
+
+def changed(change: Change, form: bool) -> bytes:  # noqa: FBT001
+    """Return the envelope of a document as a write left it."""
+    return envelope(
+        change.version, change.created_ms, change.updated_ms, change.body or b"", canonical=form
+    )
+
+
+def shown(document: Found, *, canonical_form: bool) -> bytes:
+    """Return the envelope of a document as it was read."""
+    return envelope(
+        document.version,
+        document.created_ms,
+        document.updated_ms,
+        document.body,
+        canonical=canonical_form,
+    )
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

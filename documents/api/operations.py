@@ -1,0 +1,382 @@
+"""Every call of the data plane of documents, with its place in the OpenAPI document."""
+
+from __future__ import annotations
+
+from documents.api import bulk, by_filter, documents, queries
+from foundation.http import Operation
+from foundation.json_types import JsonObject, JsonValue
+from tenants.data_plane import Call
+
+ROOT = "/v1/collections/{collection}"
+
+_ENVELOPE: JsonObject = {
+    "type": "object",
+    "required": ["id", "version", "created_at", "updated_at", "document"],
+    "properties": {
+        "id": {"description": "The document's `_id`, as Extended JSON."},
+        "version": {"type": "integer"},
+        "created_at": {"type": "string", "format": "date-time"},
+        "updated_at": {"type": "string", "format": "date-time"},
+        "document": {"type": "object"},
+    },
+    "example": {
+        "id": {"$oid": "6740a1b2c3d4e5f601234567"},
+        "version": 3,
+        "created_at": "2026-11-21T08:00:00.000Z",
+        "updated_at": "2026-11-21T08:05:00.000Z",
+        "document": {"_id": {"$oid": "6740a1b2c3d4e5f601234567"}, "title": "Buy milk"},
+    },
+}
+_DOCUMENT: JsonObject = {
+    "type": "object",
+    "description": "Extended JSON v2, canonical or relaxed.",
+    "example": {"title": "Buy milk", "rank": 1, "done": False},
+}
+_FILTER: JsonObject = {
+    "type": "object",
+    "description": "A filter in MongoDB's query language.",
+    "example": {"done": False, "rank": {"$lt": 10}},
+}
+_SORT: JsonObject = {
+    "description": '`[["field", 1], …]` or `{"field": 1}`; then always by `_id`.',
+    "oneOf": [
+        {"type": "array", "items": {"type": "array"}},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+    ],
+    "example": [["rank", 1]],
+}
+_UPDATE: JsonObject = {
+    "type": "object",
+    "description": "Update operators.",
+    "example": {"$set": {"done": True}},
+}
+_IDS: JsonObject = {"type": "array", "maxItems": 1000, "items": {}, "example": ["a", "b"]}
+_QUERY: JsonObject = {
+    "filter": _FILTER,
+    "sort": _SORT,
+    "projection": {"type": "object", "example": {"title": 1}},
+    "offset": {"type": "integer", "minimum": 0, "maximum": 100_000, "default": 0},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100},
+    "cursor": {"type": ["string", "null"], "maxLength": 65_536},
+}
+_PAGE: JsonObject = {
+    "type": "object",
+    "required": ["items", "next_cursor"],
+    "properties": {
+        "items": {"type": "array", "items": _ENVELOPE},
+        "next_cursor": {"type": ["string", "null"]},
+    },
+}
+_RESULTS: JsonObject = {
+    "type": "object",
+    "required": ["results"],
+    "properties": {
+        "results": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {},
+                    "version": {"type": "integer"},
+                    "error": {"$ref": "#/components/schemas/Problem"},
+                },
+            },
+        }
+    },
+}
+_OPERATION: JsonObject = {
+    "type": "object",
+    "properties": {
+        "insert": _DOCUMENT,
+        "replace": {"type": "object"},
+        "update": {"type": "object"},
+        "delete": {"type": "object"},
+        "if_version": {"type": "integer"},
+    },
+    "example": {"insert": {"title": "Buy milk"}},
+}
+_COUNTS: JsonObject = {
+    "type": "object",
+    "required": ["matched", "changed", "complete"],
+    "properties": {
+        "matched": {"type": "integer"},
+        "changed": {"type": "integer"},
+        "complete": {"type": "boolean", "description": "False: time ran out; call again."},
+    },
+}
+
+
+def _object(properties: JsonObject, *required: str) -> JsonObject:
+    names: list[JsonValue] = list(required)
+    found: JsonObject = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    return {**found, "required": names} if names else found
+
+
+def _parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> JsonObject:
+    return {"name": name, "in": where, "schema": schema, **more}
+
+
+_COLLECTION = _parameter(
+    "collection",
+    "path",
+    {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
+    required=True,
+    example="todos",
+)
+_ID = _parameter(
+    "id",
+    "path",
+    {"type": "string", "minLength": 1},
+    required=True,
+    description="24 hex digits are an ObjectId; `~` begins URL-encoded Extended JSON; all else is "
+    "the string itself.",
+)
+_EJSON = _parameter(
+    "Rillbase-EJSON", "header", {"type": "string", "enum": ["relaxed", "canonical"]}
+)
+
+
+def _answers(status: str, schema: JsonObject | None) -> JsonObject:
+    answer: JsonObject = {"description": "Done"}
+    if schema is not None:
+        answer["content"] = {"application/json": {"schema": schema}}
+    return {status: answer}
+
+
+def _describe(
+    name: str,
+    summary: str,
+    responses: JsonObject,
+    *,
+    body: dict[str, JsonObject] | None = None,
+    parameters: tuple[JsonObject, ...] = (_COLLECTION,),
+) -> JsonObject:
+    all_parameters: list[JsonValue] = [*parameters, _EJSON]
+    described: JsonObject = {
+        "operationId": name,
+        "tags": ["Documents"],
+        "summary": summary,
+        "parameters": all_parameters,
+        "responses": responses,
+    }
+    if body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {kind: {"schema": schema} for kind, schema in body.items()},
+        }
+    return described
+
+
+def _json(schema: JsonObject) -> dict[str, JsonObject]:
+    return {"application/json": schema}
+
+
+_BULK = _object(
+    {
+        "operations": {"type": "array", "maxItems": 10_000, "items": _OPERATION},
+        "ordered": {"type": "boolean", "default": True},
+    },
+    "operations",
+)
+_UPSERT = _parameter("upsert", "query", {"type": "boolean", "default": False})
+_URL_QUERY = tuple(
+    _parameter(name, "query", {"type": kind})
+    for name, kind in (
+        ("filter", "string"),
+        ("sort", "string"),
+        ("projection", "string"),
+        ("offset", "integer"),
+        ("limit", "integer"),
+        ("cursor", "string"),
+    )
+)
+
+OPERATIONS: tuple[Operation[Call], ...] = (
+    Operation(
+        "POST",
+        f"{ROOT}/documents",
+        documents.insert,
+        _describe(
+            "documents_insert",
+            "Insert a document",
+            _answers("201", _ENVELOPE),
+            body=_json(_DOCUMENT),
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/documents",
+        queries.query_by_url,
+        _describe(
+            "documents_query_by_url",
+            "Query by URL",
+            _answers("200", _PAGE),
+            parameters=(_COLLECTION, *_URL_QUERY),
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/documents/{{id}}",
+        documents.get,
+        _describe(
+            "documents_get",
+            "Read a document",
+            {**_answers("200", _ENVELOPE), **_answers("304", None)},
+            parameters=(_COLLECTION, _ID),
+        ),
+    ),
+    Operation(
+        "PUT",
+        f"{ROOT}/documents/{{id}}",
+        documents.replace,
+        _describe(
+            "documents_replace",
+            "Replace a document, or create it",
+            {**_answers("200", _ENVELOPE), **_answers("201", _ENVELOPE)},
+            body=_json(_DOCUMENT),
+            parameters=(_COLLECTION, _ID),
+        ),
+    ),
+    Operation(
+        "PATCH",
+        f"{ROOT}/documents/{{id}}",
+        documents.update,
+        _describe(
+            "documents_update",
+            "Update a document by operators or by a merge patch",
+            {**_answers("200", _ENVELOPE), **_answers("201", _ENVELOPE)},
+            body={**_json(_UPDATE), documents.MERGE_PATCH: _DOCUMENT},
+            parameters=(_COLLECTION, _ID, _UPSERT),
+        ),
+    ),
+    Operation(
+        "DELETE",
+        f"{ROOT}/documents/{{id}}",
+        documents.delete,
+        _describe(
+            "documents_delete",
+            "Delete a document",
+            _answers("204", None),
+            parameters=(_COLLECTION, _ID),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/documents:get",
+        documents.get_many,
+        _describe(
+            "documents_get_many",
+            "Read documents by their ids",
+            _answers("200", _object({"items": {"type": "array", "items": _ENVELOPE}})),
+            body=_json(_object({"ids": _IDS}, "ids")),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/documents:bulk",
+        bulk.bulk,
+        _describe(
+            "documents_bulk",
+            "Change many documents, all or none unless `ordered` is false",
+            _answers("200", _RESULTS),
+            body={**_json(_BULK), bulk.NDJSON: {"type": "string"}},
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/documents:update",
+        by_filter.update,
+        _describe(
+            "documents_update_by_filter",
+            "Update whatever matches",
+            _answers("200", _COUNTS),
+            body=_json(
+                _object(
+                    {
+                        "filter": _FILTER,
+                        "update": _UPDATE,
+                        "array_filters": {"type": "array", "items": {"type": "object"}},
+                        "limit": {"type": "integer", "minimum": 1},
+                    },
+                    "filter",
+                    "update",
+                )
+            ),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/documents:delete",
+        by_filter.delete,
+        _describe(
+            "documents_delete_by_filter",
+            "Delete whatever matches",
+            _answers("200", _COUNTS),
+            body=_json(
+                _object({"filter": _FILTER, "limit": {"type": "integer", "minimum": 1}}, "filter")
+            ),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/query",
+        queries.query,
+        _describe("query", "Query", _answers("200", _PAGE), body=_json(_object(_QUERY))),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/count",
+        queries.count,
+        _describe(
+            "count",
+            "Count what matches",
+            _answers("200", _object({"count": {"type": "integer"}}, "count")),
+            body=_json(_object({"filter": _FILTER})),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/explain",
+        queries.explain,
+        _describe(
+            "explain",
+            "Explain how a query is answered",
+            _answers("200", {"type": "object"}),
+            body=_json(_object(_QUERY)),
+        ),
+    ),
+    Operation(
+        "POST",
+        "/v1/transactions",
+        bulk.transact,
+        _describe(
+            "transact",
+            "Change documents of several collections, all or none",
+            _answers("200", _RESULTS),
+            body=_json(
+                _object(
+                    {"operations": {"type": "array", "maxItems": 500, "items": _OPERATION}},
+                    "operations",
+                )
+            ),
+            parameters=(),
+        ),
+    ),
+)
+
+
+def add_to_openapi(
+    result: JsonObject, generator: object, request: object, public: object
+) -> JsonObject:
+    """Add these calls to the generated document. The signature is the generator's."""
+    paths = result.setdefault("paths", {})
+    if isinstance(paths, dict):
+        for operation in OPERATIONS:
+            methods = paths.setdefault(operation.path, {})
+            if isinstance(methods, dict):
+                methods[operation.method.lower()] = operation.describes
+    return result

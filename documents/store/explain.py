@@ -1,0 +1,63 @@
+"""How a query is answered: the plan, PostgreSQL's plan for it, and its place in the grid."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+from documents.store.planner import Plan, choose
+from documents.store.queries import Query, opened
+from documents.store.scan import FIRST_BATCH, statement
+from foundation.json_types import JsonObject, JsonValue
+from foundation.postgres import Session, Statement
+
+
+async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
+    """Return the plan of a query without running it."""
+    async with opened(tenant_id, name, query.filter, None) as reading:
+        plan = await choose(
+            reading.session,
+            reading.collection,
+            reading.filter,
+            query.sort,
+            rows_wanted=query.offset + query.limit,
+        )
+        sql, postgres = "", None
+        if plan.ranges:
+            asked, parameters = statement(reading.collection, plan, plan.ranges[0])
+            sql = asked.sql
+            postgres = await _postgres(reading.session, asked, parameters)
+    grid = reading.filter.access()
+    return {
+        "plan": _plan(plan),
+        "sql": sql,
+        "postgres": postgres,
+        "grid": {"indexable": grid is not None, "access": _access(grid)},
+    }
+
+
+def _plan(plan: Plan) -> JsonObject:
+    how = "index" if plan.index is not None else "documents"
+    return {
+        "reads": how,
+        "index": plan.index.name if plan.index is not None else None,
+        "ranges": 0 if plan.reads_everything else len(plan.ranges),
+        "order": {"id": "by _id", "index": "by index", "any": "sorted afterwards"}[plan.order],
+        "backward": plan.backward,
+        "estimated_entries": plan.estimate,
+        "reads_everything": plan.reads_everything,
+        "first_batch": FIRST_BATCH,
+    }
+
+
+def _access(grid: list[tuple[str, str]] | None) -> list[JsonValue]:
+    return [{"path": path, "kind": kind} for path, kind in grid or []]
+
+
+async def _postgres(
+    session: Session, asked: Statement, parameters: tuple[bytes | None, ...]
+) -> JsonValue:
+    explained = Statement("EXPLAIN (FORMAT JSON) " + asked.sql, asked.types)
+    (result,) = await session.run([(explained, parameters)])
+    found: JsonValue = json.loads(result.text(0, 0))
+    return found

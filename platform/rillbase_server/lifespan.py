@@ -1,0 +1,49 @@
+"""What starts and ends with the event loop of the server.
+
+Connections and background tasks of the event loop are closed before the loop is: unread answers
+and half-sent statements must not outlive it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from foundation.asgi import App, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+Step = Callable[[], Awaitable[None]]
+
+
+class Lifespan:
+    """Runs `start` in order when the server starts, and `stop` in order when it ends."""
+
+    def __init__(self, app: App, *, start: Sequence[Step] = (), stop: Sequence[Step] = ()) -> None:
+        self._app = app
+        self._start = start
+        self._stop = stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                for step in self._start:
+                    await step()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                for step in self._stop:
+                    await _stopped(step)
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+async def _stopped(step: Step) -> None:
+    """Let nothing that fails while ending keep the rest from ending."""
+    try:
+        await step()
+    except Exception:
+        log.exception("something did not end well")

@@ -1,0 +1,49 @@
+"""Reads write streams as a node of the grid does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import redis
+
+from documents.outbox.entries import Image, Tick, decode
+from documents.outbox.events import stream
+
+
+@dataclass(frozen=True)
+class Entry:
+    id: bytes
+    content: Image | Tick
+    #: The write partitions of the atomic batch that it belongs to.
+    partitions: tuple[int, ...]
+
+
+class Streams:
+    """The streams of one installation and grid epoch."""
+
+    def __init__(
+        self, client: redis.Redis, installation: int = 1, epoch: int = 1, partitions: int = 2
+    ) -> None:
+        self._client = client
+        self.names = [stream(installation, epoch, number) for number in range(partitions)]
+
+    def read(self, partition: int) -> list[Entry]:
+        return [
+            Entry(entry_id, decode(fields[b"e"]), _unpacked(fields.get(b"p", b"")))
+            for entry_id, fields in self._client.xrange(self.names[partition])
+        ]
+
+    def images(self) -> list[Image]:
+        """Return the after-images of all streams."""
+        contents = [
+            entry.content for number in range(len(self.names)) for entry in self.read(number)
+        ]
+        return [content for content in contents if isinstance(content, Image)]
+
+    def ticks(self, partition: int = 0) -> list[Tick]:
+        contents = [entry.content for entry in self.read(partition)]
+        return [content for content in contents if isinstance(content, Tick)]
+
+
+def _unpacked(packed: bytes) -> tuple[int, ...]:
+    return tuple(int.from_bytes(packed[at : at + 2], "big") for at in range(0, len(packed), 2))

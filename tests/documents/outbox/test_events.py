@@ -1,0 +1,257 @@
+"""The function that everybody appends through, on a real Valkey."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import uuid4
+
+import pytest
+import redis
+
+from documents.outbox.entries import (
+    Image,
+    Kind,
+    Snapshot,
+    Tick,
+    encode_image,
+    encode_tick_body,
+)
+from documents.outbox.events import EventLayer, Group, Look, Verdict, stream
+from foundation.valkey_wire import ValkeyWire
+from tests.documents.outbox.streams import Streams
+from tests.own_valkey import OwnValkey
+
+SECOND_US = 1_000_000
+INCARNATION = b"incarnation-name"
+SNAPSHOT = Snapshot(5, 9, (6, 7))
+
+
+def entry(version: int = 1, body: bytes = b"body") -> bytes:
+    return encode_image(Image(Kind.PUT, 77, uuid4(), uuid4(), version, 3, 1_000, b"key", body))
+
+
+async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> Look:
+    answer = await events.install(1, epochs, **limits)
+    assert answer.verdict is Verdict.OK
+    return await events.look()
+
+
+async def append(events: EventLayer, entries: Sequence[tuple[int, bytes]]) -> None:
+    look = await events.look()
+    answer = await events.append(look.time_us, None, [Group(entries)])
+    assert answer.verdict is Verdict.OK
+
+
+async def tick(events: EventLayer, look: Look, token: int = 1) -> Verdict:
+    body = encode_tick_body(token, INCARNATION, SNAPSHOT)
+    return (await events.tick(look.time_us, token, look, INCARNATION, body)).verdict
+
+
+async def test_entries_go_to_the_streams_of_their_keys_hashes(
+    events: EventLayer, streams: Streams
+) -> None:
+    await installed(events)
+    await append(events, [(4, entry(1)), (5, entry(2)), (6, entry(3))])
+    versions = [[found.content.version for found in streams.read(p)] for p in (0, 1)]  # type: ignore[union-attr]
+    assert versions == [[1, 3], [2]]
+
+
+async def test_each_grid_epoch_gets_every_entry(
+    events: EventLayer, valkey: OwnValkey, streams: Streams
+) -> None:
+    await installed(events, "1:2 2:3")
+    await append(events, [(5, entry(1))])
+    with valkey.client() as client:
+        assert len(Streams(client, epoch=2, partitions=3).read(2)) == 1
+    assert len(streams.read(1)) == 1
+
+
+async def test_an_atomic_batch_names_its_partitions_in_each_epoch(
+    events: EventLayer, valkey: OwnValkey, streams: Streams
+) -> None:
+    look = await installed(events, "1:2 2:4")
+    group = Group([(1, entry()), (3, entry())], [1, 3])
+    await events.append(look.time_us, None, [group])
+    assert [found.partitions for found in streams.read(1)] == [(1,), (1,)]
+    with valkey.client() as client:
+        other = Streams(client, epoch=2, partitions=4)
+        assert [found.partitions for p in (1, 3) for found in other.read(p)] == [(1, 3), (1, 3)]
+
+
+async def test_nothing_is_appended_before_a_relay_has_set_the_streams_up(
+    events: EventLayer, streams: Streams
+) -> None:
+    look = await events.look()
+    answer = await events.append(look.time_us, None, [Group([(1, entry())])])
+    assert answer.verdict is Verdict.ABSENT
+    assert streams.images() == []
+
+
+@pytest.mark.parametrize(
+    ("age_us", "verdict"),
+    [
+        (6 * SECOND_US, Verdict.LATE),
+        (4 * SECOND_US, Verdict.OK),
+        (-2 * SECOND_US, Verdict.AHEAD),
+    ],
+)
+async def test_a_stamp_must_be_of_the_last_five_seconds(
+    events: EventLayer, streams: Streams, age_us: int, verdict: Verdict
+) -> None:
+    look = await installed(events)
+    answer = await events.append(look.time_us - age_us, None, [Group([(1, entry())])])
+    assert answer.verdict is verdict
+    assert len(streams.images()) == (verdict is Verdict.OK)
+
+
+async def test_a_relay_with_an_older_token_is_refused_everything(
+    events: EventLayer, streams: Streams
+) -> None:
+    look = await installed(events)
+    assert await tick(events, look, token=8) is Verdict.OK
+    assert await tick(events, look, token=7) is Verdict.OUTRUN
+    late = await events.append(look.time_us, 7, [Group([(1, entry())])])
+    assert late.verdict is Verdict.OUTRUN
+    assert (await events.install(7, "1:4")).verdict is Verdict.OUTRUN
+    assert streams.images() == []
+
+
+async def test_a_relay_of_an_older_installation_cannot_bring_its_streams_back(
+    wire: ValkeyWire,
+) -> None:
+    await EventLayer(wire, 2).install(1, "1:2")
+    before = EventLayer(wire, 1)
+    assert (await before.install(9, "1:2")).verdict is Verdict.OUTRUN
+    assert (await before.look()).random == ""
+
+
+async def test_a_new_installation_forgets_the_streams_of_the_old(
+    wire: ValkeyWire, valkey: OwnValkey
+) -> None:
+    old = EventLayer(wire, 1)
+    await installed(old)
+    await append(old, [(1, entry())])
+    await EventLayer(wire, 2).install(2, "1:2")
+    with valkey.client() as client:
+        assert not client.keys("{rillbase}:events:1:*")
+
+
+async def test_a_tick_counts_itself_and_everything_before_it(
+    events: EventLayer, streams: Streams
+) -> None:
+    look = await installed(events)
+    await append(events, [(1, entry()), (3, entry()), (2, entry())])
+    await tick(events, look)
+    await append(events, [(1, entry())])
+    await tick(events, look)
+    assert [found.count for found in streams.ticks(1)] == [3, 5]
+    assert [found.count for found in streams.ticks(0)] == [2, 3]
+
+
+async def test_a_tick_names_token_incarnation_snapshot_and_valkeys_time(
+    events: EventLayer, streams: Streams
+) -> None:
+    look = await installed(events)
+    await tick(events, look, token=4)
+    (found,) = streams.ticks(0)
+    assert found == Tick(4, INCARNATION, SNAPSHOT, found.time_us, 1)
+    assert look.time_us <= found.time_us <= (await events.look()).time_us
+
+
+async def test_a_tick_for_a_server_that_was_emptied_since_is_refused(
+    events: EventLayer, valkey: OwnValkey
+) -> None:
+    look = await installed(events)
+    with valkey.client() as client:
+        client.flushall()
+    assert await tick(events, look) is Verdict.ABSENT
+    await installed(events)
+    assert await tick(events, look) is Verdict.REBORN
+
+
+async def test_a_tick_for_a_server_that_was_restarted_since_is_refused(
+    events: EventLayer, valkey: OwnValkey
+) -> None:
+    look = await installed(events)
+    valkey.kill()
+    valkey.start()
+    with pytest.raises(redis.RedisError):
+        await tick(events, look)
+    await installed(events)
+    assert await tick(events, look) is Verdict.REBORN
+
+
+async def test_the_function_comes_back_after_everything_was_flushed(
+    events: EventLayer, valkey: OwnValkey, streams: Streams
+) -> None:
+    await installed(events)
+    with valkey.client() as client:
+        client.function_flush()
+        client.flushall()
+    await installed(events)
+    await append(events, [(1, entry())])
+    assert len(streams.images()) == 1
+
+
+async def test_streams_are_trimmed_by_bytes_and_the_count_goes_on(
+    events: EventLayer, streams: Streams
+) -> None:
+    limit, size, number = 64 * 1024, 1024, 300
+    look = await installed(events, retention_bytes=limit)
+    for version in range(number):
+        await append(events, [(1, entry(version, b"x" * size))])
+    await tick(events, look)
+    held = len(streams.read(1))
+    assert limit // size // 2 < held < limit // size + limit // size // 8
+    assert streams.ticks(1)[-1].count == number + 1
+
+
+async def test_streams_are_trimmed_by_age(
+    events: EventLayer, valkey: OwnValkey, streams: Streams
+) -> None:
+    look = await installed(events, retention_ms=50, retention_bytes=1024)
+    for version in range(20):
+        await append(events, [(1, entry(version))])
+    await asyncio.sleep(0.1)  # what is measured is the passing of Valkey's own time
+    await tick(events, look)
+    assert [type(found.content) for found in streams.read(1)] == [Tick]
+    with valkey.client() as client:
+        assert client.llen(f"{stream(1, 1, 1)}:trim") <= 1
+
+
+async def test_a_server_without_memory_refuses_entries_and_gets_some_back_by_trimming(
+    events: EventLayer, valkey: OwnValkey, streams: Streams
+) -> None:
+    await installed(events, retention_ms=50, retention_bytes=64 * 1024)
+    await append(events, [(1, entry(version, b"x" * 1024)) for version in range(200)])
+    with valkey.client() as client:
+        client.config_set("maxmemory", "1mb")
+        with pytest.raises(redis.RedisError):
+            await append(events, [(1, entry())])
+        await asyncio.sleep(0.1)  # what is measured is the passing of Valkey's own time
+        await events.trim()
+        assert len(streams.read(1)) < 200
+
+
+async def test_an_epoch_that_is_retired_takes_its_streams_along(
+    events: EventLayer, valkey: OwnValkey
+) -> None:
+    await installed(events, "1:2 2:3")
+    await append(events, [(1, entry()), (2, entry())])
+    await installed(events, "2:3")
+    with valkey.client() as client:
+        assert not client.keys("{rillbase}:events:1:1:*")
+        assert client.keys("{rillbase}:events:1:2:*")
+
+
+async def test_names_tell_nothing_of_tenants(events: EventLayer, valkey: OwnValkey) -> None:
+    await installed(events)
+    await append(events, [(1, entry())])
+    with valkey.client() as client:
+        names = {key.decode() for key in client.keys("*")}
+    assert names <= {
+        "{rillbase}:events:installation",
+        "{rillbase}:events:1:state",
+        *(f"{stream(1, 1, p)}{part}" for p in (0, 1) for part in ("", ":count", ":trim")),
+    }
