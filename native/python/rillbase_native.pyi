@@ -117,6 +117,10 @@ class Filter:
     def check_live(self) -> None: ...
     def bounds(self, fields: _Fields) -> Bounds | None: ...
     def id_bounds(self) -> list[_Range] | None: ...
+    def access(self) -> list[tuple[str, str]] | None:
+        """Return the predicates, path and kind, of which one must hold for a document to match;
+        None: every document has to be looked at."""
+
     @property
     def ranks(self) -> bool: ...
 
@@ -284,8 +288,8 @@ class Selection:
         """Return the page as JSON, what the next one begins behind, if there is one (place in the
         order, index entry, key), and the page's length."""
 
-    def bodies(self) -> list[bytes]:
-        """Return the bodies of the page in order."""
+    def bodies(self) -> tuple[list[bytes], bytes | None]:
+        """Return the bodies of the page in order, and the place behind it if more may follow."""
 
 def envelope(
     version: int,

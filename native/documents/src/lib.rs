@@ -10,6 +10,7 @@
 //!   the document. [`rule`] is who may do it.
 //! - [`bounds`] — which entries of an index can belong to documents that
 //!   match a filter: a superset, proven by the tests.
+//! - [`access`] — by which predicates a live query can be found.
 //! - [`selection`] — candidates in, the answer to a query out; [`envelope`]
 //!   is how a document is shown.
 //!
@@ -23,6 +24,7 @@
     reason = "MongoDB, ObjectId and so on are names, not code"
 )]
 
+pub mod access;
 pub mod bounds;
 pub mod bulk;
 pub mod definition;

@@ -84,6 +84,11 @@ impl Filter {
         Some(py_ranges(py, &bounds::id_bounds(&self.inner)?))
     }
 
+    /// Return the predicates of which one must hold for a document to match.
+    fn access(&self) -> Option<Vec<(String, &'static str)>> {
+        rillbase_documents::access::access(&self.inner)
+    }
+
     #[getter]
     fn ranks(&self) -> bool {
         self.inner.near().is_some()

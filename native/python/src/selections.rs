@@ -158,10 +158,15 @@ impl Selection {
         Ok((PyBytes::new(py, text.as_bytes()), next, rows.len()))
     }
 
-    /// Return the bodies of the page in order.
-    fn bodies<'py>(&mut self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+    /// Return the bodies of the page in order, and the place behind it if more may follow.
+    fn bodies<'py>(
+        &mut self,
+        py: Python<'py>,
+    ) -> (Vec<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>) {
         let rows = self.inner.finish();
-        rows.bodies().map(|body| PyBytes::new(py, body)).collect()
+        let next = rows.next.as_ref().map(|next| PyBytes::new(py, &next.place));
+        let bodies = rows.bodies().map(|body| PyBytes::new(py, body));
+        (bodies.collect(), next)
     }
 }
 

@@ -1,0 +1,65 @@
+//! By which predicates a live query can be found from a document.
+//!
+//! Of each conjunction the most telling predicate is taken, of a disjunction
+//! one for each branch: one of them must hold for a document to match. A
+//! filter without any has to be tested with every document.
+
+use rillbase_query::filter::{Comparison, Filter, Node, Predicate, Test, Whole};
+
+/// Path and kind of a predicate.
+pub type Access = (String, &'static str);
+
+/// The predicates of which one must hold; none: every document is looked at.
+#[must_use]
+pub fn access(filter: &Filter) -> Option<Vec<Access>> {
+    of(filter.root())
+}
+
+fn of(node: &Node) -> Option<Vec<Access>> {
+    match node {
+        Node::And(children) => children
+            .iter()
+            .filter_map(of)
+            .min_by_key(|found| found.iter().map(|(_, kind)| cost(kind)).max()),
+        Node::Or(children) => {
+            let mut all = Vec::new();
+            for child in children {
+                all.append(&mut of(child)?);
+            }
+            (!all.is_empty()).then_some(all)
+        }
+        Node::Field(predicate) => {
+            let kind = kind(predicate)?;
+            Some(vec![(predicate.path.text(), kind)])
+        }
+        Node::Whole(whole) => match whole.as_ref() {
+            Whole::Text(_) => Some(vec![(String::new(), "text")]),
+            _ => None,
+        },
+        Node::Not(_) => None,
+    }
+}
+
+/// Rarer kinds first.
+fn cost(kind: &str) -> u8 {
+    match kind {
+        "equality" => 0,
+        "text" => 1,
+        "range" | "geo" => 2,
+        "regex" => 3,
+        _ => 4,
+    }
+}
+
+fn kind(predicate: &Predicate) -> Option<&'static str> {
+    Some(match &predicate.test {
+        Test::Compare(Comparison::Equal, _) => "equality",
+        Test::In(list) if list.patterns().is_empty() => "equality",
+        Test::Compare(..) => "range",
+        Test::Regex(pattern) if !pattern.prefix().is_empty() => "regex",
+        Test::Geo(_) | Test::Near(_) => "geo",
+        Test::Exists => "existence",
+        Test::Type(_) => "type",
+        _ => return None,
+    })
+}
