@@ -19,6 +19,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.launched import Place
+from tests.launcher_command import reachable_directory
+
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "rillbase_template"
 _SERVERS = pytest.StashKey[ExitStack]()
@@ -141,6 +144,13 @@ def server() -> Iterator[str]:
 
     with running_server() as url:
         yield url
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """A data directory in which a test may bring up a Rillbase of its own."""
+    with reachable_directory() as directory:
+        yield Place(directory)
 
 
 @pytest.fixture(autouse=True)
