@@ -6,3 +6,10 @@ from django.apps import AppConfig
 class DocumentsConfig(AppConfig):
     name = "documents"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Tell the parts below what is counted and cleaned here."""
+        from documents.collections import actions  # noqa: PLC0415 -- models are ready only now
+        from tenants.quotas import register_count  # noqa: PLC0415
+
+        register_count("collections", lambda: actions.active().count())

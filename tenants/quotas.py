@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 from types import MappingProxyType
 
@@ -23,8 +23,12 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "api_keys": 10,
         "webhooks": 3,
         "issuers": 2,
+        "collections": 20,
     }
 )
+
+#: What later parts count for the tenant in scope, by the limit that bounds it.
+counts: dict[str, Callable[[], int]] = {}
 
 #: Requests of a signed-in user outside any tenant, and of an address without credentials.
 USER_REQUESTS_PER_S, USER_REQUESTS_BURST = 20.0, 100
@@ -90,6 +94,11 @@ def caller_network() -> str:
     if address.version == 4:  # noqa: PLR2004 -- the protocol's number
         return text
     return str(ip_network((address, IPV6_NETWORK_BITS), strict=False))
+
+
+def register_count(limit: str, count: Callable[[], int]) -> None:
+    """Say how a later part counts what a limit bounds. For `AppConfig.ready`."""
+    counts[limit] = count
 
 
 def ensure_room(tenant: Tenant, limit: str, rows: models.QuerySet[models.Model]) -> None:

@@ -193,6 +193,7 @@ SPECTACULAR_SETTINGS = {
         for name in (
             "Data plane",
             "Documents",
+            "Collections",
             "Tenants",
             "Members",
             "Invitations",

@@ -22,7 +22,7 @@ from foundation.json_types import JsonObject
 from tenants.actions import api_keys
 from tenants.api.base import TenantView
 from tenants.models import Issuer, Membership, Tenant, UsageHour, Webhook
-from tenants.quotas import effective_limits
+from tenants.quotas import counts, effective_limits
 from tenants.roles import Role
 
 TAG = "Quota and usage"
@@ -70,6 +70,7 @@ class QuotaView(TenantView):
             "api_keys": api_keys.counted().count(),
             "webhooks": Webhook.objects.count(),
             "issuers": Issuer.objects.count(),
+            **{limit: count() for limit, count in counts.items()},
         }
         return Response({"plan": row.plan_id, "limits": effective_limits(row), "used": used})
 

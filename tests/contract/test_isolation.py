@@ -14,6 +14,8 @@ from uuid import uuid4
 import pytest
 import requests
 
+from documents.models import Collection
+from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
 from tenants.api.base import TenantView
 from tenants.api.urls import control_plane
@@ -78,6 +80,7 @@ def victim() -> Victim:
             secret_hash=b"x",
             key_id=keys.mint(keys.Prefix.PERSONAL).key_id,
         )
+        collection = Collection.objects.create(name=mark)
     ids = {
         "key": key.id,
         "user": made.owner.id,
@@ -86,12 +89,13 @@ def victim() -> Victim:
         "webhook": webhook.id,
         "delivery": delivery.id,
         "token": token.id,
+        "collection": collection.name,
     }
     return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
 
 def tenant_routes() -> Iterator[str]:
-    for pattern in control_plane:
+    for pattern in [*control_plane, *documents_control_plane]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
             view = getattr(pattern.callback, "view_class", None)
@@ -170,7 +174,7 @@ def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
     hidden = victim()
     monkeypatch.setattr(ScopedManager, "get_queryset", models.Manager.get_queryset)
     _, caller, own = strangers(server)[0]
-    for part in ("api-keys", "members", "issuers", "webhooks", "audit-log"):
+    for part in ("api-keys", "members", "issuers", "webhooks", "audit-log", "collections"):
         answer = caller.get(f"/api/v1/tenants/{own.slug}/{part}")
         assert answer.status_code == 200, answer.text
         assert hidden.mark not in answer.text

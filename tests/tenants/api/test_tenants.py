@@ -158,7 +158,13 @@ def test_quota_and_usage_can_be_read(server: str) -> None:
     path = f"/api/v1/tenants/{made.slug}"
     quota = caller.get(f"{path}/quota").json()
     assert quota["plan"] == "free"
-    assert quota["used"] == {"members": 1, "api_keys": 1, "webhooks": 0, "issuers": 0}
+    assert quota["used"] == {
+        "members": 1,
+        "api_keys": 1,
+        "webhooks": 0,
+        "issuers": 0,
+        "collections": 0,
+    }
     usage = caller.get(f"{path}/usage?granularity=day").json()
     assert usage["granularity"] == "day"
     problem(caller.get(f"{path}/usage?granularity=year"), 400, "invalid_parameter")

@@ -1,0 +1,211 @@
+"""Collections are made, changed and dropped.
+
+Whoever changes a collection holds its lock alone, taken before the row is locked: everybody takes
+the two in this order. `write_version` grows with each change, so no writer goes by an older
+definition (`documents.store.locks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+from uuid import UUID
+
+from django.db import connections, models
+
+from documents.collections.declarations import Declarations
+from documents.collections.describe import describe
+from documents.collections.indexes import (
+    WantedIndex,
+    changes,
+    is_declared,
+    ttl_index,
+    wanted_of,
+)
+from documents.models import Collection, Index
+from documents.store.locks import lock_alone
+from foundation.errors import NameTaken, NotFound
+from foundation.json_types import JsonObject
+from foundation.tasks import run_after_commit
+from tenants import audit
+from tenants.models import Tenant
+from tenants.principals import Principal
+from tenants.quotas import ensure_room
+
+BACKFILL_TASK = "documents.collections.backfill"
+DROP_INDEX_TASK = "documents.collections.drop_index"
+DROP_TASK = "documents.collections.drop"
+
+
+class CollectionValues(TypedDict, total=False):
+    """What a checked body says of a collection, but for what `Declarations` holds."""
+
+    name: str
+    indexes: list[dict[str, object]]
+    ttl: JsonObject | None
+
+
+def active() -> models.QuerySet[Collection]:
+    """Return the collections of the tenant in scope."""
+    return Collection.objects.filter(state=Collection.State.ACTIVE)
+
+
+def indexes_of(collection: Collection) -> list[Index]:
+    """Return a collection's indexes, also those that are being built or have failed."""
+    rows = Index.objects.filter(collection=collection).exclude(state=Index.State.DROPPING)
+    return list(rows.order_by("number"))
+
+
+def find_by_name(name: str) -> Collection:
+    """Return the tenant's collection, or raise `NotFound`."""
+    found = active().filter(name=name).first()
+    if found is None:
+        raise NotFound("There is no such collection.")
+    return found
+
+
+def lock_by_name(name: str) -> Collection:
+    """Return the tenant's collection, locked alone until the transaction ends."""
+    identity = find_by_name(name).pk
+    lock_alone(identity)
+    found = active().select_for_update(of=("self",)).filter(pk=identity).first()
+    if found is None:
+        raise NotFound("There is no such collection.")
+    return found
+
+
+def do_create(
+    principal: Principal | None,
+    tenant: Tenant,
+    values: CollectionValues,
+    declarations: Declarations,
+) -> tuple[Collection, list[Index]]:
+    """Make a collection. Its indexes are ready at once: there is nothing to put in."""
+    wanted = wanted_of(values.get("indexes", []))
+    # This locks the tenant's row, so the name cannot be taken between the look and the insert.
+    ensure_room(tenant, "collections", active())
+    if active().filter(name=values["name"]).exists():
+        raise NameTaken(f"There is a collection {values['name']!r} already.")
+    ttl = values.get("ttl")
+    collection = Collection.objects.create(
+        name=values["name"],
+        schema=declarations.schema,
+        access_rules=declarations.access_rules,
+        ttl=ttl,
+    )
+    indexes = _add_indexes(collection, [*wanted, *ttl_index(ttl)], ready=True)
+    _record(principal, "collection.created", collection, after=describe(collection, indexes))
+    return collection, indexes
+
+
+def do_change(
+    principal: Principal | None,
+    collection: Collection,
+    values: CollectionValues,
+    declarations: Declarations,
+) -> list[Index]:
+    """Change a locked collection. Return its indexes as they are then."""
+    present = indexes_of(collection)
+    before = describe(collection, present)
+    going, coming = _index_changes(present, values)
+    if "schema" in declarations.names:
+        collection.schema = declarations.schema
+    if "access_rules" in declarations.names:
+        collection.access_rules = declarations.access_rules
+        collection.rules_version += 1
+    if "ttl" in values:
+        collection.ttl = values["ttl"]
+    for index in going:
+        drop_index(collection, index)
+    _add_indexes(collection, coming, ready=not _has_documents(collection.pk))
+    collection.write_version += 1
+    collection.save_next_version()
+    indexes = indexes_of(collection)
+    _record(
+        principal,
+        "collection.updated",
+        collection,
+        before=before,
+        after=describe(collection, indexes),
+    )
+    return indexes
+
+
+def do_delete(principal: Principal | None, collection: Collection) -> None:
+    """Drop a locked collection. Its name is free at once; what it held goes in the background."""
+    before = describe(collection, indexes_of(collection))
+    collection.state = Collection.State.DROPPING
+    collection.write_version += 1
+    collection.save_next_version()
+    run_after_commit(DROP_TASK, {"collection": str(collection.pk)}, tenant_id=collection.tenant_id)
+    _record(principal, "collection.deleted", collection, before=before)
+
+
+def drop_index(collection: Collection, index: Index) -> None:
+    """Take an index out of use; its entries go in the background."""
+    index.state = Index.State.DROPPING
+    index.save(update_fields=["state"])
+    arguments: JsonObject = {"index": index.number}
+    run_after_commit(DROP_INDEX_TASK, arguments, tenant_id=collection.tenant_id)
+
+
+def _index_changes(
+    present: Sequence[Index], values: CollectionValues
+) -> tuple[list[Index], list[WantedIndex]]:
+    """Compare callers' indexes and our own apart: a body may name either, both or none."""
+    declared = [index for index in present if is_declared(index)]
+    own = [index for index in present if not is_declared(index)]
+    going: list[Index] = []
+    coming: list[WantedIndex] = []
+    if "indexes" in values:
+        going, coming = changes(declared, wanted_of(values["indexes"]))
+    if "ttl" in values:
+        gone, come = changes(own, ttl_index(values["ttl"]))
+        going, coming = [*going, *gone], [*coming, *come]
+    return going, coming
+
+
+def _add_indexes(
+    collection: Collection, wanted: Sequence[WantedIndex], *, ready: bool
+) -> list[Index]:
+    state = Index.State.READY if ready else Index.State.BUILDING
+    added = []
+    for want in wanted:
+        index = Index.objects.create(
+            collection=collection,
+            name=want.name,
+            fields=[list(pair) for pair in want.fields],
+            unique=want.unique,
+            state=state,
+        )
+        added.append(index)
+        if not ready:
+            arguments: JsonObject = {
+                "tenant": str(collection.tenant_id),
+                "index": index.number,
+            }
+            run_after_commit(BACKFILL_TASK, arguments, tenant_id=collection.tenant_id)
+    return added
+
+
+def _has_documents(collection_id: UUID) -> bool:
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM documents_document "
+            "WHERE collection_id = %s AND body IS NOT NULL)",
+            (collection_id,),
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def _record(
+    principal: Principal | None,
+    action: str,
+    collection: Collection,
+    *,
+    before: JsonObject | None = None,
+    after: JsonObject | None = None,
+) -> None:
+    target = audit.Target("collection", str(collection.pk))
+    audit.record(principal, action, target, before=before, after=after)

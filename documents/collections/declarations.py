@@ -1,0 +1,88 @@
+"""Schema and access rules as a collection keeps them: text that says exactly what was sent.
+
+The order of members and the kinds of numbers count in both, and neither survives a detour over
+Python's values. So they are taken from the body's bytes by the native reader, checked by the code
+that will evaluate them, and kept as canonical Extended JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from documents.refusals import as_api_error
+from foundation.errors import FieldProblem, InvalidFilter
+from rillbase_native import Definition, QueryError, Rule, Value
+
+#: Operators that rank documents; a rule says yes or no.
+_RANKING = frozenset({"$near", "$nearSphere", "$text"})
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """What a body says; a member that it lacks is absent."""
+
+    names: frozenset[str]
+    schema: str | None
+    access_rules: str
+
+
+def read_declarations(body: bytes) -> Declarations:
+    """Check schema and rules of a body whose form has been checked, or raise the error."""
+    try:
+        value = Value.parse(body)
+    except QueryError as refused:
+        raise as_api_error(refused) from None
+    return Declarations(
+        names=frozenset(value.names()),
+        schema=_schema(value.get("schema")),
+        access_rules=_rules(value.get("access_rules")),
+    )
+
+
+def _schema(schema: Value | None) -> str | None:
+    if schema is None or schema.is_null:
+        return None
+    try:
+        Definition(schema, [])
+    except QueryError as refused:
+        raise as_api_error(refused, "/schema") from None
+    return schema.ejson(canonical=True).decode()
+
+
+def _rules(rules: Value | None) -> str:
+    if rules is None:
+        return "{}"
+    for action in rules.names():
+        rule = rules.get(action)
+        if rule is not None:
+            _check_rule(rule, f"/access_rules/{action}")
+    return rules.ejson(canonical=True).decode()
+
+
+def _check_rule(rule: Value, pointer: str) -> None:
+    try:
+        Rule.parse(rule, pointer=pointer)
+    except QueryError as refused:
+        raise as_api_error(refused) from None
+    ranking = _find_ranking(rule, pointer)
+    if ranking is not None:
+        detail = "A rule says yes or no; this operator ranks documents."
+        raise InvalidFilter(detail, errors=[FieldProblem(ranking, "invalid_filter", detail)])
+
+
+def _find_ranking(value: Value, pointer: str) -> str | None:
+    """Return where a ranking operator stands, if one does."""
+    if value.kind == "object":
+        members = [(name, value.get(name)) for name in value.names()]
+    elif value.kind == "array":
+        members = [(str(number), item) for number, item in enumerate(value.items())]
+    else:
+        return None
+    for name, inner in members:
+        place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+        if name in _RANKING:
+            return place
+        found = None if inner is None else _find_ranking(inner, place)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,47 @@
+"""A collection as the API shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from documents.collections.indexes import is_declared
+from documents.models import Collection, Index
+from foundation.api.rendering import timestamp
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_native import Value
+
+
+def describe(
+    collection: Collection, indexes: Iterable[Index], *, canonical: bool = False
+) -> JsonObject:
+    """Return a collection with its indexes, in relaxed or canonical Extended JSON."""
+    schema = collection.schema
+    return {
+        "id": str(collection.id),
+        "name": collection.name,
+        "schema": None if schema is None else _shown(schema, canonical=canonical),
+        "access_rules": _shown(collection.access_rules, canonical=canonical),
+        "indexes": [_index(index) for index in indexes if is_declared(index)],
+        "ttl": collection.ttl,
+        "backend": collection.backend,
+        "version": collection.version,
+        "created_at": timestamp(collection.created_at),
+        "updated_at": timestamp(collection.updated_at),
+    }
+
+
+def _index(index: Index) -> JsonObject:
+    return {
+        "name": index.name,
+        "fields": index.fields,
+        "unique": index.unique,
+        "state": index.state,
+        "progress": {"done": index.documents_done, "total": index.documents_total},
+        "error": index.error or None,
+    }
+
+
+def _shown(text: str, *, canonical: bool) -> JsonValue:
+    value: JsonValue = json.loads(Value.parse(text.encode()).ejson(canonical=canonical))
+    return value

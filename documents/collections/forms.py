@@ -1,0 +1,160 @@
+"""What a caller may say of a collection.
+
+Schema and access rules are only looked at for their outer form here; `declarations` reads them
+from the bytes of the body.
+"""
+
+from __future__ import annotations
+
+import re
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
+from foundation.api.bodies import Body
+from tenants.api.forms import NameField, PatternField
+
+MAX_TTL_S = 100 * 366 * 24 * 3600
+_MAX_PATH_CHARS = 500
+_PAIR = 2
+
+_RULE = {"oneOf": [{"type": "boolean"}, {"type": "object"}]}
+
+
+class PathField(PatternField):
+    """A path to a field of documents."""
+
+    pattern = re.compile(
+        rf"(?=.{{1,{_MAX_PATH_CHARS}}}\Z)[^$.\x00][^.\x00]*(\.[^$.\x00][^.\x00]*)*"
+    )
+    complaint = (
+        f"1 to {_MAX_PATH_CHARS} characters: names joined by dots, none empty or beginning with $."
+    )
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "prefixItems": [{"type": "string"}, {"type": "integer", "enum": [1, -1]}],
+        "minItems": 2,
+        "maxItems": 2,
+    }
+)
+class IndexPartField(serializers.Field[tuple[str, int], object, list[object], object]):
+    """A path and a direction."""
+
+    def to_internal_value(self, data: object) -> tuple[str, int]:
+        if not isinstance(data, list) or len(data) != _PAIR:
+            raise serializers.ValidationError(
+                'A field of an index has the form ["path", 1].', "invalid"
+            )
+        path, direction = data
+        if type(direction) is not int or direction not in (1, -1):
+            raise serializers.ValidationError("The direction is 1 or -1.", "invalid")
+        return str(PathField().run_validation(path)), direction
+
+    def to_representation(self, value: object) -> list[object]:
+        return list(value) if isinstance(value, (list, tuple)) else []
+
+
+@extend_schema_field(_RULE)
+class RuleField(serializers.JSONField):
+    """A filter, true or false."""
+
+    def run_validation(self, data: object = serializers.empty) -> object:
+        rule = super().run_validation(data)
+        if not isinstance(rule, (bool, dict)):
+            raise serializers.ValidationError("A rule is a filter, true or false.", "invalid")
+        return rule
+
+
+@extend_schema_field({"type": "object"})
+class SchemaField(serializers.JSONField):
+    """A JSON Schema."""
+
+    def run_validation(self, data: object = serializers.empty) -> object:
+        schema = super().run_validation(data)
+        if schema is not None and not isinstance(schema, dict):
+            raise serializers.ValidationError("A JSON Schema is an object.", "invalid")
+        return schema
+
+
+class AccessRules(Body):
+    """What end users and anonymous callers may do. A rule that is absent is false."""
+
+    read = RuleField(required=False)
+    create = RuleField(required=False)  # type: ignore[assignment]
+    update = RuleField(required=False)  # type: ignore[assignment]
+    delete = RuleField(required=False)
+
+
+class Ttl(Body):
+    """When documents expire: so long after the date that they hold in a field."""
+
+    field = PathField()
+    after_s = serializers.IntegerField(min_value=0, max_value=MAX_TTL_S)
+
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        return _complete(self, attrs, "field", "after_s")
+
+
+class DeclaredIndex(Body):
+    """An index over one or more fields."""
+
+    name = NameField()
+    fields = serializers.ListField(  # type: ignore[assignment]
+        child=IndexPartField(),
+        min_length=1,
+        max_length=MAX_INDEX_FIELDS,
+        help_text="Paths with their directions, 1 or -1.",
+    )
+    unique = serializers.BooleanField(default=False)
+
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        return _complete(self, attrs, "name", "fields")
+
+
+def _complete(form: Body, attrs: dict[str, object], *names: str) -> dict[str, object]:
+    """Ask for what must be there. A change may leave out members, but not members of members."""
+    missing = [name for name in names if name not in attrs]
+    if missing:
+        required = form.error_messages["required"]
+        raise serializers.ValidationError(
+            {name: serializers.ErrorDetail(str(required), "required") for name in missing}
+        )
+    return attrs
+
+
+class CollectionChange(Body):
+    """What may be changed of a collection. Each member replaces the one before as a whole."""
+
+    schema = SchemaField(
+        allow_null=True, default=None, help_text="JSON Schema of every document; null: none."
+    )
+    access_rules = AccessRules(default=dict)
+    indexes = serializers.ListField(
+        child=DeclaredIndex(),
+        max_length=MAX_INDEXES,
+        default=list,
+        help_text="All of them, by name.",
+    )
+    ttl = Ttl(allow_null=True, default=None, help_text="Null: documents stay.")
+
+
+class CollectionCreation(CollectionChange):
+    """What a new collection needs."""
+
+    name = NameField()
+    backend = serializers.CharField(
+        default="postgres", help_text="Where documents are kept: `postgres`."
+    )
+
+    def validate_backend(self, backend: str) -> str:
+        if backend == "native":
+            raise serializers.ValidationError(
+                'The backend "native" is not available yet; use "postgres".', "not_available"
+            )
+        if backend != "postgres":
+            raise serializers.ValidationError('The backend is "postgres".', "invalid")
+        return backend

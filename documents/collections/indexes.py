@@ -1,0 +1,84 @@
+"""What a list of indexes asks for, compared with the indexes that are there. Pure.
+
+Indexes are known by name. One that is declared as it is stays; one that is declared differently is
+replaced; one that failed is built again whenever it is declared.
+
+A collection with a TTL has one more, which finds what has expired. Its name is none that a caller
+could give, and the API does not show it; queries may use it as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from documents.models import Index
+from foundation.errors import FieldProblem, InvalidBody
+
+MAX_INDEXES = 64
+MAX_INDEX_FIELDS = 32
+TTL_INDEX = "~ttl"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedIndex:
+    """An index as it is declared."""
+
+    name: str
+    fields: tuple[tuple[str, int], ...]
+    unique: bool = False
+
+    def is_met_by(self, index: Index) -> bool:
+        """Tell whether an index is this one, and works or will work."""
+        return (
+            index.name == self.name
+            and fields_of(index) == self.fields
+            and index.unique == self.unique
+            and index.state in (Index.State.BUILDING, Index.State.READY)
+        )
+
+
+def fields_of(index: Index) -> tuple[tuple[str, int], ...]:
+    """Return an index's paths with their directions."""
+    return tuple((str(path), int(direction)) for path, direction in index.fields)
+
+
+def wanted_of(declared: Iterable[Mapping[str, object]]) -> list[WantedIndex]:
+    """Return what a checked body declares. Raise where a name or a path comes twice."""
+    wanted: list[WantedIndex] = []
+    problems: list[FieldProblem] = []
+    for number, form in enumerate(declared):
+        fields = form["fields"]
+        pairs = tuple(fields) if isinstance(fields, list) else ()
+        index = WantedIndex(str(form["name"]), pairs, bool(form.get("unique", False)))
+        if any(index.name == other.name for other in wanted):
+            problems.append(
+                FieldProblem(f"/indexes/{number}/name", "duplicate", "The name comes twice.")
+            )
+        if len({path for path, _ in pairs}) < len(pairs):
+            problems.append(
+                FieldProblem(f"/indexes/{number}/fields", "duplicate", "A path comes twice.")
+            )
+        wanted.append(index)
+    if problems:
+        raise InvalidBody(errors=problems)
+    return wanted
+
+
+def ttl_index(ttl: Mapping[str, object] | None) -> list[WantedIndex]:
+    """Return the index that a TTL needs."""
+    return [] if ttl is None else [WantedIndex(TTL_INDEX, ((str(ttl["field"]), 1),))]
+
+
+def is_declared(index: Index) -> bool:
+    """Tell whether an index is a caller's, and not one of our own."""
+    return index.name != TTL_INDEX
+
+
+def changes(
+    present: Sequence[Index], wanted: Sequence[WantedIndex]
+) -> tuple[list[Index], list[WantedIndex]]:
+    """Return which indexes go and which come."""
+    going = [index for index in present if not any(want.is_met_by(index) for want in wanted)]
+    coming = [want for want in wanted if not any(want.is_met_by(index) for index in present)]
+    return going, coming

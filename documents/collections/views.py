@@ -1,0 +1,224 @@
+"""`/api/v1/tenants/{tenant}/collections`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from django.db.models import Prefetch
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from documents.collections import actions
+from documents.collections.declarations import read_declarations
+from documents.collections.describe import describe
+from documents.collections.forms import AccessRules, CollectionChange, CollectionCreation
+from documents.models import Collection, Index
+from foundation.api.cursors import page
+from foundation.api.preconditions import check_if_match, etag
+from foundation.errors import InvalidParameter
+from foundation.json_types import JsonObject
+from tenants.api.base import TenantView
+from tenants.api.schemas import page_of
+from tenants.models import Tenant
+from tenants.roles import Role
+
+TAG = "Collections"
+EJSON_HEADER = "Rillbase-EJSON"
+
+
+class IndexProgress(serializers.Serializer[object]):
+    """How far the back-fill of an index has come."""
+
+    done = serializers.IntegerField(help_text="Documents that have been put in.")
+    total = serializers.IntegerField(help_text="Documents there were when it began.")
+
+
+class IndexAnswer(serializers.Serializer[object]):
+    """An index and its state."""
+
+    name = serializers.CharField()
+    fields = serializers.ListField(child=serializers.ListField())  # type: ignore[assignment]
+    unique = serializers.BooleanField()
+    state = serializers.ChoiceField(["building", "ready", "failed"])
+    progress = IndexProgress()
+    error = serializers.CharField(allow_null=True, help_text="Why the index failed.")
+
+
+class TtlAnswer(serializers.Serializer[object]):
+    """When documents expire."""
+
+    field = serializers.CharField()
+    after_s = serializers.IntegerField()
+
+
+class CollectionAnswer(serializers.Serializer[object]):
+    """A collection."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    schema = serializers.DictField(allow_null=True)
+    access_rules = AccessRules()
+    indexes = IndexAnswer(many=True)
+    ttl = TtlAnswer(allow_null=True)
+    backend = serializers.ChoiceField(["postgres"])
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+_NEW_COLLECTION = OpenApiExample(
+    "To-dos of end users",
+    {
+        "name": "todos",
+        "schema": {
+            "type": "object",
+            "required": ["title", "owner"],
+            "properties": {"title": {"type": "string", "maxLength": 200}},
+        },
+        "access_rules": {
+            "read": {"owner": {"$auth": "sub"}},
+            "create": {"owner": {"$auth": "sub"}},
+            "update": {"owner": {"$auth": "sub"}},
+            "delete": False,
+        },
+        "indexes": [{"name": "by-rank", "fields": [["owner", 1], ["rank", 1]]}],
+        "ttl": {"field": "done_at", "after_s": 2_592_000},
+    },
+    request_only=True,
+)
+_NEW_INDEX = OpenApiExample(
+    "One more index",
+    {
+        "indexes": [
+            {"name": "by-rank", "fields": [["owner", 1], ["rank", 1]]},
+            {"name": "by-slug", "fields": [["slug", 1]], "unique": True},
+        ]
+    },
+    request_only=True,
+)
+_EJSON = OpenApiParameter(
+    EJSON_HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    enum=["relaxed", "canonical"],
+    description="Which form of Extended JSON schema and rules are shown in.",
+)
+
+
+class _CollectionsView(TenantView):
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.DEVELOPER,
+        "PATCH": Role.DEVELOPER,
+        "DELETE": Role.DEVELOPER,
+    }
+
+    def shown(self, collection: Collection, indexes: list[Index]) -> JsonObject:
+        """Return a collection in the form of Extended JSON that the caller asks for."""
+        wanted = self.request.headers.get(EJSON_HEADER, "relaxed")
+        if wanted not in ("relaxed", "canonical"):
+            raise InvalidParameter(f"{EJSON_HEADER} is relaxed or canonical.")
+        return describe(collection, indexes, canonical=wanted == "canonical")
+
+
+class CollectionsView(_CollectionsView):
+    """The collections of a tenant."""
+
+    @extend_schema(
+        operation_id="collections_list",
+        tags=[TAG],
+        summary="List collections",
+        parameters=[_EJSON],
+        responses=page_of(CollectionAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        kept = Index.objects.exclude(state=Index.State.DROPPING).order_by("number")
+        rows = actions.active().prefetch_related(Prefetch("indexes", queryset=kept))
+        name = f"collections:{self.tenant.id}"
+        return Response(
+            page(request, rows, lambda row: self.shown(row, list(row.indexes.all())), name=name)
+        )
+
+    @extend_schema(
+        operation_id="collections_create",
+        tags=[TAG],
+        summary="Create a collection",
+        parameters=[_EJSON],
+        request=CollectionCreation,
+        responses={201: CollectionAnswer},
+        examples=[_NEW_COLLECTION],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        raw = request._request.body
+        values = cast("actions.CollectionValues", self.body(CollectionCreation))
+        declarations = read_declarations(raw)
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        row, indexes = actions.do_create(self.principal, owner, values, declarations)
+        return self.one(
+            self.shown(row, indexes),
+            row.version,
+            status=201,
+            location=self.url("collections", row.name),
+        )
+
+
+class CollectionView(_CollectionsView):
+    """One collection."""
+
+    @extend_schema(
+        operation_id="collections_read",
+        tags=[TAG],
+        summary="Read a collection",
+        parameters=[_EJSON],
+        responses=CollectionAnswer,
+    )
+    def get(self, request: Request, tenant: str, collection: str) -> Response:
+        row = actions.find_by_name(collection)
+        indexes = actions.indexes_of(row)
+        body = self.shown(row, indexes)
+        if any(index.state == Index.State.BUILDING for index in indexes):
+            # Progress moves within a version, so nobody holds this answer already.
+            return Response(body, headers={"ETag": etag(row.version)})
+        return self.one(body, row.version)
+
+    @extend_schema(
+        operation_id="collections_change",
+        tags=[TAG],
+        summary="Change a collection",
+        description="Each member replaces the one before as a whole. Indexes are known by name: "
+        "new ones are built while reads and writes go on, those that are left out are dropped.",
+        parameters=[_EJSON],
+        request=CollectionChange,
+        responses=CollectionAnswer,
+        examples=[_NEW_INDEX],
+    )
+    def patch(self, request: Request, tenant: str, collection: str) -> Response:
+        raw = request._request.body
+        values = cast("actions.CollectionValues", self.body(CollectionChange, partial=True))
+        declarations = read_declarations(raw)
+        row = actions.lock_by_name(collection)
+        check_if_match(request, row.version)
+        indexes = actions.do_change(self.principal, row, values, declarations)
+        return self.one(self.shown(row, indexes), row.version)
+
+    @extend_schema(
+        operation_id="collections_delete",
+        tags=[TAG],
+        summary="Drop a collection with its documents",
+        description="The name is free at once; documents are removed in the background.",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, collection: str) -> Response:
+        row = actions.lock_by_name(collection)
+        check_if_match(request, row.version)
+        actions.do_delete(self.principal, row)
+        return Response(status=204)
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/collections", CollectionsView.as_view()),
+    path("tenants/<str:tenant>/collections/<str:collection>", CollectionView.as_view()),
+]
