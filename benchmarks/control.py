@@ -22,7 +22,14 @@ from pathlib import Path
 import psutil
 
 from benchmarks.support import load
-from benchmarks.support.installation import ROOT, Installation, Web, installation, web
+from benchmarks.support.installation import (
+    ROOT,
+    Installation,
+    Web,
+    installation,
+    python,
+    web,
+)
 from benchmarks.support.report import Report, median, percentile
 from rillbase_server.launcher.ports import free_port
 
@@ -80,7 +87,7 @@ def main() -> None:
         {"seconds": knobs.seconds, "rounds": knobs.rounds, "connections": knobs.connections},
     )
     with installation() as place:
-        key = json.loads(_python(place, _MAKE_KEY))
+        key = json.loads(python(place, _MAKE_KEY))
         _measure_authentication(report, place, key["text"], knobs)
         _measure_read(report, place, key, knobs)
     _measure_start(report)
@@ -101,20 +108,8 @@ def _knobs() -> Knobs:
     )
 
 
-def _python(place: Installation, source: str, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", source, *arguments],
-        env=place.environment,
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.splitlines()[-1]
-
-
 def _measure_authentication(report: Report, place: Installation, key: str, knobs: Knobs) -> None:
-    times = json.loads(_python(place, _AUTHENTICATE, key, str(knobs.seconds)))
+    times = json.loads(python(place, _AUTHENTICATE, key, str(knobs.seconds)))
     report.add(
         "authenticate_us",
         times["mean"],

@@ -109,3 +109,16 @@ def _wait_for_answer(port: int, child: subprocess.Popen[bytes], log: Path) -> No
         else:
             return
     raise RuntimeError(f"the web server did not start:\n{log.read_text()[-2000:]}")
+
+
+def python(place: Installation, source: str, *arguments: str) -> str:
+    """Run a program in the application's environment and return the last line that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", source, *arguments],
+        env=place.environment,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.splitlines()[-1]

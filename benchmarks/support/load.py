@@ -22,11 +22,16 @@ class Target:
     headers: tuple[tuple[str, str], ...] = ()
     #: A text that every right answer contains.
     expect: str = ""
+    method: str = "GET"
+    body: bytes = b""
+    status: int = 200
 
     def wire(self) -> bytes:
-        lines = [f"GET {self.path} HTTP/1.1", f"Host: {self.host}:{self.port}"]
+        lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {self.host}:{self.port}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+        if self.body:
+            lines += ["Content-Type: application/json", f"Content-Length: {len(self.body)}"]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + self.body
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +71,14 @@ async def _drive(target: Target, connections: int, seconds: float) -> Outcome:
 
 async def _client(target: Target, deadline: float, latencies: list[float]) -> None:
     reader, writer = await asyncio.open_connection(target.host, target.port)
-    wire, expect = target.wire(), target.expect.encode()
+    wire, expect, status = target.wire(), target.expect.encode(), b" %d " % target.status
     try:
         while (sent := time.perf_counter()) < deadline:
             writer.write(wire)
             head = await reader.readuntil(b"\r\n\r\n")
             body = await reader.readexactly(_length(head))
             latencies.append((time.perf_counter() - sent) * 1000)
-            if b" 200 " not in head[:16] or expect not in body:
+            if status not in head[:16] or expect not in body:
                 raise WrongAnswerError(f"{head.decode()}{body.decode()}")
     finally:
         writer.close()
