@@ -96,6 +96,35 @@ MARKS_LOST = Counter(
     "Published transactions whose marks could not be written; the relay publishes them again.",
 )
 
+RELAY_LEADING = Gauge(
+    "rillbase_relay_leading",
+    "1 while this relay holds the lease.",
+    multiprocess_mode="livesum",
+)
+RELAY_UNMARKED = Gauge(
+    "rillbase_relay_unmarked_transactions",
+    "Transactions in the outbox without a mark, as last listed.",
+    multiprocess_mode="livemax",
+)
+RELAY_LAG = Gauge(
+    "rillbase_relay_oldest_unmarked_seconds",
+    "Age of the oldest row of the outbox without a mark.",
+    multiprocess_mode="livemax",
+)
+RELAY_PUBLISHED = Counter(
+    "rillbase_relay_published_total",
+    "Entries that the relay appended because their writers did not, or again for a new life.",
+)
+RELAY_TICKS = Counter(
+    "rillbase_relay_ticks_total",
+    "Times at which all write streams were proven complete.",
+)
+RELAY_REFUSED = Counter(
+    "rillbase_relay_refused_total",
+    "What the event layer refused to take from the relay, by its verdict.",
+    ("verdict",),
+)
+
 
 @lru_cache(maxsize=4096)
 def _http_histogram(route: str, method: str, status: str) -> Histogram:

@@ -22,8 +22,10 @@ docs/protocol.md names the interleaving behind each rule.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 
 from documents.outbox.entries import INCARNATION_BYTES, Snapshot
 from documents.outbox.events import Answer, Look, Verdict
@@ -64,8 +66,9 @@ LEASE_S = 3.0
 PATIENCE_S = 30.0
 EMPTY_S = 5.0
 SLOTS = 8
-#: Most transactions that are asked for at once.
+#: Most transactions that are asked for at once, and about how many rows.
 FETCH_XIDS = 1_000
+FETCH_ROWS = 2_000
 #: While the event layer takes nothing, no more snapshots than these are remembered.
 MAX_TAKEN = 8
 
@@ -96,6 +99,8 @@ class Life:
     taken: deque[Taken] = field(default_factory=deque)
     #: Published, but not known to be marked.
     sent: set[int] = field(default_factory=set)
+    #: How many rows each transaction has, as it was last listed.
+    rows: Mapping[int, int] = field(default_factory=dict)
     #: All transactions below have ended and are marked.
     watermark: int = 0
 
@@ -228,22 +233,26 @@ class Relay:
             self.life = None
             return self._begin(now_s)
         life = self._living()
+        life.rows = {**life.rows, **reply.rows} if self._republishing(life) else reply.rows
         if asked.marked_too:
-            life.taken.append(Taken(reply.snapshot, now_s, set(reply.xids), marks_count=False))
+            life.taken.append(Taken(reply.snapshot, now_s, set(reply.rows), marks_count=False))
         else:
             self._learn(life, reply, now_s)
         self._plan(life, now_s)
         return self._go_on(now_s)
 
+    def _republishing(self, life: Life) -> bool:
+        return any(not taken.marks_count for taken in life.taken)
+
     def _learn(self, life: Life, reply: Listed, now_s: float) -> None:
         """Settle what has been marked since, and remember this snapshot too."""
-        unmarked = reply.xids - life.sent
+        unmarked = reply.rows.keys() - life.sent
         for taken in life.taken:
             if taken.marks_count:
                 taken.outstanding &= unmarked
         if len(life.taken) < MAX_TAKEN:
             life.taken.append(Taken(reply.snapshot, now_s, set(unmarked), marks_count=True))
-        life.watermark = min(reply.xids | {reply.snapshot.xmin})
+        life.watermark = min(reply.rows.keys() | {reply.snapshot.xmin})
 
     def _plan(self, life: Life, now_s: float) -> None:
         """Collect what writers had time enough to publish and did not."""
@@ -265,8 +274,7 @@ class Relay:
         if self._backlog:
             if now_s - self._round_s > LONG_ROUND_S:
                 return self._begin(now_s)
-            first = tuple(self._backlog[n] for n in range(min(FETCH_XIDS, len(self._backlog))))
-            return self._ask(Fetch(first, self._after), now_s)
+            return self._ask(Fetch(self._first(life), self._after), now_s)
         provable = self._provable(life, now_s)
         if provable is not None:
             world, token = self._known()
@@ -289,6 +297,17 @@ class Relay:
                 break
             found = taken.snapshot
         return found
+
+    def _first(self, life: Life) -> tuple[int, ...]:
+        """Return the next transactions to publish."""
+        first: list[int] = []
+        rows = 0
+        for xid in islice(self._backlog, FETCH_XIDS):
+            rows += life.rows.get(xid, 1)
+            if first and rows > FETCH_ROWS:
+                break
+            first.append(xid)
+        return tuple(first)
 
     def _fetched(self, reply: Fetched, now_s: float) -> Step:
         """Append what was read. The stamp is of before the reading, so a pause shows."""

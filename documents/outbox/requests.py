@@ -6,7 +6,7 @@ is handed the replies. `documents.outbox.loop` carries them out; the simulator d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from documents.outbox.entries import Snapshot
@@ -74,9 +74,9 @@ class Listed:
     #: Whether the lease is still held under this token.
     held: bool
     world: World
-    #: The statement's snapshot, and which transactions with rows to publish it saw.
+    #: The statement's snapshot, and the transactions that it saw, each with its number of rows.
     snapshot: Snapshot
-    xids: frozenset[int]
+    rows: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)

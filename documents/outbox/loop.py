@@ -1,0 +1,192 @@
+"""Carries the relay's requests out: the loop around `documents.outbox.machine`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+
+import psycopg
+from redis.exceptions import RedisError
+
+from documents.outbox.entries import encode_tick_body
+from documents.outbox.events import Answer, EventLayer, Verdict
+from documents.outbox.machine import Relay
+from documents.outbox.requests import (
+    Append,
+    Claim,
+    Done,
+    EmptySlot,
+    Failed,
+    Fetch,
+    Install,
+    ListRows,
+    LookAt,
+    Looked,
+    Mark,
+    Reply,
+    Request,
+    SendTick,
+    Trim,
+)
+from documents.outbox.rows import OutboxRows
+from foundation import metrics
+from foundation.environment import environment
+from foundation.valkey_wire import ValkeyWire
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 2.0
+#: Appending a page takes milliseconds; a server that is frozen is given up.
+ANSWER_TIMEOUT_S = 10.0
+
+AtDatabase = Claim | ListRows | Fetch | Mark | EmptySlot
+AtEvents = LookAt | Install | Append | SendTick | Trim
+
+
+class RelayLoop:
+    """One relay with its connections. Several may run, in as many processes: one leads."""
+
+    def __init__(self) -> None:
+        self._relay = Relay()
+        self._rows = OutboxRows()
+        self._wire = ValkeyWire(
+            environment().events,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            answer_timeout_s=ANSWER_TIMEOUT_S,
+        )
+        self._events: EventLayer | None = None
+        self._task: asyncio.Task[None] | None = None
+        #: The server that failed last, until it answers again.
+        self._away = ""
+        self._rounds = 0
+        self._ticked_s: float | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a round went through: as the leader or as one who would take over."""
+        return self._rounds > 0
+
+    def status(self) -> dict[str, object]:
+        """Say how it stands, for people and probes."""
+        since_s = None if self._ticked_s is None else round(time.monotonic() - self._ticked_s, 3)
+        return {
+            "leading": self._relay.token is not None,
+            "token": self._relay.token,
+            "seconds_since_tick": since_s,
+            "unavailable": self._away or None,
+        }
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="relay")
+
+    async def stop(self) -> None:
+        """End between two requests or in the middle of one, and let the next relay lead."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._relay.token is not None:
+            with contextlib.suppress(psycopg.Error):
+                await self._rows.release(self._relay.token)
+        await self._rows.close()
+        await self._wire.aclose()
+
+    async def _run(self) -> None:
+        while True:
+            step = self._relay.wake(time.monotonic())
+            while step is not None:
+                number, request = step
+                reply = await self._reply(request)
+                step = self._relay.hear(number, reply, time.monotonic())
+            self._measure()
+            await asyncio.sleep(max(0.0, self._relay.due_s - time.monotonic()))
+
+    async def _reply(self, request: Request) -> Reply:
+        """Carry a request out. Nothing that fails in it ends the relay."""
+        server = "database" if isinstance(request, AtDatabase) else "event layer"
+        try:
+            reply = await self._carry_out(request)
+        except (psycopg.Error, RedisError, OSError) as failed:
+            if self._away != server:
+                logger.warning("the relay waits for the %s: %s", server, failed)
+            self._away = server
+            return Failed()
+        except Exception:
+            logger.exception("a request of the relay failed: %s", type(request).__name__)
+            return Failed()
+        if self._away == server:
+            logger.info("the %s answers again", server)
+            self._away = ""
+        return reply
+
+    async def _carry_out(self, request: Request) -> Reply:
+        if isinstance(request, AtDatabase):
+            return await self._ask_database(request)
+        reply = await self._ask_events(request)
+        if isinstance(reply, Answer) and reply.verdict is not Verdict.OK:
+            metrics.RELAY_REFUSED.labels(reply.verdict.value).inc()
+            logger.info("the event layer refused the relay: %s", reply.verdict.value)
+        return reply
+
+    async def _ask_database(self, request: AtDatabase) -> Reply:
+        rows = self._rows
+        match request:
+            case Claim():
+                claimed = await rows.claim(request)
+                self._rounds += claimed.token is None
+                if claimed.token is not None:
+                    logger.info("this relay leads, with token %d", claimed.token)
+                return claimed
+            case ListRows():
+                listed = await rows.list_rows(request)
+                if not request.marked_too:
+                    metrics.RELAY_UNMARKED.set(len(listed.rows))
+                return listed
+            case Fetch():
+                return await rows.fetch(request)
+            case Mark(xids=xids):
+                await rows.mark(xids)
+            case EmptySlot(slot=slot):
+                if await rows.empty(slot):
+                    logger.debug("slot %d of the outbox is empty", slot)
+        return Done()
+
+    async def _ask_events(self, request: AtEvents) -> Reply:
+        events = self._layer(request.installation)
+        match request:
+            case LookAt():
+                return Looked(await events.look())
+            case Install(token=token, epochs=epochs):
+                logger.info("setting the event layer up for grid epochs %s", epochs)
+                return await events.install(token, epochs)
+            case Append(groups=groups):
+                answer = await events.append(request.stamp_us, request.token, groups)
+                if answer.verdict is Verdict.OK:
+                    metrics.RELAY_PUBLISHED.inc(sum(len(group.entries) for group in groups))
+                return answer
+            case Trim():
+                return await events.trim()
+            case SendTick():
+                return await self._tick(events, request)
+
+    async def _tick(self, events: EventLayer, asked: SendTick) -> Answer:
+        body = encode_tick_body(asked.token, asked.incarnation, asked.snapshot)
+        answer = await events.tick(asked.stamp_us, asked.token, asked.look, asked.incarnation, body)
+        if answer.verdict is Verdict.OK:
+            metrics.RELAY_TICKS.inc()
+            self._ticked_s = time.monotonic()
+            self._rounds += 1
+        return answer
+
+    def _layer(self, installation: int) -> EventLayer:
+        if self._events is None or self._events.installation != installation:
+            self._events = EventLayer(self._wire, installation)
+        return self._events
+
+    def _measure(self) -> None:
+        metrics.RELAY_LEADING.set(self._relay.token is not None)
+        oldest_ms = self._rows.oldest_ms
+        lag_s = 0.0 if oldest_ms is None else max(0.0, time.time() - oldest_ms / 1000)
+        metrics.RELAY_LAG.set(lag_s)

@@ -1,0 +1,315 @@
+"""The relay's questions to PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from documents.outbox.database import OUTBOX_SLOTS, relay_conninfo
+from documents.outbox.entries import Image, Kind, Snapshot, encode_image
+from documents.outbox.events import Group
+from documents.outbox.machine import LEASE_S
+from documents.outbox.marks import mark
+from documents.outbox.requests import Claim, Claimed, Fetch, Fetched, Listed, ListRows, World
+from foundation.postgres import Result, Session, Statement
+from foundation.postgres.arrays import int8s, xid8s
+from foundation.postgres.session import ROLLBACK, Oid, Step, int8
+
+ANSWER_TIMEOUT_S = 20.0
+#: About how much is read, and appended, at once. A larger batch stays whole up to its own limit.
+PAGE_BYTES = 4 * 1024 * 1024
+MAX_BATCH_BYTES = 32 * 1024 * 1024
+PAGE_ROWS = 5_000
+#: How long rows stay after they were marked, so that they can be published again.
+KEPT_S = 60
+
+_BEGIN = Statement("BEGIN")
+_COMMIT = Statement("COMMIT")
+_DURABLE = Statement("SET LOCAL synchronous_commit = on")
+#: Null where PostgreSQL's life has no name yet.
+_WORLD = Statement(
+    "SELECT (SELECT epoch FROM documents_installation), "
+    "(SELECT string_agg(number || ':' || write_partitions, ' ' ORDER BY number) "
+    "FROM documents_gridepoch WHERE retired_at IS NULL), "
+    "(SELECT system_identifier FROM pg_control_system()) || '/' || "
+    "left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || "
+    "(SELECT name FROM documents_databaselife)"
+)
+_NAME_LIFE = Statement("INSERT INTO documents_databaselife DEFAULT VALUES ON CONFLICT DO NOTHING")
+_CLAIM = Statement(
+    "UPDATE documents_relaylease "  # noqa: S608 -- a constant
+    "SET token = nextval('documents_fencingtoken'), "
+    f"expires_at = clock_timestamp() + interval '{LEASE_S} s' "
+    "WHERE expires_at < clock_timestamp() RETURNING token"
+)
+_RENEW = Statement(
+    "UPDATE documents_relaylease "  # noqa: S608 -- a constant
+    f"SET expires_at = clock_timestamp() + interval '{LEASE_S} s' WHERE token = $1 RETURNING token",
+    (Oid.INT8,),
+)
+_HELD = Statement("SELECT token FROM documents_relaylease WHERE token = $1", (Oid.INT8,))
+_RELEASE = Statement(
+    "UPDATE documents_relaylease SET expires_at = '-infinity' WHERE token = $1", (Oid.INT8,)
+)
+#: One statement, so that the snapshot is the one that saw the rows.
+_LIST = (
+    "SELECT s.snapshot::text, o.xid, o.rows, o.oldest FROM (SELECT pg_current_snapshot() AS "
+    "snapshot) s LEFT JOIN (SELECT o.xid, count(*) AS rows, min(o.created_at) AS oldest "
+    "FROM documents_outbox o WHERE o.xid >= $1 {unmarked} GROUP BY o.xid) o ON true"
+)
+_MARK_EXISTS = "EXISTS (SELECT FROM documents_outboxmark m WHERE m.xid = o.xid)"
+_LIST_ALL = Statement(_LIST.format(unmarked=""), (Oid.XID8,))
+_LIST_UNMARKED = Statement(_LIST.format(unmarked=f"AND NOT {_MARK_EXISTS}"), (Oid.XID8,))
+_SIZES = Statement(
+    "SELECT o.xid, o.id, "  # noqa: S608 -- a constant
+    "coalesce(octet_length(d.body), 0), o.batch_hashes IS NOT NULL "
+    "FROM documents_outbox o LEFT JOIN documents_document d "
+    "ON d.collection_id = o.collection_id AND d.key = o.key AND d.version = o.version "
+    f"WHERE o.xid = ANY($1) AND (o.xid <> $2 OR o.id > $3) ORDER BY o.xid, o.id LIMIT {PAGE_ROWS}",
+    (Oid.XID8_ARRAY, Oid.XID8, Oid.INT8),
+)
+_ROWS = Statement(
+    "SELECT o.xid, o.tenant_id, o.collection_id, o.key, o.key_hash, o.version, o.rules_version, "
+    "o.created_at, o.deleted_id, o.batch_hashes, d.version, "
+    "CASE WHEN d.version = o.version THEN d.body END "
+    "FROM documents_outbox o LEFT JOIN documents_document d "
+    "ON d.collection_id = o.collection_id AND d.key = o.key "
+    "WHERE o.xid = ANY($1) AND o.id = ANY($2) ORDER BY o.xid, o.id",
+    (Oid.XID8_ARRAY, Oid.INT8_ARRAY),
+)
+
+
+class Size(NamedTuple):
+    """One row, before its document is read."""
+
+    xid: int
+    id: int
+    bytes: int
+    is_batch: bool
+
+
+class OutboxRows:
+    """One connection, opened when it is needed and again after it broke.
+
+    Every method may raise `psycopg.Error`.
+    """
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        #: When the oldest unmarked row was written, in ms since 1970; None: there is none.
+        self.oldest_ms: int | None = None
+
+    async def claim(self, _: Claim) -> Claimed:
+        """Take the lease if it is free. Durably: no two holders may have one token."""
+        steps: list[Step] = [(_BEGIN, ()), (_DURABLE, ()), (_NAME_LIFE, ()), (_CLAIM, ())]
+        results = await self._run([*steps, (_WORLD, ()), (_COMMIT, ())])
+        claimed, world = results[3], results[4]
+        return Claimed(claimed.integer(0, 0) if claimed.rows else None, _world(world))
+
+    async def release(self, token: int) -> None:
+        """Let the next one have the lease at once."""
+        await self._run([(_RELEASE, (int8(token),))])
+
+    async def list_rows(self, asked: ListRows) -> Listed:
+        lease = _RENEW if asked.renew else _HELD
+        listing = _LIST_ALL if asked.marked_too else _LIST_UNMARKED
+        held, world, found = await self._run(
+            [(lease, (int8(asked.token),)), (_WORLD, ()), (listing, (int8(asked.watermark),))]
+        )
+        if world.raw(0, 2) is None:
+            await self._run([(_NAME_LIFE, ())])
+            return await self.list_rows(asked)
+        rows, written_ms = dict[int, int](), list[int]()
+        for row in range(found.rows):
+            if found.raw(row, 1) is not None:
+                rows[found.integer(row, 1)] = found.integer(row, 2)
+                written_ms.append(found.time_ms(row, 3))
+        if not asked.marked_too:
+            self.oldest_ms = min(written_ms, default=None)
+        return Listed(held.rows > 0, _world(world), Snapshot.parse(found.text(0, 0)), rows)
+
+    async def fetch(self, asked: Fetch) -> Fetched:
+        """Read a page. A document that has been written since is not read: its row is superseded.
+
+        Sizes are looked at first. Documents may be replaced meanwhile, but then they are not read.
+        """
+        first = asked.xids[0]
+        parameters = (xid8s(asked.xids), int8(first), int8(asked.after))
+        (sizes,) = await self._run([(_SIZES, parameters)])
+        listed = [
+            Size(
+                sizes.integer(row, 0),
+                sizes.integer(row, 1),
+                sizes.integer(row, 2),
+                sizes.boolean(row, 3),
+            )
+            for row in range(sizes.rows)
+        ]
+        page = cut(listed)
+        done, after = progress(asked.xids, listed, page, all_listed=len(listed) < PAGE_ROWS)
+        if not page:
+            return Fetched([], done, after)
+        xids = xid8s(sorted({size.xid for size in page}))
+        (rows,) = await self._run([(_ROWS, (xids, int8s([size.id for size in page])))])
+        return Fetched(_groups(rows, page), done, after)
+
+    async def mark(self, xids: Sequence[int]) -> None:
+        await self._run([mark(xids)])
+
+    async def empty(self, slot: int) -> bool:
+        """Empty a slot if all its rows were marked long enough ago; return whether it was.
+
+        The lock waits for every transaction that has written to the slot, so none can commit a
+        row behind the check; whoever comes later finds an empty slot and writes to that. Waiting
+        makes others wait, so it is short.
+        """
+        statements = _EMPTY[slot]
+        (found,) = await self._run([(statements.check, ())])
+        if not found.boolean(0, 0):
+            return False
+        try:
+            *_, found = await self._run([(step, ()) for step in statements.lock_and_check])
+        except psycopg.errors.LockNotAvailable:
+            return False
+        agreed = found.boolean(0, 0)
+        last = [statements.truncate, _COMMIT] if agreed else [ROLLBACK]
+        await self._run([(step, ()) for step in last])
+        return agreed
+
+    async def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    async def _run(self, steps: Sequence[Step]) -> list[Result]:
+        if self._session is None or self._session.broken:
+            self._session = await Session.connect(relay_conninfo())
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await self._session.run(steps)
+        except TimeoutError:
+            self._session = None
+            raise psycopg.OperationalError("the database did not answer in time") from None
+
+
+class _Empty:
+    """The statements that empty one slot.
+
+    Marks are in the slot of the minute in which they were made, so a slot also has marks of the
+    last rows of the slot before, and waits until it has lost those.
+    """
+
+    def __init__(self, slot: int) -> None:
+        rows, marks = f"documents_outbox_{slot}", f"documents_outboxmark_{slot}"
+        before = f"documents_outbox_{(slot - 1) % OUTBOX_SLOTS}"
+        self.check = Statement(
+            f"SELECT EXISTS (SELECT FROM {rows}) "  # noqa: S608 -- a number
+            f"AND NOT EXISTS (SELECT FROM {rows} o WHERE NOT EXISTS (SELECT "
+            "FROM documents_outboxmark m WHERE m.xid = o.xid "
+            f"AND m.marked_at < clock_timestamp() - interval '{KEPT_S} s')) "
+            f"AND NOT EXISTS (SELECT FROM {before} o JOIN {marks} m ON m.xid = o.xid)"
+        )
+        self.lock_and_check = (
+            _BEGIN,
+            Statement("SET LOCAL lock_timeout = '50ms'"),
+            Statement(f"LOCK TABLE {rows}, {marks} IN ACCESS EXCLUSIVE MODE"),
+            self.check,
+        )
+        self.truncate = Statement(f"TRUNCATE {rows}, {marks}")
+
+
+_EMPTY = [_Empty(slot) for slot in range(OUTBOX_SLOTS)]
+
+
+def _world(result: Result) -> World:
+    return World(result.integer(0, 0), result.text(0, 1), result.text(0, 2))
+
+
+def cut(listed: Sequence[Size]) -> list[Size]:
+    """Return the rows of one page: a prefix, with no atomic batch cut in two."""
+    page: list[Size] = []
+    total = 0
+    for (_, is_batch), group in groupby(listed, key=lambda size: (size.xid, size.is_batch)):
+        rows = list(group)
+        size = sum(row.bytes for row in rows)
+        if is_batch and size <= MAX_BATCH_BYTES:
+            if page and total + size > PAGE_BYTES:
+                return page
+            page += rows
+            total += size
+            continue
+        for row in rows:
+            if page and total + row.bytes > PAGE_BYTES:
+                return page
+            page.append(row)
+            total += row.bytes
+    return page
+
+
+def progress(
+    asked: Sequence[int], listed: Sequence[Size], page: Sequence[Size], *, all_listed: bool
+) -> tuple[tuple[int, ...], int]:
+    """Return which transactions are read to their end, and where the next one goes on."""
+    unread = {size.xid for size in listed[len(page) :]}
+    if not all_listed:
+        # More rows than were listed: those of the last transaction listed, or behind it.
+        last = listed[-1].xid
+        unread |= {xid for xid in asked if xid >= last}
+    done = tuple(xid for xid in asked if xid not in unread)
+    after = page[-1].id if page and page[-1].xid in unread else 0
+    return done, after
+
+
+def _groups(rows: Result, page: Sequence[Size]) -> list[Group]:
+    """Return the entries; those of a batch together. One that was too large is no batch."""
+    sizes: dict[int, int] = {}
+    for size in page:
+        sizes[size.xid] = sizes.get(size.xid, 0) + size.bytes
+    groups: list[Group] = []
+    loose: list[tuple[int, bytes]] = []
+    for xid, numbers in groupby(range(rows.rows), key=lambda row: rows.integer(row, 0)):
+        found = list(numbers)
+        hashes = rows.raw(found[0], 9)
+        entries = [(rows.integer(row, 4), _entry(rows, row)) for row in found]
+        if hashes is None or sizes.get(xid, 0) > MAX_BATCH_BYTES:
+            loose += entries
+        else:
+            groups.append(Group(entries, _int4s(hashes)))
+    return [*groups, Group(loose)] if loose else groups
+
+
+def _entry(rows: Result, row: int) -> bytes:
+    version, current = rows.integer(row, 5), rows.raw(row, 10)
+    deleted_id, body = rows.raw(row, 8), rows.raw(row, 11)
+    is_current = current is not None and int.from_bytes(current, "big", signed=True) == version
+    if deleted_id is not None and (is_current or current is None):
+        # Where the tombstone itself is gone nothing newer can be there.
+        kind, content = Kind.DELETE, deleted_id
+    elif is_current and body is not None:
+        kind, content = Kind.PUT, body
+    else:
+        kind, content = Kind.SUPERSEDED, b""
+    return encode_image(
+        Image(
+            kind=kind,
+            xid=rows.integer(row, 0),
+            tenant_id=UUID(bytes=rows.bytes(row, 1)),
+            collection_id=UUID(bytes=rows.bytes(row, 2)),
+            version=version,
+            rules_version=rows.integer(row, 6),
+            created_us=rows.time_ms(row, 7) * 1000,
+            key=rows.bytes(row, 3),
+            body=content,
+        )
+    )
+
+
+def _int4s(raw: bytes) -> list[int]:
+    """Unpack a one-dimensional array without nulls, in binary form."""
+    count = int.from_bytes(raw[12:16], "big") if len(raw) > 12 else 0  # noqa: PLR2004 -- its head
+    return [int.from_bytes(raw[20 + 8 * n + 4 : 28 + 8 * n], "big") for n in range(count)]
