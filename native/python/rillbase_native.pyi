@@ -1,12 +1,21 @@
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, final
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Literal, TypeAlias, TypedDict, final
 
 __all__ = [
     "Bounds",
     "Definition",
+    "Engine",
+    "EngineBatch",
+    "EngineError",
+    "EngineScan",
+    "EngineSnapshot",
+    "EngineTransaction",
     "Filter",
     "Image",
     "JsonError",
+    "KeyspaceOptions",
     "Operation",
     "Projection",
     "QueryError",
@@ -301,3 +310,225 @@ def envelope(
     projection: Projection | None = None,
 ) -> bytes:
     """Return a document's envelope as JSON."""
+
+class EngineError(Exception):
+    """Why the storage engine failed: `code` for programs, `str()` for people.
+
+    `file` and `offset` say where, for `corruption` and `io_error`.
+    """
+
+    code: Literal[
+        "io_error",
+        "corruption",
+        "poisoned",
+        "locked",
+        "conflict",
+        "stopped",
+        "invalid_argument",
+    ]
+    file: str | None
+    offset: int | None
+
+class _LevelStats(TypedDict):
+    runs: int
+    files: int
+    bytes: int
+    entries: int
+    deletes: int
+
+class _KeyspaceStats(TypedDict):
+    name: str
+    memtable_bytes: int
+    waiting_memtables: int
+    levels: list[_LevelStats]
+
+class _EngineStats(TypedDict):
+    keyspaces: list[_KeyspaceStats]
+    sequence: int
+    batches: int
+    entries: int
+    batch_bytes: int
+    flushes: int
+    flushed_bytes: int
+    compactions: int
+    moves: int
+    dropped_files: int
+    unremoved_files: int
+    compaction_read_bytes: int
+    compaction_written_bytes: int
+    slowed_micros: int
+    stopped_micros: int
+    waited_micros: int
+    cache_hits: int
+    cache_misses: int
+    log_bytes: int
+    cache_bytes: int
+    open_table_bytes: int
+    snapshots: int
+    write_amplification: float
+
+@final
+class KeyspaceOptions:
+    """How a keyspace behaves."""
+
+    def __new__(
+        cls,
+        *,
+        strategy: Literal[
+            "leveled", "size_tiered", "lazy_leveled", "time_window"
+        ] = "leveled",
+        compression: Literal["none", "lz4", "zstd"] = "lz4",
+        memtable_bytes: int = ...,
+        block_bytes: int = ...,
+        filter_bits: int = 10,
+    ) -> KeyspaceOptions: ...
+
+@final
+class Engine:
+    """A database of keyspaces in a directory.
+
+    Its methods may be called by many threads at once. They raise `EngineError`.
+    """
+
+    def __new__(
+        cls,
+        directory: str | os.PathLike[str],
+        keyspaces: Mapping[str, KeyspaceOptions] | None = None,
+        *,
+        cache_bytes: int = ...,
+        background_threads: int = 2,
+    ) -> Engine: ...
+    def keyspaces(self) -> list[str]:
+        """Return the names of the keyspaces."""
+
+    def create_keyspace(
+        self, name: str, options: KeyspaceOptions | None = None
+    ) -> None:
+        """Make a keyspace, unless there is one of that name."""
+
+    def drop_keyspace(self, name: str) -> None:
+        """Drop a keyspace with all that is in it."""
+
+    def batch(self) -> EngineBatch:
+        """Return an empty batch of writes."""
+
+    def transaction(self) -> EngineTransaction:
+        """Return a transaction that begins now."""
+
+    def get(
+        self, keyspace: str, key: bytes, *, snapshot: EngineSnapshot | None = None
+    ) -> bytes | None:
+        """Return a key's value, if it has one."""
+
+    def multi_get(
+        self,
+        keyspace: str,
+        keys: Sequence[bytes],
+        *,
+        snapshot: EngineSnapshot | None = None,
+    ) -> list[bytes | None]:
+        """Return the values of many keys at one moment, in the order of the keys."""
+
+    def scan(
+        self,
+        keyspace: str,
+        start: bytes | None = None,
+        end: bytes | None = None,
+        *,
+        reverse: bool = False,
+        snapshot: EngineSnapshot | None = None,
+    ) -> EngineScan:
+        """Return an iterator over keys from `start` up to `end`, exclusive, with their values."""
+
+    def snapshot(self) -> EngineSnapshot:
+        """Return the database as it is now."""
+
+    def sync(self) -> None:
+        """Make all that was written durable."""
+
+    def flush(self) -> None:
+        """Write all that is in memory to tables."""
+
+    def compact(self, keyspace: str) -> None:
+        """Merge all tables of a keyspace into one run."""
+
+    def stats(self) -> _EngineStats:
+        """Return what was counted since the database was opened."""
+
+    def close(self) -> None:
+        """Make all durable and close; snapshots, scans and transactions must be released before."""
+
+    def __enter__(self) -> Engine: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class EngineSnapshot:
+    """The database as it was at one moment."""
+
+    @property
+    def sequence(self) -> int:
+        """It sees what was written up to here."""
+
+    def release(self) -> None:
+        """Let go of what only this snapshot still sees."""
+
+    def __enter__(self) -> EngineSnapshot: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class EngineBatch:
+    """Writes that become visible and durable together."""
+
+    def put(
+        self, keyspace: str, key: bytes, value: bytes, *, expiry_ms: int | None = None
+    ) -> None:
+        """Give a key a value; with `expiry_ms`, until that moment since 1970."""
+
+    def delete(self, keyspace: str, key: bytes) -> None:
+        """Remove a key."""
+
+    def delete_range(self, keyspace: str, start: bytes, end: bytes) -> None:
+        """Remove all keys from `start` up to `end`, exclusive."""
+
+    def write(self, *, sync: bool = True) -> int:
+        """Write all; return the sequence of the last. The batch is empty afterwards."""
+
+    def __len__(self) -> int: ...
+
+@final
+class EngineTransaction:
+    """Reads and writes that happen together, or not at all: the first to commit wins."""
+
+    def get(self, keyspace: str, key: bytes) -> bytes | None:
+        """Return a key's value, with what this transaction did to it."""
+
+    def get_for_update(self, keyspace: str, key: bytes) -> bytes | None:
+        """Return a key's value, which nobody else may write before the commit."""
+
+    def put(self, keyspace: str, key: bytes, value: bytes) -> None:
+        """Give a key a value."""
+
+    def delete(self, keyspace: str, key: bytes) -> None:
+        """Remove a key."""
+
+    def commit(self, *, sync: bool = True) -> int:
+        """Write all changes, unless somebody was faster (`conflict`); return the last sequence."""
+
+    def rollback(self) -> None:
+        """End without a change."""
+
+    def __enter__(self) -> EngineTransaction: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _exception: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Commit, unless an exception is under way or it has ended."""
+
+@final
+class EngineScan:
+    """Keys and values of a keyspace at one moment."""
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]: ...
+    def __next__(self) -> tuple[bytes, bytes]: ...

@@ -1,6 +1,6 @@
 //! The one place where native errors become Python exceptions.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use rillbase_documents::refusal::Refusal;
 use rillbase_json::{Error, Failure};
@@ -18,6 +18,30 @@ pyo3::create_exception!(
     PyValueError,
     "Why and where a query, a document or an operation was refused."
 );
+
+pyo3::create_exception!(
+    rillbase_native,
+    EngineError,
+    PyException,
+    "Why the storage engine failed: `code` for programs, `str()` for people."
+);
+
+/// The engine's failure as an `EngineError`.
+pub(crate) fn engine_error(py: Python<'_>, error: &rillbase_engine::Error) -> PyErr {
+    let raised = EngineError::new_err(error.to_string());
+    let (file, offset) = match error {
+        rillbase_engine::Error::Corruption { file, offset, .. } => (Some(file), Some(*offset)),
+        rillbase_engine::Error::Io { path, offset, .. } => (Some(path), *offset),
+        _ => (None, None),
+    };
+    let value = raised.value(py);
+    let set = (|| {
+        value.setattr("code", error.code())?;
+        value.setattr("file", file.map(|file| file.display().to_string()))?;
+        value.setattr("offset", offset)
+    })();
+    set.map_or_else(|raised| raised, |()| raised)
+}
 
 /// A refusal as a `QueryError`.
 pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {

@@ -9,6 +9,7 @@
     reason = "arguments are extracted from Python's objects, so there is nothing to borrow"
 )]
 
+mod engine;
 mod errors;
 mod filters;
 mod json;
@@ -20,7 +21,11 @@ mod values;
 #[pyo3::pymodule]
 mod rillbase_native {
     #[pymodule_export]
-    use crate::errors::{JsonError, QueryError};
+    use crate::engine::{
+        Engine, EngineBatch, EngineScan, EngineSnapshot, EngineTransaction, KeyspaceOptions,
+    };
+    #[pymodule_export]
+    use crate::errors::{EngineError, JsonError, QueryError};
     #[pymodule_export]
     use crate::filters::{Bounds, Filter, Projection, Rule, Sort};
     #[pymodule_export]

@@ -1,0 +1,297 @@
+//! The storage engine for Python.
+//!
+//! Whatever may touch the disk or wait for another thread runs with the interpreter released, and
+//! locks are taken only so.
+
+mod batch;
+mod options;
+mod scan;
+mod stats;
+mod transaction;
+
+use std::ops::Bound as Edge;
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+use rillbase_engine as engine;
+use rillbase_engine::{Db, Error, Keyspace};
+
+use crate::errors::engine_error;
+
+pub(crate) use batch::EngineBatch;
+pub(crate) use options::KeyspaceOptions;
+pub(crate) use scan::EngineScan;
+pub(crate) use transaction::EngineTransaction;
+
+/// A database of keyspaces in a directory.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Engine {
+    /// `None` once it is closed.
+    db: RwLock<Option<Db>>,
+}
+
+/// The database as it was at one moment.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct EngineSnapshot {
+    inner: RwLock<Option<engine::Snapshot>>,
+}
+
+impl Engine {
+    /// Does something with the open database, with the interpreter released.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Db) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| {
+            let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+            act(db.as_ref().ok_or(Error::Stopped)?)
+        });
+        done.map_err(|error| engine_error(py, &error))
+    }
+
+    /// The same with a keyspace, and a snapshot if one is given.
+    fn with_keyspace<T: Send>(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        snapshot: Option<&Bound<'_, EngineSnapshot>>,
+        act: impl FnOnce(&Db, &Keyspace, Option<&engine::Snapshot>) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let snapshot = snapshot.map(Bound::get);
+        self.with(py, |db| {
+            let keyspace = keyspace(db, name)?;
+            let Some(snapshot) = snapshot else {
+                return act(db, &keyspace, None);
+            };
+            let held = snapshot
+                .inner
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            act(db, &keyspace, Some(held.as_ref().ok_or_else(released)?))
+        })
+    }
+}
+
+fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Error> {
+    let unknown = || Error::InvalidArgument {
+        what: format!("there is no keyspace {name:?}"),
+    };
+    db.keyspace(name).ok_or_else(unknown)
+}
+
+fn released() -> Error {
+    Error::InvalidArgument {
+        what: "the snapshot was released".into(),
+    }
+}
+
+fn durability(sync: bool) -> engine::Durability {
+    if sync {
+        return engine::Durability::Sync;
+    }
+    engine::Durability::Buffered
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    #[pyo3(signature = (
+        directory, keyspaces = None, *, cache_bytes = 64 << 20, background_threads = 2
+    ))]
+    fn new(
+        py: Python<'_>,
+        directory: PathBuf,
+        keyspaces: Option<&Bound<'_, PyDict>>,
+        cache_bytes: usize,
+        background_threads: usize,
+    ) -> PyResult<Self> {
+        let mut options = engine::Options {
+            cache_bytes,
+            background_threads,
+            ..engine::Options::default()
+        };
+        for (name, keyspace) in keyspaces.into_iter().flatten() {
+            let keyspace = keyspace.cast::<KeyspaceOptions>()?.get().inner.clone();
+            options = options.keyspace(name.extract::<String>()?, keyspace);
+        }
+        let opened = py.detach(|| Db::open(directory, options));
+        let db = opened.map_err(|error| engine_error(py, &error))?;
+        Ok(Self {
+            db: RwLock::new(Some(db)),
+        })
+    }
+
+    /// Return the names of the keyspaces.
+    fn keyspaces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, |db| {
+            let keyspaces = db.keyspaces().into_iter();
+            Ok(keyspaces
+                .map(|keyspace| keyspace.name().to_owned())
+                .collect())
+        })
+    }
+
+    /// Make a keyspace, unless there is one of that name.
+    #[pyo3(signature = (name, options = None))]
+    fn create_keyspace(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        options: Option<&KeyspaceOptions>,
+    ) -> PyResult<()> {
+        let options = options.map_or_else(Default::default, |options| options.inner.clone());
+        self.with(py, |db| db.create_keyspace(name, options).map(drop))
+    }
+
+    /// Drop a keyspace with all that is in it.
+    fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.with(py, |db| db.drop_keyspace(&keyspace(db, name)?))
+    }
+
+    /// Return an empty batch of writes.
+    fn batch(slf: Py<Self>) -> EngineBatch {
+        EngineBatch::new(slf)
+    }
+
+    /// Return a transaction that begins now.
+    fn transaction(slf: Py<Self>, py: Python<'_>) -> PyResult<EngineTransaction> {
+        let begun = slf.get().with(py, Db::begin)?;
+        Ok(EngineTransaction::new(slf, begun))
+    }
+
+    /// Return a key's value, if it has one.
+    #[pyo3(signature = (keyspace, key, *, snapshot = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        keyspace: &str,
+        key: PyBackedBytes,
+        snapshot: Option<&Bound<'_, EngineSnapshot>>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let value = self.with_keyspace(py, keyspace, snapshot, |db, keyspace, snapshot| {
+            snapshot.map_or_else(
+                || db.get(keyspace, &key),
+                |snapshot| db.get_at(keyspace, &key, snapshot),
+            )
+        })?;
+        Ok(value.map(|value| PyBytes::new(py, &value)))
+    }
+
+    /// Return the values of many keys at one moment, in the order of the keys.
+    #[pyo3(signature = (keyspace, keys, *, snapshot = None))]
+    fn multi_get<'py>(
+        &self,
+        py: Python<'py>,
+        keyspace: &str,
+        keys: Vec<PyBackedBytes>,
+        snapshot: Option<&Bound<'_, EngineSnapshot>>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let values = self.with_keyspace(py, keyspace, snapshot, |db, keyspace, snapshot| {
+            db.multi_get(keyspace, keys.iter().map(|key| &**key), snapshot)
+        })?;
+        let shown = |value: engine::Value| PyBytes::new(py, &value);
+        Ok(values.into_iter().map(|value| value.map(shown)).collect())
+    }
+
+    /// Return an iterator over keys from `start` up to `end`, exclusive, with their values.
+    #[pyo3(signature = (keyspace, start = None, end = None, *, reverse = false, snapshot = None))]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        keyspace: &str,
+        start: Option<PyBackedBytes>,
+        end: Option<PyBackedBytes>,
+        reverse: bool,
+        snapshot: Option<&Bound<'_, EngineSnapshot>>,
+    ) -> PyResult<EngineScan> {
+        let scan = self.with_keyspace(py, keyspace, snapshot, |db, keyspace, snapshot| {
+            let lower = start.as_deref().map_or(Edge::Unbounded, Edge::Included);
+            let upper = end.as_deref().map_or(Edge::Unbounded, Edge::Excluded);
+            db.scan(keyspace, lower, upper, snapshot)
+        })?;
+        Ok(EngineScan::new(scan, reverse))
+    }
+
+    /// Return the database as it is now.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<EngineSnapshot> {
+        let snapshot = self.with(py, |db| Ok(db.snapshot()))?;
+        Ok(EngineSnapshot {
+            inner: RwLock::new(Some(snapshot)),
+        })
+    }
+
+    /// Make all that was written durable.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Db::sync)
+    }
+
+    /// Write all that is in memory to tables.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Db::flush)
+    }
+
+    /// Merge all tables of a keyspace into one run.
+    fn compact(&self, py: Python<'_>, keyspace: &str) -> PyResult<()> {
+        self.with_keyspace(py, keyspace, None, |db, keyspace, _| db.compact(keyspace))
+    }
+
+    /// Return what was counted since the database was opened.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.with(py, |db| Ok(db.stats()))?;
+        stats::dict(py, &stats)
+    }
+
+    /// Make all durable and close; snapshots, scans and transactions must be released before.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let closed = py.detach(|| {
+            let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+            db.take().map_or(Ok(()), Db::close)
+        });
+        closed.map_err(|error| engine_error(py, &error))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+#[pymethods]
+impl EngineSnapshot {
+    /// It sees what was written up to here.
+    #[getter]
+    fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
+        let held = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let sequence = held.as_ref().map(engine::Snapshot::sequence);
+        sequence.ok_or_else(|| engine_error(py, &released()))
+    }
+
+    /// Let go of what only this snapshot still sees.
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| {
+            drop(
+                self.inner
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take(),
+            );
+        });
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) {
+        self.release(py);
+    }
+}
