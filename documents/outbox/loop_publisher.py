@@ -88,7 +88,7 @@ class LoopPublisher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._marker.close()
-        self._wire.close()
+        await self._wire.aclose()
 
     def stamp(self) -> int | None:
         """Return Valkey's time in microseconds, never ahead of it; None: not known."""
