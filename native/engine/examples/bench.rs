@@ -11,6 +11,10 @@
 //! over one database, which a fill that comes first makes anew. One line each: operations a second.
 //!
 //! `--cache`, `--memtable` and `--base` are in MiB; `--compression` is `none`, `lz4` or `zstd`.
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "rates are printed with few digits"
+)]
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};

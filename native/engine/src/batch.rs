@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::key::{Kind, Millis, Sequence};
 
 const HEADER_BYTES: usize = 20;
+/// Bytes of a sequence in a key.
+const NAME_BYTES: usize = 8;
 /// A larger batch is refused: it would be one record of the log.
 const MOST_BYTES: usize = crate::wal::MAX_BODY_BYTES;
 /// A longer key is refused: keys are kept in indexes and in the manifest.
@@ -26,6 +28,8 @@ pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
 pub struct Batch {
     bytes: Vec<u8>,
     count: u32,
+    /// Where sequences are filled in, and of which write.
+    named: Vec<(usize, u32)>,
     /// Those that it writes to, each once.
     keyspaces: Vec<u64>,
     error: Option<&'static str>,
@@ -43,6 +47,7 @@ impl Batch {
         Self {
             bytes: vec![0; HEADER_BYTES],
             count: 0,
+            named: Vec::new(),
             keyspaces: Vec::new(),
             error: None,
         }
@@ -68,6 +73,7 @@ impl Batch {
         self.bytes.truncate(HEADER_BYTES);
         self.count = 0;
         self.keyspaces.clear();
+        self.named.clear();
         self.error = None;
     }
 
@@ -94,6 +100,28 @@ impl Batch {
     /// The key is gone.
     pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
         self.begin(Kind::Delete, keyspace, key);
+    }
+
+    /// The key is gone; `about` is what its value was, as far as the extractor asks for it.
+    pub fn delete_with(&mut self, keyspace: &Keyspace, key: &[u8], about: &[u8]) {
+        self.begin(Kind::DeleteWith, keyspace, key);
+        put_slice(&mut self.bytes, about);
+    }
+
+    /// The last eight bytes of the key of the write that was just added become its sequence,
+    /// inverted and big-endian, when that is known.
+    pub(crate) fn name_by_sequence(&mut self, key: usize, value: usize, expires: bool) {
+        let value = if expires {
+            value + crate::key::EXPIRY_BYTES
+        } else {
+            value
+        };
+        let mut length = Vec::new();
+        put_varint(&mut length, value as u64);
+        let key_end = self.bytes.len().saturating_sub(value + length.len());
+        if key >= NAME_BYTES {
+            self.named.push((key_end - NAME_BYTES, self.count - 1));
+        }
     }
 
     /// All keys from `start` up to `end`, exclusive, are gone.
@@ -150,6 +178,12 @@ impl Batch {
         let header = header.chain(self.count.to_le_bytes());
         for (slot, byte) in self.bytes.iter_mut().zip(header) {
             *slot = byte;
+        }
+        for &(at, number) in &self.named {
+            let name = !(sequence + u64::from(number));
+            if let Some(slot) = self.bytes.get_mut(at..at + NAME_BYTES) {
+                slot.copy_from_slice(&name.to_be_bytes());
+            }
         }
         &self.bytes
     }

@@ -26,6 +26,8 @@ pub enum Kind {
     PutExpiring = 3,
     /// All keys from the key up to the value, exclusive, are gone.
     RangeDelete = 4,
+    /// The key is gone; the value says what it was about, for zones.
+    DeleteWith = 5,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             2 => Some(Self::Merge),
             3 => Some(Self::PutExpiring),
             4 => Some(Self::RangeDelete),
+            5 => Some(Self::DeleteWith),
             _ => None,
         }
     }

@@ -29,6 +29,7 @@ pub mod error;
 mod extract;
 mod iterate;
 mod key;
+mod list;
 mod memtable;
 mod merge;
 mod options;
@@ -42,11 +43,13 @@ pub mod wal;
 pub use batch::Batch;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use db::{
-    Db, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified, verify,
+    Db, Found, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified,
+    Visited, verify,
 };
 pub use error::{Error, Result};
 pub use extract::{Extractor, Rectangle, Zone};
 pub use key::{Kind, Millis, Sequence, prefix_end};
+pub use list::{Element, ElementTimes, ListCost, ListScan, Wanted};
 pub use merge::Merge;
 pub use options::{Compression, Expiry, KeyspaceOptions, Options, Strategy};
 pub use value::Value;

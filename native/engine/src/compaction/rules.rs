@@ -18,7 +18,7 @@ use crate::db::snapshots::Horizon;
 use crate::error::{Error, Result};
 use crate::key::{Kind, Sequence, Tag, split_expiry};
 use crate::merge::Merge;
-use crate::options::Expiry;
+use crate::options::{Expiry, KeyspaceOptions};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 
 /// So many operands of one key are folded before the next are read.
@@ -40,6 +40,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) is_bottom: &'a dyn Fn(&[u8]) -> bool,
     key: Vec<u8>,
     begun: bool,
+    /// Whether deletes say what they are about.
+    has_zones: bool,
     /// The stripe in which a newer entry hides all that follows.
     hidden: Option<usize>,
     operands: Vec<(Tag, Vec<u8>)>,
@@ -48,20 +50,20 @@ pub(crate) struct Rules<'a> {
 
 impl<'a> Rules<'a> {
     pub(crate) fn new(
-        merge: Option<Arc<dyn Merge>>,
-        expiry: Expiry,
+        options: &KeyspaceOptions,
         horizon: &'a Horizon,
         ranges: &'a RangeDeletes,
         is_bottom: &'a dyn Fn(&[u8]) -> bool,
     ) -> Self {
         Self {
-            merge,
-            expiry,
+            merge: options.merge.clone(),
+            expiry: options.expiry,
             horizon,
             ranges,
             is_bottom,
             key: Vec::new(),
             begun: false,
+            has_zones: options.extractor.is_some(),
             hidden: None,
             operands: Vec::new(),
             operands_stripe: 0,
@@ -99,12 +101,13 @@ impl<'a> Rules<'a> {
             Some(kind @ Kind::PutExpiring) => {
                 let split = split_expiry(kind, value).ok_or_else(malformed)?;
                 if split.0.is_some_and(|at| at <= self.horizon.time) {
-                    self.take_expired(tag, stripe, keep)
+                    self.take_expired(tag, stripe, split.1, keep)
                 } else {
                     self.end_stripe(stripe, tag, Some((kind, value)), keep)
                 }
             }
-            Some(Kind::Delete) => self.take_delete(tag, stripe, keep),
+            Some(Kind::Delete) => self.take_delete(tag, stripe, (Kind::Delete, &[]), keep),
+            Some(kind @ Kind::DeleteWith) => self.take_delete(tag, stripe, (kind, value), keep),
             Some(Kind::RangeDelete) | None => Err(malformed()),
         }
     }
@@ -215,7 +218,13 @@ impl<'a> Rules<'a> {
         Ok(())
     }
 
-    fn take_delete(&mut self, tag: Tag, stripe: usize, keep: &mut dyn Keep) -> Result<()> {
+    fn take_delete(
+        &mut self,
+        tag: Tag,
+        stripe: usize,
+        (kind, about): (Kind, &[u8]),
+        keep: &mut dyn Keep,
+    ) -> Result<()> {
         self.hidden = Some(stripe);
         if !self.operands.is_empty() {
             return self.keep_folded(None, keep);
@@ -223,13 +232,23 @@ impl<'a> Rules<'a> {
         if stripe == 0 && (self.is_bottom)(&self.key) {
             return Ok(());
         }
-        keep.keep(&self.key, Tag::new(tag.sequence(), Kind::Delete), &[])
+        keep.keep(&self.key, Tag::new(tag.sequence(), kind), about)
     }
 
-    fn take_expired(&mut self, tag: Tag, stripe: usize, keep: &mut dyn Keep) -> Result<()> {
+    /// An expired put leaves a delete that is about the same, for zones.
+    fn take_expired(
+        &mut self,
+        tag: Tag,
+        stripe: usize,
+        value: &[u8],
+        keep: &mut dyn Keep,
+    ) -> Result<()> {
         match self.expiry {
             Expiry::ByKey => self.end_stripe(stripe, tag, None, keep),
-            Expiry::ByEntry => self.take_delete(tag, stripe, keep),
+            Expiry::ByEntry if self.has_zones => {
+                self.take_delete(tag, stripe, (Kind::DeleteWith, value), keep)
+            }
+            Expiry::ByEntry => self.take_delete(tag, stripe, (Kind::Delete, &[]), keep),
         }
     }
 

@@ -109,8 +109,7 @@ impl Core {
         });
         let is_bottom = |key: &[u8]| older.iter().all(|run| run.files_of(key).next().is_none());
         let mut output = Output::new(place, kept);
-        let merge = options.merge.clone();
-        let mut rules = Rules::new(merge, options.expiry, &horizon, &ranges, &is_bottom);
+        let mut rules = Rules::new(options, &horizon, &ranges, &is_bottom);
         let mut cursor = MergingCursor::new(self.sources_of(plan));
         cursor.first()?;
         while cursor.is_valid() {

@@ -82,8 +82,7 @@ impl Core {
         let kept = kept_ranges(&ranges, &horizon, &|_, _| false);
         let mut output = Output::new(place, kept);
         let is_bottom = |_: &[u8]| false;
-        let merge = options.merge.clone();
-        let mut rules = Rules::new(merge, options.expiry, &horizon, &ranges, &is_bottom);
+        let mut rules = Rules::new(options, &horizon, &ranges, &is_bottom);
         cursor.first()?;
         while cursor.is_valid() {
             rules.take(cursor.key(), cursor.tag(), cursor.value(), &mut output)?;

@@ -20,6 +20,7 @@ mod read;
 mod recent;
 mod recovery;
 mod scan;
+mod search;
 pub(crate) mod snapshots;
 mod stats;
 mod transaction;
@@ -40,6 +41,8 @@ use crate::batch::Batch;
 use crate::cache::BlockCache;
 use crate::clock::Time;
 use crate::error::{Error, Result};
+use crate::extract::Zone;
+use crate::iterate::zones::ZoneFilter;
 use crate::key::{Millis, Sequence};
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
@@ -54,6 +57,7 @@ use crate::wal::{Durability, Wal};
 
 pub use keyspace::Keyspace;
 pub use scan::Scan;
+pub use search::{Found, Visited};
 pub use snapshots::Snapshot;
 pub use stats::{KeyspaceStats, LevelStats, Stats};
 pub use transaction::Transaction;
@@ -333,6 +337,16 @@ impl Db {
         Scan::new(&self.core, keyspace, lower, upper, snapshot)
     }
 
+    pub(crate) fn scan_where(
+        &self,
+        keyspace: &Keyspace,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        snapshot: Option<&Snapshot>,
+        filter: &Arc<ZoneFilter>,
+    ) -> Result<Scan> {
+        Scan::filtered(&self.core, keyspace, bounds, snapshot, Some(filter))
+    }
+
     /// A scan over the keys that begin with `prefix`.
     pub fn scan_prefix(
         &self,
@@ -343,6 +357,20 @@ impl Db {
         let end = crate::key::prefix_end(prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         self.scan(keyspace, Bound::Included(prefix), upper, snapshot)
+    }
+
+    /// Finds the entries within bounds whose zone `may_match`, without reading blocks in which
+    /// there are none. An entry's own zone is exact, a block's covers all its entries.
+    pub fn search(
+        &self,
+        keyspace: &Keyspace,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        snapshot: Option<&Snapshot>,
+        may_match: &dyn Fn(&Zone) -> bool,
+    ) -> Result<Found> {
+        self.core
+            .search(keyspace, lower, upper, snapshot, may_match)
     }
 
     /// The database as it is now.

@@ -70,7 +70,7 @@ impl Lookup<'_> {
             }
             Some(Kind::Put) => self.end = Some(End::Value(value())),
             Some(Kind::PutExpiring) => self.end = Some(self.unless_expired(value())),
-            Some(Kind::Delete) => self.end = Some(End::Nothing),
+            Some(Kind::Delete | Kind::DeleteWith) => self.end = Some(End::Nothing),
             Some(Kind::RangeDelete) | None => {
                 self.malformed = true;
                 self.end = Some(End::Nothing);

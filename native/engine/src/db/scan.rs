@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::run::RunCursor;
 use crate::iterate::source::Source;
+use crate::iterate::zones::ZoneFilter;
 use crate::key::{Kind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::range_delete::RangeDeletes;
@@ -53,11 +54,22 @@ impl Scan {
         upper: Bound<&[u8]>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Self> {
+        Self::filtered(core, keyspace, (lower, upper), snapshot, None)
+    }
+
+    /// A scan that passes over what `filter` skips, while it goes forwards.
+    pub(crate) fn filtered(
+        core: &Arc<Core>,
+        keyspace: &Keyspace,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        snapshot: Option<&Snapshot>,
+        filter: Option<&Arc<ZoneFilter>>,
+    ) -> Result<Self> {
         let view = keyspace.view();
         let sight = Sight::new(core, snapshot);
         Ok(Self {
             ranges: ranges_of(core, &view)?,
-            cursor: MergingCursor::new(sources_of(core, &view)),
+            cursor: MergingCursor::new(sources_of(core, &view, filter)),
             core: Arc::clone(core),
             keyspace: keyspace.clone(),
             sight,
@@ -238,7 +250,7 @@ impl Scan {
                 }
                 self.place = Place::At(crate::key::EXPIRY_BYTES);
             }
-            Some(Kind::Delete) => return Ok(false),
+            Some(Kind::Delete | Kind::DeleteWith) => return Ok(false),
             Some(Kind::Merge) => self.fold_forward()?,
             Some(Kind::RangeDelete) | None => return Err(malformed()),
         }
@@ -274,7 +286,7 @@ impl Scan {
         let value = self.cursor.value();
         match self.cursor.tag().kind() {
             Some(Kind::Put) => Ok(Some(value.to_vec())),
-            Some(Kind::Delete) => Ok(None),
+            Some(Kind::Delete | Kind::DeleteWith) => Ok(None),
             Some(kind @ Kind::PutExpiring) => {
                 let (expiry, value) = split_expiry(kind, value).ok_or_else(malformed)?;
                 let gone = expiry.is_some_and(|at| self.sight.is_expired(&self.core, at));
@@ -342,15 +354,15 @@ fn malformed() -> Error {
     }
 }
 
-fn sources_of(core: &Core, view: &View) -> Vec<Source> {
+fn sources_of(core: &Core, view: &View, filter: Option<&Arc<ZoneFilter>>) -> Vec<Source> {
     let memory = view.memtables().filter(|memtable| memtable.entries() > 0);
     let memory = memory.map(|memtable| Source::Memory(MemtableCursor::new(Arc::clone(memtable))));
     let runs = view.version.runs().map(|run| {
-        Source::Run(Box::new(RunCursor::new(
-            Arc::clone(run),
-            Arc::clone(&core.tables),
-            false,
-        )))
+        let run = RunCursor::new(Arc::clone(run), Arc::clone(&core.tables), false);
+        Source::Run(Box::new(match filter {
+            Some(filter) => run.filtered(Arc::clone(filter)),
+            None => run,
+        }))
     });
     memory.chain(runs).collect()
 }

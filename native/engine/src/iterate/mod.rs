@@ -3,3 +3,4 @@
 pub(crate) mod merging;
 pub(crate) mod run;
 pub(crate) mod source;
+pub(crate) mod zones;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
 use crate::table::cursor::TableCursor;
 use crate::version::Run;
@@ -14,6 +15,7 @@ pub(crate) struct RunCursor {
     run: Arc<Run>,
     tables: Arc<TableCache>,
     past_cache: bool,
+    filter: Option<Arc<ZoneFilter>>,
     position: usize,
     table: Option<TableCursor>,
 }
@@ -24,9 +26,16 @@ impl RunCursor {
             run,
             tables,
             past_cache,
+            filter: None,
             position: usize::MAX,
             table: None,
         }
+    }
+
+    /// A cursor that, going forwards, passes over what the filter skips.
+    pub(crate) fn filtered(mut self, filter: Arc<ZoneFilter>) -> Self {
+        self.filter = Some(filter);
+        self
     }
 
     #[inline]
@@ -58,7 +67,8 @@ impl RunCursor {
         };
         if self.position != position || self.table.is_none() {
             let table = self.tables.table(file)?;
-            self.table = Some(TableCursor::new(table, self.past_cache));
+            let filter = self.filter.clone();
+            self.table = Some(TableCursor::new(table, self.past_cache).filtered(filter));
             self.position = position;
         }
         Ok(self.table.as_mut())

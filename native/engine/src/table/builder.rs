@@ -92,7 +92,10 @@ impl TableBuilder {
     pub(crate) fn new(file: Box<dyn AppendFile>, settings: TableSettings) -> Self {
         let base = settings.base_sequence;
         let mut properties = Properties::new(base, settings.written_until);
-        properties.zone = settings.extractor.as_ref().map(|_| Zone::default());
+        if let Some(extractor) = &settings.extractor {
+            properties.zone = Some(Zone::default());
+            extractor.name().clone_into(&mut properties.extractor);
+        }
         Self {
             file,
             data: BlockBuilder::new(settings.restart_interval, base, true),
@@ -140,7 +143,7 @@ impl TableBuilder {
             return;
         };
         match tag.kind() {
-            Some(kind @ (Kind::Put | Kind::PutExpiring)) => {
+            Some(kind @ (Kind::Put | Kind::PutExpiring | Kind::DeleteWith)) => {
                 let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
                 extractor.extract(key, value, &mut self.zone);
             }

@@ -7,6 +7,7 @@ use super::frame::Handle;
 use super::reader::{Part, ReadAhead, Table};
 use crate::coding::Reader;
 use crate::error::Result;
+use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
 
 /// Walks a table in both directions.
@@ -20,6 +21,7 @@ pub(crate) struct TableCursor {
     handle: Handle,
     /// Set when reading past the cache.
     ahead: Option<ReadAhead>,
+    filter: Option<Arc<ZoneFilter>>,
 }
 
 impl TableCursor {
@@ -37,7 +39,35 @@ impl TableCursor {
                 length: 0,
             },
             ahead: past_cache.then(ReadAhead::default),
+            filter: None,
         }
+    }
+
+    /// A cursor that, going forwards, passes over what the filter skips.
+    pub(crate) fn filtered(mut self, filter: Option<Arc<ZoneFilter>>) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Goes on to an index entry whose block is not passed over. Returns false behind the last.
+    fn pass_over(&mut self) -> Result<bool> {
+        let Some(filter) = self.filter.clone() else {
+            return Ok(self.index.is_valid());
+        };
+        while self.index.is_valid() && filter.skips_block(&self.table, self.zone_bytes()) {
+            self.next_index()?;
+        }
+        Ok(self.index.is_valid())
+    }
+
+    /// Whether the filter skips the whole table.
+    fn is_passed_over(&mut self) -> bool {
+        let filter = self.filter.as_ref();
+        let skipped = filter.is_some_and(|filter| filter.skips_table(&self.table));
+        if skipped {
+            self.data.leave();
+        }
+        skipped
     }
 
     #[inline]
@@ -97,11 +127,12 @@ impl TableCursor {
     }
 
     pub(crate) fn first(&mut self) -> Result<()> {
-        if !self.enter_partition(0)? {
+        if self.is_passed_over() || !self.enter_partition(0)? {
             return Ok(());
         }
         let moved = self.index.first();
         self.checked(moved)?;
+        self.pass_over()?;
         self.enter_first_data()
     }
 
@@ -119,12 +150,12 @@ impl TableCursor {
     /// To the first entry at or behind `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         let number = self.table.partition_of(key, tag);
-        if !self.enter_partition(number)? {
+        if self.is_passed_over() || !self.enter_partition(number)? {
             return Ok(());
         }
         let moved = self.index.seek(key, tag);
         self.checked(moved)?;
-        if !self.index.is_valid() {
+        if !self.pass_over()? {
             self.data.leave();
             return Ok(());
         }
@@ -147,6 +178,53 @@ impl TableCursor {
         self.next_block()
     }
 
+    /// To the index entry of the block where `(key, tag)` would be; no data is read.
+    pub(crate) fn seek_index(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        let number = self.table.partition_of(key, tag);
+        self.data.leave();
+        if self.enter_partition(number)? {
+            let moved = self.index.seek(key, tag);
+            self.checked(moved)?;
+        }
+        Ok(())
+    }
+
+    /// To the index entry of the block behind; no data is read.
+    pub(crate) fn next_index(&mut self) -> Result<()> {
+        let moved = self.index.next();
+        self.checked(moved)?;
+        if !self.index.is_valid() && self.enter_partition(self.partition + 1)? {
+            let moved = self.index.first();
+            self.checked(moved)?;
+        }
+        Ok(())
+    }
+
+    /// The zone in the current index entry, as it is stored; `None` behind the last.
+    pub(crate) fn zone_bytes(&self) -> Option<&[u8]> {
+        if !self.index.is_valid() {
+            return None;
+        }
+        let value = self.index.value();
+        let mut reader = Reader::new(value);
+        Handle::decode(&mut reader)?;
+        value.get(reader.at()..)
+    }
+
+    /// Reads the block of the current index entry, and goes to its first entry at or behind
+    /// `(key, tag)`.
+    pub(crate) fn enter_block(&mut self, key: &[u8], tag: Tag) -> Result<()> {
+        self.enter_data()?;
+        let moved = self.data.seek(key, tag);
+        self.checked(moved)
+    }
+
+    /// To the next entry of the same block.
+    pub(crate) fn next_in_block(&mut self) -> Result<()> {
+        let moved = self.data.next();
+        self.checked(moved)
+    }
+
     /// To the first entry of the block behind, if any.
     pub(crate) fn next_block(&mut self) -> Result<()> {
         let moved = self.index.next();
@@ -158,6 +236,7 @@ impl TableCursor {
             let moved = self.index.first();
             self.checked(moved)?;
         }
+        self.pass_over()?;
         self.enter_first_data()
     }
 

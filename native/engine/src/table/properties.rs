@@ -32,6 +32,8 @@ pub(crate) struct Properties {
     pub(crate) data_blocks: u64,
     /// What the entries are about, if the keyspace has an extractor.
     pub(crate) zone: Option<Zone>,
+    /// The name of that extractor.
+    pub(crate) extractor: String,
 }
 
 impl Properties {
@@ -50,6 +52,7 @@ impl Properties {
             value_bytes: 0,
             data_blocks: 0,
             zone: None,
+            extractor: String::new(),
         }
     }
 
@@ -61,7 +64,7 @@ impl Properties {
         self.saw_sequence(tag.sequence());
         let mut expiry = None;
         match tag.kind() {
-            Some(Kind::Delete) => self.deletes += 1,
+            Some(Kind::Delete | Kind::DeleteWith) => self.deletes += 1,
             Some(Kind::Merge) => self.operands += 1,
             Some(kind @ Kind::PutExpiring) => {
                 expiry = crate::key::split_expiry(kind, value).and_then(|(expiry, _)| expiry);
@@ -117,6 +120,7 @@ impl Properties {
             let mut bytes = Vec::new();
             zone.encode(&mut bytes);
             field(ZONE_FIELD, &bytes);
+            field(EXTRACTOR_FIELD, self.extractor.as_bytes());
         }
         out
     }
@@ -143,6 +147,7 @@ impl Properties {
                 11 => found.data_blocks = number()?,
                 EXPIRY_FIELD => found.all_expired_at = Some(number()?),
                 ZONE_FIELD => found.zone = Some(Zone::decode(value)?),
+                EXTRACTOR_FIELD => found.extractor = String::from_utf8(value.to_vec()).ok()?,
                 _ => {}
             }
         }
@@ -152,6 +157,7 @@ impl Properties {
 
 const EXPIRY_FIELD: u64 = 12;
 const ZONE_FIELD: u64 = 13;
+const EXTRACTOR_FIELD: u64 = 14;
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ use super::properties::Properties;
 use crate::cache::{BlockCache, Name};
 use crate::coding::{Reader, to_usize};
 use crate::error::{Error, Result};
+use crate::extract::Zone;
 use crate::key::{Kind, Sequence, Tag, compare};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::Value;
@@ -83,6 +84,15 @@ impl Table {
             plain_range_deletes,
             data_end: start,
         }))
+    }
+
+    /// What its entries are about, if the extractor of this name noted it.
+    pub(crate) fn zone(&self, extractor: &str) -> Option<&Zone> {
+        let properties = &self.properties;
+        properties
+            .zone
+            .as_ref()
+            .filter(|_| properties.extractor == extractor)
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -1,0 +1,220 @@
+//! Scans by what entries are about: blocks whose zone cannot match are passed over unread.
+//!
+//! Each memtable and table is searched by itself for entries that may match; what comes of their
+//! keys is then looked up as any read does. So an entry that was overwritten, deleted or expired
+//! since is not shown, wherever its successor lies.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::read::Sight;
+use super::{Core, Keyspace, Snapshot};
+use crate::error::{Error, Result};
+use crate::extract::{Extractor, Zone};
+use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::memtable::MemtableCursor;
+use crate::table::cursor::TableCursor;
+use crate::table::reader::Table;
+use crate::value::Value;
+use crate::version::file::File;
+
+/// What a search cost, to prove that it passed over what it could.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Visited {
+    /// Tables that were opened.
+    pub tables: u64,
+    /// Tables that were passed over by their properties.
+    pub tables_skipped: u64,
+    /// Data blocks that were read.
+    pub blocks: u64,
+    /// Data blocks that were passed over by their zones.
+    pub blocks_skipped: u64,
+    /// Entries that were looked at.
+    pub entries: u64,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// Keys and values that match, in order of keys.
+    pub hits: Vec<(Vec<u8>, Value)>,
+    /// What it cost.
+    pub visited: Visited,
+}
+
+/// A search that is under way.
+struct Search<'a> {
+    extractor: &'a dyn Extractor,
+    lower: Bound<&'a [u8]>,
+    upper: Bound<&'a [u8]>,
+    sequence: Sequence,
+    may_match: &'a dyn Fn(&Zone) -> bool,
+    candidates: BTreeSet<Vec<u8>>,
+    visited: Visited,
+    zone: Zone,
+}
+
+impl Search<'_> {
+    fn is_above(&self, key: &[u8]) -> bool {
+        match self.upper {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => key > bound,
+            Bound::Excluded(bound) => key >= bound,
+        }
+    }
+
+    /// Where the search begins.
+    fn start(&self) -> (&[u8], Tag) {
+        match self.lower {
+            Bound::Unbounded => (&[], Tag::NEWEST),
+            Bound::Included(key) => (key, Tag::NEWEST),
+            Bound::Excluded(key) => (key, Tag::OLDEST),
+        }
+    }
+
+    /// Looks at one entry.
+    fn take(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
+        self.visited.entries += 1;
+        if tag.sequence() > self.sequence || self.candidates.contains(key) {
+            return;
+        }
+        self.zone.clear();
+        match tag.kind() {
+            Some(kind @ (Kind::Put | Kind::PutExpiring)) => {
+                let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
+                self.extractor.extract(key, value, &mut self.zone);
+            }
+            Some(Kind::Merge) => self.zone.add_unknown(),
+            _ => return,
+        }
+        if (self.may_match)(&self.zone) {
+            self.candidates.insert(key.to_vec());
+        }
+    }
+
+    fn in_memtable(&mut self, mut cursor: MemtableCursor) {
+        let (key, tag) = self.start();
+        cursor.seek(key, tag);
+        while cursor.is_valid() && !self.is_above(cursor.key()) {
+            self.take(cursor.key(), cursor.tag(), cursor.value());
+            cursor.next();
+        }
+    }
+
+    /// Whether the zone of a table or block, if it has one, rules out a match.
+    fn rules_out(&self, zone: Option<&Zone>) -> bool {
+        zone.is_some_and(|zone| !(self.may_match)(zone))
+    }
+
+    fn in_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        let noted = table.zone(self.extractor.name());
+        if self.rules_out(noted) {
+            self.visited.tables_skipped += 1;
+            return Ok(());
+        }
+        self.visited.tables += 1;
+        let mut cursor = TableCursor::new(Arc::clone(table), false);
+        let (key, tag) = self.start();
+        let (key, tag) = (key.to_vec(), tag);
+        cursor.seek_index(&key, tag)?;
+        while let Some(bytes) = cursor.zone_bytes() {
+            let zone = noted.and_then(|_| Zone::decode(bytes));
+            if self.rules_out(zone.as_ref()) {
+                self.visited.blocks_skipped += 1;
+            } else {
+                self.visited.blocks += 1;
+                if !self.in_block(&mut cursor, (&key, tag))? {
+                    return Ok(());
+                }
+            }
+            cursor.next_index()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the block that the cursor's index is at. Returns false behind the upper bound.
+    fn in_block(&mut self, cursor: &mut TableCursor, start: (&[u8], Tag)) -> Result<bool> {
+        cursor.enter_block(start.0, start.1)?;
+        while cursor.is_valid() {
+            if self.is_above(cursor.key()) {
+                return Ok(false);
+            }
+            self.take(cursor.key(), cursor.tag(), cursor.value());
+            cursor.next_in_block()?;
+        }
+        Ok(true)
+    }
+}
+
+impl Core {
+    /// Finds the entries whose zone `may_match`, within bounds.
+    pub(crate) fn search(
+        &self,
+        keyspace: &Keyspace,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        snapshot: Option<&Snapshot>,
+        may_match: &dyn Fn(&Zone) -> bool,
+    ) -> Result<Found> {
+        let options = keyspace.options();
+        let extractor = options
+            .extractor
+            .as_deref()
+            .ok_or_else(|| Error::InvalidArgument {
+                what: "this keyspace has no extractor".into(),
+            })?;
+        let view = keyspace.view();
+        let sight = Sight::new(self, snapshot);
+        let mut search = Search {
+            extractor,
+            lower,
+            upper,
+            sequence: sight.sequence,
+            may_match,
+            candidates: BTreeSet::new(),
+            visited: Visited::default(),
+            zone: Zone::default(),
+        };
+        for memtable in view.memtables() {
+            search.in_memtable(MemtableCursor::new(Arc::clone(memtable)));
+        }
+        let within = |file: &&Arc<File>| {
+            !search_ends_before(upper, &file.meta.smallest) && !starts_behind(lower, file)
+        };
+        for file in view.version.files().filter(within) {
+            search.in_table(&self.tables.table(file)?)?;
+        }
+        let mut found = Found {
+            hits: Vec::new(),
+            visited: search.visited,
+        };
+        let mut zone = Zone::default();
+        for key in search.candidates {
+            let Some(value) = self.get_in(&view, options, &key, sight)? else {
+                continue;
+            };
+            zone.clear();
+            extractor.extract(&key, &value, &mut zone);
+            if may_match(&zone) {
+                found.hits.push((key, value));
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn search_ends_before(upper: Bound<&[u8]>, smallest: &[u8]) -> bool {
+    match upper {
+        Bound::Unbounded => false,
+        Bound::Included(bound) => smallest > bound,
+        Bound::Excluded(bound) => smallest >= bound,
+    }
+}
+
+fn starts_behind(lower: Bound<&[u8]>, file: &File) -> bool {
+    match lower {
+        Bound::Unbounded => false,
+        Bound::Included(bound) | Bound::Excluded(bound) => file.meta.largest.is_before(bound),
+    }
+}

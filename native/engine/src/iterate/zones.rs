@@ -1,0 +1,76 @@
+//! Passing over blocks and tables by their zones.
+//!
+//! A filtered cursor shows at least all entries whose zone may match; what it passes over must not
+//! hide anything that it shows. So it serves keyspaces in which all entries of a key have the same
+//! zone, deletes included, as lists have.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::extract::Zone;
+use crate::table::reader::Table;
+
+/// Tells zones that may match, and counts.
+pub(crate) struct ZoneFilter {
+    /// Zones of tables that another extractor made say nothing.
+    extractor: &'static str,
+    may_match: Box<dyn Fn(&Zone) -> bool + Send + Sync>,
+    tables_skipped: AtomicU64,
+    blocks: AtomicU64,
+    blocks_skipped: AtomicU64,
+}
+
+impl ZoneFilter {
+    pub(crate) fn new(
+        extractor: &'static str,
+        may_match: Box<dyn Fn(&Zone) -> bool + Send + Sync>,
+    ) -> Self {
+        Self {
+            extractor,
+            may_match,
+            tables_skipped: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
+            blocks_skipped: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a whole table can be passed over.
+    pub(crate) fn skips_table(&self, table: &Table) -> bool {
+        let skips = table
+            .zone(self.extractor)
+            .is_some_and(|zone| !(self.may_match)(zone));
+        if skips {
+            self.tables_skipped.fetch_add(1, Ordering::Relaxed);
+        }
+        skips
+    }
+
+    /// Whether a block of a table can be passed over; `zone` is as it is stored.
+    pub(crate) fn skips_block(&self, table: &Table, zone: Option<&[u8]>) -> bool {
+        let known = table.zone(self.extractor).and(zone).and_then(Zone::decode);
+        let skips = known.is_some_and(|zone| !(self.may_match)(&zone));
+        let counter = if skips {
+            &self.blocks_skipped
+        } else {
+            &self.blocks
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        skips
+    }
+
+    /// Tables skipped, blocks read, blocks skipped.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (
+            read(&self.tables_skipped),
+            read(&self.blocks),
+            read(&self.blocks_skipped),
+        )
+    }
+}
+
+impl fmt::Debug for ZoneFilter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "ZoneFilter({})", self.extractor)
+    }
+}

@@ -1,0 +1,254 @@
+//! Value lists: many elements under one key, read newest first.
+//!
+//! An element is an entry of its own, whose key is the list's key, its kind and its sequence, the
+//! newest first:
+//!
+//! ```text
+//! key     := list_key{0 as 0 255} 0 1 kind{u8} !sequence{u64, big-endian}
+//! element := time{u64} valid_until{u64} payload
+//! ```
+//!
+//! Prefix compression leaves a few bytes of the key for each element, and blocks of the table are
+//! the list's segments: an append reads nothing, a list may end anywhere in a table, and one of ten
+//! million elements is neither read whole nor rewritten whole.
+//!
+//! A block's zone holds the times of its elements, so a read that asks for elements from some time
+//! on skips blocks and tables that are older, wherever they lie. A removal is a delete that carries
+//! the times of what it removes: it lies in blocks that are skipped exactly when those of its
+//! target are.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::batch::Batch;
+use crate::coding::u64_at;
+use crate::db::{Db, Keyspace, Scan, Snapshot};
+use crate::error::{Error, Result};
+use crate::extract::{Extractor, Zone};
+use crate::iterate::zones::ZoneFilter;
+use crate::key::{Millis, Sequence, prefix_end};
+
+/// The attribute of zones that holds until when elements are valid.
+const VALID_UNTIL: u8 = 0;
+/// Bytes of an element in front of its payload.
+const TIMES_BYTES: usize = 16;
+
+/// Reads the times of elements; the extractor of keyspaces that hold lists.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ElementTimes;
+
+impl Extractor for ElementTimes {
+    fn name(&self) -> &'static str {
+        "element-times"
+    }
+
+    fn extract(&self, _key: &[u8], value: &[u8], about: &mut Zone) {
+        match (u64_at(value, 0), u64_at(value, 8)) {
+            (Some(time), Some(valid_until)) => {
+                about.add_time(time);
+                about.add_attribute(VALID_UNTIL, &valid_until.to_be_bytes());
+            }
+            _ => about.add_unknown(),
+        }
+    }
+}
+
+/// An element of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    /// The sequence that it was appended with: its name within the list.
+    pub sequence: Sequence,
+    /// Its time, which the caller gave.
+    pub time: Millis,
+    /// Until when the caller takes it as valid.
+    pub valid_until: Millis,
+    /// The caller's bytes.
+    pub payload: Vec<u8>,
+}
+
+/// Which elements a read asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Elements whose time is at or behind this.
+    pub from_time: Millis,
+    /// Elements that are valid at or behind this.
+    pub valid_at: Millis,
+}
+
+impl Wanted {
+    /// All elements.
+    pub const ALL: Self = Self {
+        from_time: 0,
+        valid_at: 0,
+    };
+
+    fn may_match(self, zone: &Zone) -> bool {
+        zone.may_be_within(self.from_time, Millis::MAX)
+            && zone.may_have(VALID_UNTIL, &self.valid_at.to_be_bytes(), &[u8::MAX; 8])
+    }
+}
+
+/// What a read cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListCost {
+    /// Tables passed over by their properties.
+    pub tables_skipped: u64,
+    /// Blocks that were read.
+    pub blocks: u64,
+    /// Blocks passed over by their zones.
+    pub blocks_skipped: u64,
+    /// Elements that were looked at.
+    pub elements: u64,
+}
+
+/// The part of the key that all elements of a kind share.
+fn prefix(list: &[u8], kind: u8) -> Vec<u8> {
+    let mut key = Vec::with_capacity(list.len() + 11);
+    for &byte in list {
+        key.push(byte);
+        if byte == 0 {
+            key.push(u8::MAX);
+        }
+    }
+    key.extend_from_slice(&[0, 1, kind]);
+    key
+}
+
+fn element_key(list: &[u8], kind: u8, sequence: Sequence) -> Vec<u8> {
+    let mut key = prefix(list, kind);
+    key.extend_from_slice(&(!sequence).to_be_bytes());
+    key
+}
+
+fn value_of(time: Millis, valid_until: Millis, payload: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(TIMES_BYTES + payload.len());
+    value.extend_from_slice(&time.to_le_bytes());
+    value.extend_from_slice(&valid_until.to_le_bytes());
+    value.extend_from_slice(payload);
+    value
+}
+
+impl Batch {
+    /// Appends an element to a list. Its sequence is that of this write, so nothing is read. With
+    /// an `expiry` it is gone from then on.
+    pub fn append(
+        &mut self,
+        keyspace: &Keyspace,
+        list: &[u8],
+        kind: u8,
+        (time, valid_until, payload): (Millis, Millis, &[u8]),
+        expiry: Option<Millis>,
+    ) {
+        // The sequence is filled in when it is known.
+        let key = element_key(list, kind, 0);
+        let value = value_of(time, valid_until, payload);
+        match expiry {
+            None => self.put(keyspace, &key, &value),
+            Some(expiry) => self.put_expiring(keyspace, &key, &value, expiry),
+        }
+        self.name_by_sequence(key.len(), value.len(), expiry.is_some());
+    }
+
+    /// Removes an element from a list.
+    pub fn remove(&mut self, keyspace: &Keyspace, list: &[u8], kind: u8, element: &Element) {
+        let key = element_key(list, kind, element.sequence);
+        let value = value_of(element.time, element.valid_until, &[]);
+        self.delete_with(keyspace, &key, &value);
+    }
+}
+
+/// The elements of a list, the newest first.
+#[derive(Debug)]
+pub struct ListScan {
+    scan: Scan,
+    filter: Arc<ZoneFilter>,
+    wanted: Wanted,
+    begun: bool,
+    elements: u64,
+}
+
+impl ListScan {
+    /// The next element, if there is one.
+    pub fn next_element(&mut self) -> Result<Option<Element>> {
+        loop {
+            if self.begun {
+                self.scan.advance()?;
+            } else {
+                self.scan.first()?;
+                self.begun = true;
+            }
+            if !self.scan.is_valid() {
+                return Ok(None);
+            }
+            self.elements += 1;
+            let element = element_of(self.scan.key(), self.scan.value())?;
+            let fresh = element.time >= self.wanted.from_time;
+            if fresh && element.valid_until >= self.wanted.valid_at {
+                return Ok(Some(element));
+            }
+        }
+    }
+
+    /// What reading has cost so far.
+    pub fn cost(&self) -> ListCost {
+        let (tables_skipped, blocks, blocks_skipped) = self.filter.counts();
+        ListCost {
+            tables_skipped,
+            blocks,
+            blocks_skipped,
+            elements: self.elements,
+        }
+    }
+}
+
+fn element_of(key: &[u8], value: &[u8]) -> Result<Element> {
+    let read = || {
+        let named = key.last_chunk::<8>()?;
+        Some(Element {
+            sequence: !u64::from_be_bytes(*named),
+            time: u64_at(value, 0)?,
+            valid_until: u64_at(value, 8)?,
+            payload: value.get(TIMES_BYTES..)?.to_vec(),
+        })
+    };
+    read().ok_or_else(|| Error::InvalidArgument {
+        what: "an entry of this keyspace is no element of a list".into(),
+    })
+}
+
+impl Db {
+    /// The elements of one kind of a list that are wanted, the newest first.
+    pub fn list(
+        &self,
+        keyspace: &Keyspace,
+        list: &[u8],
+        kind: u8,
+        wanted: Wanted,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<ListScan> {
+        let extractor = keyspace
+            .options()
+            .extractor
+            .as_ref()
+            .map(|extractor| extractor.name());
+        if extractor != Some(ElementTimes.name()) {
+            let what = "lists need a keyspace with the extractor ElementTimes".into();
+            return Err(Error::InvalidArgument { what });
+        }
+        let filter = Arc::new(ZoneFilter::new(
+            ElementTimes.name(),
+            Box::new(move |zone| wanted.may_match(zone)),
+        ));
+        let prefix = prefix(list, kind);
+        let end = prefix_end(&prefix);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let bounds = (Bound::Included(prefix.as_slice()), upper);
+        Ok(ListScan {
+            scan: self.scan_where(keyspace, bounds, snapshot, &filter)?,
+            filter,
+            wanted,
+            begun: false,
+            elements: 0,
+        })
+    }
+}
