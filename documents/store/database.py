@@ -13,7 +13,21 @@ from foundation.environment import environment
 from foundation.postgres import Pool, Statement
 from foundation.postgres.session import Oid, Step
 
-SETTINGS = "-c statement_timeout=30s -c lock_timeout=2s -c idle_in_transaction_session_timeout=60s"
+#: Every statement here is meant to find its rows by an index, whatever the statistics of a table
+#: that has just been filled say; and to be planned once, not each time.
+SETTINGS = " ".join(
+    f"-c {name}={value}"
+    for name, value in {
+        "statement_timeout": "30s",
+        "lock_timeout": "2s",
+        "idle_in_transaction_session_timeout": "60s",
+        "plan_cache_mode": "force_generic_plan",
+        "enable_seqscan": "off",
+        "enable_bitmapscan": "off",
+        "enable_hashjoin": "off",
+        "enable_mergejoin": "off",
+    }.items()
+)
 
 _SCOPE = Statement(
     "SELECT set_config('rillbase.tenant', $1, true), set_config('rillbase.user', '', true)",

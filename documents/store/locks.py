@@ -26,6 +26,15 @@ def shared(collection_id: UUID) -> Step:
     return _SHARED, (int4(LOCK_CLASS), str(collection_id).encode())
 
 
+def lock_shared(collection_id: UUID, using: str = "default") -> None:
+    """Lock as writers do, until Django's transaction on `using` ends."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s))",
+            (LOCK_CLASS, str(collection_id)),
+        )
+
+
 def lock_alone(collection_id: UUID, using: str = "default") -> None:
     """Lock for changing the collection, until Django's transaction on `using` ends."""
     with connections[using].cursor() as cursor:

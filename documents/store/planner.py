@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from documents.store.facts import CollectionFacts, IndexFacts
+from documents.store.keys import BEHIND_ALL
 from foundation.postgres import Session, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid, int8
@@ -25,7 +26,7 @@ COUNT_AT_MOST = 2_000
 _COUNT = Statement(
     "SELECT count(*) FROM (SELECT 1 FROM unnest($2::bytea[], $3::bytea[]) AS r(low, high) "
     "CROSS JOIN LATERAL (SELECT 1 FROM documents_indexentry e WHERE e.index_number = $1 "
-    "AND e.key >= r.low AND (r.high IS NULL OR e.key < r.high) LIMIT $4) AS found LIMIT $4) AS n",
+    "AND e.key >= r.low AND e.key < r.high LIMIT $4) AS found LIMIT $4) AS n",
     (Oid.INT8, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY, Oid.INT8),
 )
 
@@ -138,7 +139,7 @@ async def _count(session: Session, bounded: Sequence[Candidate]) -> list[tuple[C
                 (
                     int8(candidate.index.number),
                     byteas([low for low, _ in candidate.bounds.ranges]),
-                    byteas([high for _, high in candidate.bounds.ranges]),
+                    byteas([high or BEHIND_ALL for _, high in candidate.bounds.ranges]),
                     int8(COUNT_AT_MOST),
                 ),
             )

@@ -17,7 +17,7 @@ from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.planner import Plan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
-from documents.store.scan import scan
+from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, scan
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Session, Statement
 from foundation.postgres.session import Oid
@@ -30,6 +30,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 10_000
 MAX_EXAMINED = 200_000
 MAX_SECONDS = 5.0
 MAX_SORT_BYTES = 64 * 1024 * 1024
+SMALLEST_BATCH = 16
 
 _COUNT_ALL = Statement(
     "SELECT count(*) FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL",
@@ -127,7 +128,7 @@ async def _run(reading: Reading, query: Query, after: cursors.After | None) -> S
             in_order=in_order,
         )
         selection = _selection(reading, query, plan, after)
-        if await _feed(reading, selection, plan, after, budget):
+        if await _feed(reading, selection, plan, after, budget, query.offset + query.limit + 1):
             return selection
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
@@ -157,12 +158,16 @@ async def _feed(
     plan: Plan,
     after: cursors.After | None,
     budget: Budget,
+    wanted: int = FIRST_BATCH,
 ) -> bool:
     """Read until the page is full. False: the plan's order is not the sort's after all."""
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
-    async for rows in scan(reading.session, reading.collection, plan, resume):
+    scanned = scan(
+        reading.session, reading.collection, plan, resume, first_batch=_first_batch(plan, wanted)
+    )
+    async for rows in scanned:
         progress = _native(partial(selection.feed, rows))
         budget.spend(len(rows))
         if progress == "misplaced":
@@ -170,6 +175,13 @@ async def _feed(
         if progress == "enough":
             break
     return True
+
+
+def _first_batch(plan: Plan, wanted: int) -> int:
+    """Rows in order are read about as many as are wanted; those to be sorted, all."""
+    if plan.order == "any":
+        return min((plan.estimate or FIRST_BATCH) + 1, LARGEST_BATCH)
+    return min(max(wanted, SMALLEST_BATCH), FIRST_BATCH)
 
 
 class Budget:

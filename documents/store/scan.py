@@ -6,19 +6,22 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from documents.store.facts import CollectionFacts
+from documents.store.keys import BEHIND_ALL
 from documents.store.planner import Plan, Range
 from foundation.postgres import Result, Session, Statement
 from foundation.postgres.session import Oid, Parameter, Step, int8
 
 #: The first batch is small, since most queries want little; later ones grow.
 FIRST_BATCH, LARGEST_BATCH = 128, 2_048
+#: The first batches of this many ranges travel in one round trip.
+TOGETHER = 8
 
 #: Key, version, created and updated in milliseconds, body, index entry.
 Row = tuple[bytes, int, int, int, bytes, bytes | None]
 
 _DOCUMENTS = Statement(
     "SELECT key, version, created_at, updated_at, body FROM documents_document "
-    "WHERE collection_id = $1 AND key >= $2 AND ($3::bytea IS NULL OR key < $3) AND key > $4 "
+    "WHERE collection_id = $1 AND key >= $2 AND key < $3 AND key > $4 "
     "AND body IS NOT NULL ORDER BY key LIMIT $5",
     (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
 )
@@ -26,7 +29,7 @@ _DOCUMENTS = Statement(
 _FORWARD = Statement(
     "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
     "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
-    "AND key >= $3 AND ($4::bytea IS NULL OR key < $4) AND (key, document_key) > ($5, $6) "
+    "AND key >= $3 AND key < $4 AND (key, document_key) > ($5, $6) "
     "ORDER BY key, document_key LIMIT $7) e "
     "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
     "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
@@ -37,8 +40,8 @@ _FORWARD = Statement(
 _BACKWARD = Statement(
     "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
     "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
-    "AND key >= $3 AND ($4::bytea IS NULL OR key < $4) "
-    "AND ($5::bytea IS NULL OR (key <= $5 AND (key < $5 OR document_key > $6))) "
+    "AND key >= $3 AND key < $4 "
+    "AND key <= $5 AND (key < $5 OR document_key > $6) "
     "ORDER BY key DESC, document_key LIMIT $7) e "
     "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
     "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
@@ -56,23 +59,42 @@ class Position:
 
 
 async def scan(
-    session: Session, collection: CollectionFacts, plan: Plan, resume: Position | None = None
+    session: Session,
+    collection: CollectionFacts,
+    plan: Plan,
+    resume: Position | None = None,
+    *,
+    first_batch: int = FIRST_BATCH,
 ) -> AsyncIterator[list[Row]]:
     """Yield batches of the plan's rows. Stop asking for them when the query is answered."""
     ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
-    size = FIRST_BATCH
-    for bounds in ranges:
-        position = resume
-        while True:
-            step = _step(collection, plan, bounds, position, size)
-            (result,) = await session.run([step])
+    for start in range(0, len(ranges), TOGETHER):
+        some = ranges[start : start + TOGETHER]
+        steps = [_step(collection, plan, bounds, resume, first_batch) for bounds in some]
+        for bounds, result in zip(some, await session.run(steps), strict=True):
             rows = [_row(result, number, plan) for number in range(result.rows)]
             if rows:
                 yield rows
-            if len(rows) < size:
-                break
-            position = Position(rows[-1][5] or b"", rows[-1][0])
-            size = min(2 * size, LARGEST_BATCH)
+            if len(rows) == first_batch:
+                async for more in _rest(session, collection, plan, bounds, rows[-1]):
+                    yield more
+
+
+async def _rest(
+    session: Session, collection: CollectionFacts, plan: Plan, bounds: Range, last: Row
+) -> AsyncIterator[list[Row]]:
+    """Yield what follows the first batch of a range."""
+    size = FIRST_BATCH
+    while True:
+        size = min(4 * size, LARGEST_BATCH)
+        position = Position(last[5] or b"", last[0])
+        (result,) = await session.run([_step(collection, plan, bounds, position, size)])
+        rows = [_row(result, number, plan) for number in range(result.rows)]
+        if rows:
+            yield rows
+        if len(rows) < size:
+            return
+        last = rows[-1]
 
 
 def statement(
@@ -90,14 +112,13 @@ def _step(
     position: Position | None,
     size: int,
 ) -> Step:
-    low, high = bounds
+    low, high = bounds[0], bounds[1] or BEHIND_ALL
     if plan.index is None:
         after = position.document_key if position is not None else b""
         return _DOCUMENTS, (collection.id.bytes, low, high, after, int8(size))
-    entry: Parameter = position.entry if position is not None else None
-    key: Parameter = position.document_key if position is not None else b""
-    if not plan.backward:
-        entry = entry if entry is not None else b""
+    start = BEHIND_ALL if plan.backward else b""
+    entry = position.entry if position is not None else start
+    key = position.document_key if position is not None else b""
     head = (collection.id.bytes, int8(plan.index.number), low, high)
     return _BACKWARD if plan.backward else _FORWARD, (*head, entry, key, int8(size))
 
