@@ -70,11 +70,11 @@ local function trim(stream, state, now)
     if not checkpoint then
       return
     end
-    local id, ms, upto = string.match(checkpoint, '^((%d+)-%d+) (%d+)$')
+    local ms, number, upto = string.match(checkpoint, '^(%d+)-(%d+) (%d+)$')
     if tonumber(ms) >= oldest_ms and bytes - trimmed <= state.retention_bytes then
       return
     end
-    redis.call('XTRIM', stream, 'MINID', id)
+    redis.call('XTRIM', stream, 'MINID', ms .. '-' .. string.format('%.0f', number + 1))
     redis.call('LPOP', stream .. ':trim')
     redis.call('HSET', stream .. ':count', 'trimmed', upto)
     trimmed = tonumber(upto)

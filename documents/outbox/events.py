@@ -120,7 +120,8 @@ class EventLayer:
         retention_bytes: int = RETENTION_BYTES,
     ) -> Answer:
         """Set the streams up, or bring their epochs up to date; forget older installations."""
-        await self._forget_older()
+        if await self._forget_older():
+            return Answer(Verdict.OUTRUN, (await self.look()).time_us)
         return _answer(
             await self._call(
                 "install", token, secrets.token_hex(8), epochs, retention_ms, retention_bytes
@@ -130,23 +131,21 @@ class EventLayer:
     async def trim(self) -> Answer:
         return _answer(await self._call("trim"))
 
-    async def _forget_older(self) -> None:
-        """Remove the streams of installation epochs before this one. Nobody reads them again."""
-        cursor = "0"
+    async def _forget_older(self) -> bool:
+        """Remove the streams of older installation epochs; tell whether there is a newer one."""
+        cursor, newer = "0", False
         while True:
             reply = await self._wire.call("SCAN", cursor, "MATCH", f"{_ROOT}*", "COUNT", 1000)
             if not isinstance(reply, list) or not isinstance(reply[1], list):
                 raise ResponseError("SCAN answered in another form")
-            old = [key for item in reply[1] if self._is_older(key := _text(item))]
+            found = {key: _installation(key) for item in reply[1] if (key := _text(item))}
+            newer = newer or any(number > self._installation for number in found.values())
+            old = [key for key, number in found.items() if 0 < number < self._installation]
             if old:
                 await self._wire.call("UNLINK", *old)
             cursor = _text(reply[0])
             if cursor == "0":
-                return
-
-    def _is_older(self, key: str) -> bool:
-        number = key.removeprefix(_ROOT).partition(":")[0]
-        return number.isdigit() and int(number) < self._installation
+                return newer
 
     async def _call(self, function: str, *arguments: Argument) -> Reply:
         command: tuple[Argument, ...] = (
@@ -173,6 +172,12 @@ def prefix(installation: int) -> str:
 def stream(installation: int, epoch: int, partition: int) -> str:
     """Return the name of a write stream."""
     return f"{prefix(installation)}:{epoch}:{partition}"
+
+
+def _installation(key: str) -> int:
+    """Return the installation epoch in a name, or 0."""
+    number = key.removeprefix(_ROOT).partition(":")[0]
+    return int(number) if number.isdigit() else 0
 
 
 def packed_hashes(hashes: Sequence[int] | None) -> bytes:

@@ -25,7 +25,7 @@ def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
 async def wire(valkey: OwnValkey) -> AsyncIterator[ValkeyWire]:
     wire = ValkeyWire(valkey.url, connect_timeout_s=2, answer_timeout_s=5)
     yield wire
-    wire.close()
+    await wire.aclose()
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import redis
 
 from documents.outbox.entries import Image, Tick, decode
 from documents.outbox.events import stream
+
+_Raw = tuple[bytes, dict[bytes, bytes]]
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,10 @@ class Streams:
         self.names = [stream(installation, epoch, number) for number in range(partitions)]
 
     def read(self, partition: int) -> list[Entry]:
+        found = cast("list[_Raw]", self._client.xrange(self.names[partition]))
         return [
             Entry(entry_id, decode(fields[b"e"]), _unpacked(fields.get(b"p", b"")))
-            for entry_id, fields in self._client.xrange(self.names[partition])
+            for entry_id, fields in found
         ]
 
     def images(self) -> list[Image]:

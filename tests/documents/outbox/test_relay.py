@@ -1,0 +1,187 @@
+"""The relay on a real PostgreSQL and a real Valkey, with writers who publish nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from documents.outbox.entries import Image, Kind, Tick
+from documents.outbox.loop import RelayLoop
+from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
+from tests.documents.outbox.streams import Streams
+from tests.own_valkey import OwnValkey
+
+TIMEOUT_S = 15.0
+
+
+@pytest.fixture
+async def relay(
+    valkey: OwnValkey, settings_environment: pytest.MonkeyPatch
+) -> AsyncIterator[RelayLoop]:
+    settings_environment.setenv("EVENTS_URL", valkey.url)
+    loop = RelayLoop()
+    await loop.start()
+    await until(lambda: loop.ready, "the relay to lead")
+    yield loop
+    await loop.stop()
+
+
+@pytest.fixture
+def writer(postgres_url: str) -> SqlWriter:
+    return SqlWriter(postgres_url)
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for a condition while the relay runs in this loop."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not holds():  # noqa: ASYNC110 -- the streams are in another process
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
+
+
+def images(streams: Streams, writer: SqlWriter) -> list[Image]:
+    return [found for found in streams.images() if found.collection_id == writer.collection]
+
+
+def versions(streams: Streams, writer: SqlWriter, key: int) -> list[int]:
+    return [found.version for found in images(streams, writer) if found.key == key_bytes(key)]
+
+
+def proven(streams: Streams, xid: int) -> bool:
+    """Tell whether ticks in all streams say that this transaction's images are there."""
+    return all(
+        any(tick.snapshot.sees(xid) for tick in streams.ticks(partition))
+        for partition in range(len(streams.names))
+    )
+
+
+async def test_what_no_writer_publishes_the_relay_does(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    writer.write(4, 7, body=b"as it stands")
+    await until(lambda: len(images(streams, writer)) == 2, "the after-images")
+    for image in images(streams, writer):
+        assert (image.kind, image.version, image.body) == (Kind.PUT, 1, b"as it stands")
+        assert (image.tenant_id, image.rules_version) == (writer.tenant, 1)
+
+
+async def test_a_delete_carries_the_id_and_an_outrun_version_no_body(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    with writer.transaction() as first:
+        first.write(1, b"one")
+        first.write(1, b"two")
+        first.write(1, None)
+    await until(lambda: len(images(streams, writer)) == 3, "all three versions")
+    found = {image.version: (image.kind, image.body) for image in images(streams, writer)}
+    assert found == {
+        1: (Kind.SUPERSEDED, b""),
+        2: (Kind.SUPERSEDED, b""),
+        3: (Kind.DELETE, b"the id"),
+    }
+
+
+async def test_a_batch_says_which_partitions_it_touches(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    writer.write(2, 3, 4, batch=True)
+    writer.write(5)
+    await until(lambda: len(images(streams, writer)) == 4, "the after-images")
+    entries = [entry for partition in (0, 1) for entry in streams.read(partition)]
+    named = {
+        entry.content.key: entry.partitions
+        for entry in entries
+        if isinstance(entry.content, Image) and entry.content.collection_id == writer.collection
+    }
+    batch = dict.fromkeys(map(key_bytes, (2, 3, 4)), (0, 1))
+    assert named == {**batch, key_bytes(5): ()}
+
+
+async def test_a_transaction_that_commits_late_comes_out_and_no_tick_vouched_for_it_before(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    with writer.transaction() as late:
+        late.write(1, b"begun first")
+        with writer.transaction() as quick:
+            quick.write(2, b"committed first")
+        await until(lambda: proven(streams, quick.xid), "a tick that sees the quick one")
+        assert versions(streams, writer, 2) == [1]
+        assert not proven(streams, late.xid)
+    await until(lambda: proven(streams, late.xid), "a tick that sees the late one")
+    assert versions(streams, writer, 1) == [1]
+
+
+async def test_ticks_count_the_entries_of_their_stream(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    with writer.transaction() as written:
+        for key in range(20):
+            written.write(key, b"body")
+    await until(lambda: proven(streams, written.xid), "a tick that sees them all")
+    for partition in (0, 1):
+        for number, entry in enumerate(streams.read(partition), start=1):
+            if isinstance(entry.content, Tick):
+                assert entry.content.count == number
+
+
+async def test_a_transaction_larger_than_a_page_comes_out_whole(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    with writer.transaction() as large:
+        for key in range(12):
+            large.write(key, bytes(1024 * 1024))
+    await until(lambda: proven(streams, large.xid), "a tick that sees it")
+    assert sorted(image.key for image in images(streams, writer)) == sorted(
+        map(key_bytes, range(12))
+    )
+
+
+async def test_after_valkey_was_emptied_everything_kept_comes_out_again_before_the_next_tick(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter, valkey: OwnValkey
+) -> None:
+    with writer.transaction() as written:
+        written.write(1, b"body")
+    await until(lambda: proven(streams, written.xid), "the first tick")
+    first = streams.ticks()[-1]
+    with valkey.client() as client:
+        client.flushall()
+    await until(lambda: bool(streams.ticks()), "a tick of the new life")
+    assert versions(streams, writer, 1) == [1]
+    assert streams.ticks()[0].incarnation != first.incarnation
+    assert streams.ticks()[0].token >= first.token
+
+
+async def test_after_valkey_was_killed_everything_kept_comes_out_again(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter, valkey: OwnValkey
+) -> None:
+    with writer.transaction() as before:
+        before.write(1, b"before")
+    await until(lambda: proven(streams, before.xid), "the first tick")
+    valkey.kill()
+    with writer.transaction() as meanwhile:
+        meanwhile.write(2, b"meanwhile")
+    valkey.start()
+    await until(lambda: bool(streams.ticks()), "a tick of the new life")
+    await until(lambda: proven(streams, meanwhile.xid), "a tick that sees the write")
+    assert versions(streams, writer, 1) == versions(streams, writer, 2) == [1]
+
+
+async def test_when_the_leader_stops_another_relay_leads_with_a_higher_token(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    second = RelayLoop()
+    await second.start()
+    try:
+        await until(lambda: second.ready, "the second relay to stand by")
+        token = streams.ticks()[-1].token
+        await relay.stop()
+        with writer.transaction() as written:
+            written.write(1, b"body")
+        await until(lambda: proven(streams, written.xid), "a tick of the second relay")
+        assert streams.ticks()[-1].token > token
+    finally:
+        await second.stop()
