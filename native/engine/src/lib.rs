@@ -25,6 +25,7 @@ mod clock;
 mod coding;
 mod compaction;
 mod db;
+mod dump;
 pub mod error;
 mod extract;
 mod iterate;
@@ -46,6 +47,7 @@ pub use db::{
     Db, Found, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified,
     Visited, verify,
 };
+pub use dump::dump;
 pub use error::{Error, Result};
 pub use extract::{Extractor, Rectangle, Zone};
 pub use key::{Kind, Millis, Sequence, prefix_end};

@@ -12,7 +12,7 @@
 //! - `open` — going on with what was found; `checkpoint` — a copy of the open log.
 //! - `recover` — what a directory holds, `scan` — reading a segment front to back.
 //! - `spans` and `read` — finding and reading records by index.
-//! - `verify` — checking every checksum of a log that is not open.
+//! - `verify` — checking every checksum of a log that is not open; `dump` — a segment as text.
 //!
 //! What always holds:
 //!
@@ -22,6 +22,7 @@
 
 mod blocks;
 mod checkpoint;
+mod dump;
 mod files;
 mod format;
 mod log;
@@ -35,6 +36,7 @@ mod segment;
 mod spans;
 mod verify;
 
+pub use dump::{Dumped, dump};
 pub use format::{BlockReference, MAX_BODY_BYTES};
 pub use log::Wal;
 pub use options::{Durability, Options, Recovery, Written};

@@ -1,0 +1,115 @@
+//! Any file of a database as text, for people.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::batch::Logged;
+use crate::cache::BlockCache;
+use crate::error::{Error, Result};
+use crate::key::{Kind, Tag, split_expiry};
+use crate::table::cursor::TableCursor;
+use crate::table::reader::Table;
+use crate::version::manifest;
+use crate::version::table_cache;
+use crate::vfs::Vfs;
+use crate::wal;
+
+/// Longer keys and values are shown in part.
+const SHOWN_BYTES: usize = 80;
+
+/// Tells `line` what a file holds: a table, a manifest, or a segment of the log. The database may
+/// be open.
+pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<()> {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("");
+    if let Some(number) = table_cache::number_of(name) {
+        return dump_table(vfs, path, number, line);
+    }
+    if manifest::number_of(name).is_some() {
+        for edit in manifest::read(vfs, path)? {
+            line(format!("{edit:?}"));
+        }
+        return Ok(());
+    }
+    if Path::new(name)
+        .extension()
+        .is_some_and(|kind| kind == "wal")
+    {
+        return wal::dump(vfs, path, &mut |record| match record {
+            wal::Dumped::Data { index, body } => dump_batch(index, body, line),
+            wal::Dumped::Other(text) => line(text),
+        });
+    }
+    Err(Error::InvalidArgument {
+        what: format!("{name:?} is no table, manifest or segment of a log"),
+    })
+}
+
+fn dump_table(vfs: &dyn Vfs, path: &Path, number: u64, line: &mut dyn FnMut(String)) -> Result<()> {
+    let blocks = Arc::new(BlockCache::new(0));
+    let table = Table::open(vfs.open_read(path)?, number, &blocks)?;
+    line(format!("{:?}", table.properties()));
+    for range in table.plain_range_deletes() {
+        let (start, end) = (shown(&range.start), shown(&range.end));
+        line(format!("{} RangeDelete {start} .. {end}", range.sequence));
+    }
+    let mut cursor = TableCursor::new(table, true);
+    cursor.first()?;
+    while cursor.is_valid() {
+        line(entry(cursor.key(), cursor.tag(), cursor.value()));
+        cursor.next()?;
+    }
+    Ok(())
+}
+
+fn dump_batch(index: u64, body: &[u8], line: &mut dyn FnMut(String)) {
+    let Some(logged) = Logged::parse(body) else {
+        line(format!(
+            "record {index}: {} bytes that are no batch",
+            body.len()
+        ));
+        return;
+    };
+    let (count, time) = (logged.count, logged.time);
+    line(format!("record {index}: {count} writes at {time}"));
+    let slice = |range: &std::ops::Range<u32>| {
+        let range = range.start as usize..range.end as usize;
+        body.get(range).unwrap_or_default()
+    };
+    for (sequence, write) in (logged.sequence..).zip(logged.entries()) {
+        let Ok(write) = write else {
+            line("  the rest is malformed".to_owned());
+            return;
+        };
+        let (key, value) = (slice(&write.key), slice(&write.value));
+        let text = entry(key, Tag::new(sequence, write.kind), value);
+        line(format!("  keyspace {} {text}", write.keyspace));
+    }
+}
+
+fn entry(key: &[u8], tag: Tag, value: &[u8]) -> String {
+    let (sequence, key) = (tag.sequence(), shown(key));
+    let Some(kind) = tag.kind() else {
+        return format!("{sequence} unknown {key}");
+    };
+    match (kind, split_expiry(kind, value)) {
+        (Kind::Delete, _) => format!("{sequence} Delete {key}"),
+        (Kind::RangeDelete, _) => format!("{sequence} RangeDelete {key} .. {}", shown(value)),
+        (_, Some((Some(expiry), value))) => {
+            format!(
+                "{sequence} {kind:?} {key} until {expiry} = {}",
+                shown(value)
+            )
+        }
+        _ => format!("{sequence} {kind:?} {key} = {}", shown(value)),
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    match bytes.get(..SHOWN_BYTES) {
+        Some(part) => format!("\"{}\"… ({} bytes)", part.escape_ascii(), bytes.len()),
+        None => format!("\"{}\"", bytes.escape_ascii()),
+    }
+}
