@@ -45,7 +45,7 @@ pub use batch::Batch;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use db::{
     Db, Found, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified,
-    Visited, verify,
+    Visited, restore, verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};

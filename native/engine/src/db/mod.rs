@@ -12,7 +12,9 @@
 //! publisher's queue, a keyspace's view. `snapshots` is taken alone.
 
 mod background;
+mod bulk;
 mod compact;
+mod copies;
 mod flush;
 mod keyspace;
 mod publish;
@@ -37,6 +39,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use self::copies::Transfer;
 use crate::batch::Batch;
 use crate::cache::BlockCache;
 use crate::clock::Time;
@@ -55,6 +58,7 @@ use crate::version::table_cache::TableCache;
 use crate::vfs::{LockGuard, Vfs};
 use crate::wal::{Durability, Wal};
 
+pub use copies::restore;
 pub use keyspace::Keyspace;
 pub use scan::Scan;
 pub use search::{Found, Visited};
@@ -422,6 +426,30 @@ impl Db {
     /// with those that there are.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
         self.core.verify_tables(progress)
+    }
+
+    /// Makes a database of its own in a directory on the same file system, which does not exist or
+    /// is empty. It shares the tables until either rewrites them.
+    pub fn checkpoint(&self, to: impl AsRef<Path>) -> Result<()> {
+        self.flush()?;
+        self.core.copy_to(to.as_ref(), Transfer::Link)
+    }
+
+    /// Copies the database into a directory that does not exist or is empty, and verifies the copy.
+    pub fn backup(&self, to: impl AsRef<Path>) -> Result<Verified> {
+        self.flush()?;
+        self.core.copy_to(to.as_ref(), Transfer::Copy)?;
+        verify(&self.core.vfs, to.as_ref(), &mut |_, _| ())
+    }
+
+    /// Puts many entries, whose keys ascend, past the log. They become visible at once, and are
+    /// durable then. Returns their sequence, or `None` if there are none.
+    pub fn bulk_load(
+        &self,
+        keyspace: &Keyspace,
+        entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<Option<Sequence>> {
+        self.core.bulk_load(keyspace, &mut entries.into_iter())
     }
 
     /// What was counted since the database was opened.

@@ -80,6 +80,7 @@ impl Description {
                 meta,
             } => {
                 self.next_file = self.next_file.max(meta.number + 1).max(run + 1);
+                self.sequence = self.sequence.max(meta.last_sequence);
                 let files = &mut self.keyspaces.get_mut(&keyspace)?.files;
                 (level < LEVELS).then_some(())?;
                 files.insert(meta.number, (level, run, meta));

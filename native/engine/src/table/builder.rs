@@ -241,6 +241,14 @@ impl TableBuilder {
         Ok(())
     }
 
+    /// Finishes a table whose entries were added at sequence 0: all of them are at this one.
+    pub(crate) fn finish_at(mut self, sequence: Sequence) -> Result<Written> {
+        self.properties.base_sequence = sequence;
+        self.properties.first_sequence = sequence;
+        self.properties.last_sequence = sequence;
+        self.finish()
+    }
+
     /// Writes what is left, makes the file durable and says what it holds.
     pub(crate) fn finish(mut self) -> Result<Written> {
         self.finish_data_block()?;

@@ -95,6 +95,10 @@ impl Table {
             .filter(|_| properties.extractor == extractor)
     }
 
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }

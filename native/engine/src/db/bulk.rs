@@ -1,0 +1,147 @@
+//! Bulk load: sorted entries become tables without passing the log and the memtables.
+//!
+//! The tables are written first, with entries whose sequence is counted from a base that is not
+//! known yet. Then one sequence is taken for all of them, everything older is flushed, and the
+//! tables become the newest run. All entries become visible at once, and are durable then.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Core, Keyspace};
+use crate::error::{Error, Result};
+use crate::key::{Kind, Sequence, Tag};
+use crate::table::builder::{TableBuilder, TableSettings};
+use crate::version::edit::Edit;
+use crate::version::file::{File, FileMeta, Largest};
+
+/// A table without its end.
+struct Unfinished {
+    number: u64,
+    builder: TableBuilder,
+}
+
+impl Core {
+    /// Puts entries whose keys ascend. Returns their sequence, or `None` if there are none.
+    pub(crate) fn bulk_load(
+        &self,
+        keyspace: &Keyspace,
+        entries: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<Option<Sequence>> {
+        self.check()?;
+        let tables = self.write_unfinished(keyspace, entries)?;
+        if tables.is_empty() {
+            return Ok(None);
+        }
+        // Nobody else flushes from here on, so the new run is newer than all others, and older
+        // than what is written behind it.
+        let active = Arc::clone(&keyspace.view().active);
+        self.rotate(keyspace, &active)?;
+        loop {
+            self.flush(keyspace)?;
+            let _flushing = keyspace.0.flushing.lock();
+            if !keyspace.view().waiting.is_empty() {
+                continue;
+            }
+            let (sequence, place) = {
+                let mut commit = self.commit.lock();
+                let view = keyspace.view();
+                if !view.waiting.is_empty() || !view.active.is_empty() {
+                    drop(commit);
+                    self.seal_active(keyspace);
+                    continue;
+                }
+                let sequence = commit.next_sequence;
+                commit.next_sequence += 1;
+                (sequence, self.publisher.register(sequence))
+            };
+            let installed = self.finish_tables(keyspace, tables, sequence);
+            if let Err(error) = installed {
+                self.poison(&error);
+                self.publisher.fail();
+                return Err(error);
+            }
+            if self.publisher.finish(place, sequence).is_err() {
+                return Err(self.poisoned());
+            }
+            self.work.wake();
+            return Ok(Some(sequence));
+        }
+    }
+
+    fn seal_active(&self, keyspace: &Keyspace) {
+        let active = Arc::clone(&keyspace.view().active);
+        if !active.is_empty() {
+            self.rotate_idle(keyspace, &active);
+        }
+    }
+
+    fn write_unfinished(
+        &self,
+        keyspace: &Keyspace,
+        entries: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<Vec<Unfinished>> {
+        let options = keyspace.options();
+        let settings = TableSettings::new(options, 0, 0, self.time.now());
+        let mut tables: Vec<Unfinished> = Vec::new();
+        let mut last: Option<Vec<u8>> = None;
+        for (key, value) in entries {
+            if last.as_ref().is_some_and(|last| *last >= key) {
+                return Err(Error::InvalidArgument {
+                    what: "the keys of a bulk load do not ascend".into(),
+                });
+            }
+            let full = |table: &Unfinished| table.builder.size() >= options.table_bytes;
+            if tables.last().is_none_or(full) {
+                let number = self.next_file();
+                let file = self.vfs.create(&self.tables.path_of(number))?;
+                let builder = TableBuilder::new(file, settings.clone());
+                tables.push(Unfinished { number, builder });
+            }
+            if let Some(table) = tables.last_mut() {
+                table.builder.add(&key, Tag::new(0, Kind::Put), &value)?;
+            }
+            last = Some(key);
+        }
+        Ok(tables)
+    }
+
+    fn finish_tables(
+        &self,
+        keyspace: &Keyspace,
+        tables: Vec<Unfinished>,
+        sequence: Sequence,
+    ) -> Result<()> {
+        let run = self.next_file();
+        let mut added = Vec::new();
+        let mut edits = Vec::new();
+        for table in tables {
+            let written = table.builder.finish_at(sequence)?;
+            let Some((smallest, key)) = written.keys.clone() else {
+                continue;
+            };
+            let exclusive = false;
+            let meta = FileMeta::new(
+                table.number,
+                (smallest, Largest { key, exclusive }),
+                &written,
+            );
+            edits.push(Edit::FileAdded {
+                keyspace: keyspace.id(),
+                level: 0,
+                run,
+                meta: meta.clone(),
+            });
+            let path = self.tables.path_of(meta.number);
+            added.push((0, run, File::new(meta, path, &self.graveyard)));
+        }
+        self.vfs.sync_dir(&self.dir)?;
+        let mut state = self.state.lock();
+        self.append_edits(&mut state, edits)?;
+        let version = keyspace
+            .view()
+            .version
+            .changed(&HashSet::new(), &added, None);
+        keyspace.install(version, &[]);
+        Ok(())
+    }
+}

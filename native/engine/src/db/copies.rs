@@ -1,0 +1,199 @@
+//! Checkpoints, backups and restores: databases made from one.
+//!
+//! A copy is whole once its `CURRENT` is there, which is written last. What was written while the
+//! copy was made may or may not be in it; batches are whole.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::verify::{Verified, verify};
+use super::{Core, Keyspace, recovery};
+use crate::error::{Error, Result};
+use crate::version::edit::Edit;
+use crate::version::file::File;
+use crate::version::manifest::{self, Manifest};
+use crate::version::table_cache;
+use crate::vfs::{Vfs, make_dir};
+
+/// Files are copied in pieces of this size.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// How tables come into the copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// As second names of the same files: at once, on the same file system.
+    Link,
+    /// As files of their own.
+    Copy,
+}
+
+impl Core {
+    /// Makes a copy of the open database in a directory that does not exist or is empty.
+    pub(crate) fn copy_to(&self, to: &Path, transfer: Transfer) -> Result<()> {
+        let vfs = &self.vfs;
+        make_empty(&**vfs, to)?;
+        let mut copied = HashSet::new();
+        if transfer == Transfer::Copy {
+            // Most is copied while nothing has to wait.
+            let views: Vec<_> = self.all_keyspaces().iter().map(Keyspace::view).collect();
+            for file in views.iter().flat_map(|view| view.version.files()) {
+                self.transfer(file, to, transfer, &mut copied)?;
+            }
+        }
+        // While the state is locked no flush makes the log shorter than these tables need.
+        let state = self.state.lock();
+        let mut wanted = HashSet::new();
+        let mut edits = vec![Edit::Used {
+            file: self.next_file(),
+            sequence: self.publisher.visible(),
+            time: self.time.now(),
+        }];
+        for keyspace in self.all_keyspaces() {
+            let version = Arc::clone(&keyspace.view().version);
+            for file in version.files() {
+                self.transfer(file, to, transfer, &mut copied)?;
+                wanted.insert(file.meta.number);
+            }
+            edits.extend(edits_of(&keyspace));
+        }
+        let log = recovery::log_dir(to);
+        make_dir(&**vfs, &log)?;
+        self.wal.checkpoint(&log)?;
+        drop(state);
+        for number in copied.difference(&wanted) {
+            vfs.remove(&to.join(table_cache::name_of(*number)))?;
+        }
+        vfs.sync_dir(to)?;
+        Manifest::create(vfs, to, self.next_file(), &edits).map(|_| ())
+    }
+
+    fn all_keyspaces(&self) -> Vec<Keyspace> {
+        self.keyspaces.read().values().cloned().collect()
+    }
+
+    fn transfer(
+        &self,
+        file: &File,
+        to: &Path,
+        transfer: Transfer,
+        copied: &mut HashSet<u64>,
+    ) -> Result<()> {
+        if !copied.insert(file.meta.number) {
+            return Ok(());
+        }
+        let target = to.join(table_cache::name_of(file.meta.number));
+        match transfer {
+            Transfer::Link => self.vfs.hard_link(file.path(), &target),
+            Transfer::Copy => copy(&*self.vfs, file.path(), &target).map(|_| ()),
+        }
+    }
+}
+
+/// The edits that describe a keyspace.
+fn edits_of(keyspace: &Keyspace) -> Vec<Edit> {
+    let id = keyspace.id();
+    let version = Arc::clone(&keyspace.view().version);
+    let merge = keyspace
+        .options()
+        .merge
+        .as_ref()
+        .map_or("", |merge| merge.name());
+    let mut edits = vec![
+        Edit::KeyspaceCreated {
+            id,
+            name: keyspace.name().to_owned(),
+            merge: merge.to_owned(),
+        },
+        Edit::Flushed {
+            keyspace: id,
+            sequence: version.flushed,
+        },
+    ];
+    for (level, runs) in version.levels.iter().enumerate() {
+        for run in runs {
+            edits.extend(run.files.iter().map(|file| Edit::FileAdded {
+                keyspace: id,
+                level,
+                run: run.id,
+                meta: file.meta.clone(),
+            }));
+        }
+    }
+    edits
+}
+
+/// Copies a backup, or any database that is not open, into a directory that does not exist or is
+/// empty. Both are verified. `progress` is called with the bytes copied.
+pub fn restore(
+    vfs: &Arc<dyn Vfs>,
+    from: &Path,
+    to: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Verified> {
+    let sound = verify(vfs, from, &mut |_, _| ())?;
+    make_empty(&**vfs, to)?;
+    let current = manifest::current(&**vfs, from)?.ok_or_else(|| Error::InvalidArgument {
+        what: format!("there is no database in {}", from.display()),
+    })?;
+    let tables = recovery::describe(&**vfs, from)?;
+    let numbers: BTreeSet<u64> = tables
+        .iter()
+        .flat_map(|found| found.files().map(|(number, _)| number))
+        .collect();
+    let mut copied = 0;
+    for number in numbers {
+        let name = table_cache::name_of(number);
+        copied += copy(&**vfs, &from.join(&name), &to.join(&name))?;
+        progress(copied);
+    }
+    let (from_log, to_log) = (recovery::log_dir(from), recovery::log_dir(to));
+    make_dir(&**vfs, &to_log)?;
+    for name in vfs.list(&from_log)? {
+        copy(&**vfs, &from_log.join(&name), &to_log.join(&name))?;
+    }
+    vfs.sync_dir(&to_log)?;
+    let edits = manifest::read(&**vfs, &current)?;
+    vfs.sync_dir(to)?;
+    Manifest::create(vfs, to, manifest_number(&current), &edits)?;
+    let copy = verify(vfs, to, &mut |_, _| ())?;
+    if (copy.tables, copy.entries) != (sound.tables, sound.entries) {
+        return Err(Error::corruption(
+            to,
+            0,
+            "the copy does not hold what the backup does",
+        ));
+    }
+    Ok(copy)
+}
+
+fn manifest_number(path: &Path) -> u64 {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.and_then(manifest::number_of).unwrap_or(1)
+}
+
+fn make_empty(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    make_dir(vfs, dir)?;
+    if vfs.list(dir)?.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{} is not empty", dir.display());
+    Err(Error::InvalidArgument { what })
+}
+
+/// Copies a file, durably; returns its size.
+fn copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<u64> {
+    let source = vfs.open_read(from)?;
+    let mut target = vfs.create(to)?;
+    let size = source.len()?;
+    let mut offset = 0;
+    while offset < size {
+        let piece = PIECE_BYTES.min(size - offset);
+        let mut bytes = vec![0; crate::coding::to_usize(piece)];
+        source.read_exact_at(offset, &mut bytes)?;
+        target.append(&bytes)?;
+        offset += piece;
+    }
+    target.sync()?;
+    Ok(size)
+}
