@@ -17,7 +17,7 @@ from foundation.api.bodies import Body
 from foundation.api.cursors import page
 from foundation.errors import FieldProblem, InvalidBody
 from tenants.actions import api_keys as actions
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import TenantView, find_for_change, find_own
 from tenants.api.forms import LabelField, NameField, NetworkField
 from tenants.api.schemas import page_of
 from tenants.models import ApiKey, Tenant
@@ -159,7 +159,7 @@ class ApiKeyView(TenantView):
         operation_id="api_keys_read", tags=[TAG], summary="Read an API key", responses=ApiKeyAnswer
     )
     def get(self, request: Request, tenant: str, key: UUID) -> Response:
-        row = find(ApiKey.objects.all(), pk=key)
+        row = find_own(ApiKey, key)
         return self.one(actions.describe(row), row.version)
 
     @extend_schema(

@@ -21,8 +21,9 @@ from foundation.api.views import ApiView
 from foundation.environment import environment
 from foundation.errors import ApiError, Forbidden, NotFound, Unauthenticated
 from foundation.limits import Limit, limiter
+from foundation.one_row import read_one
 from foundation.resource import Resource
-from foundation.scope import scoped
+from foundation.scope import TenantOwned, scoped
 from tenants import cors, usage
 from tenants.credentials import authenticate
 from tenants.credentials.facts import TenantFacts
@@ -31,6 +32,7 @@ from tenants.quotas import anonymous_limits, refusal_limits, request_limits, use
 from tenants.roles import Role
 
 R = TypeVar("R", bound=models.Model)
+T = TypeVar("T", bound=TenantOwned)
 
 UNAUTHENTICATED = Unauthenticated.status
 
@@ -172,6 +174,14 @@ def find(rows: models.QuerySet[R], **by: object) -> R:
         return rows.get(**by)  # unlike first(), it sorts nothing
     except ObjectDoesNotExist:
         raise NotFound from None
+
+
+def find_own(model: type[T], pk: UUID) -> T:
+    """Return the row of the tenant in scope with this id, or raise `NotFound`."""
+    row = read_one(model, pk)
+    if row is None:
+        raise NotFound
+    return row
 
 
 VR = TypeVar("VR", bound=Resource)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from foundation.api.bodies import Body
 from foundation.api.cursors import page
 from tenants.actions import issuers as actions
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import TenantView, find_for_change, find_own
 from tenants.api.forms import NameField
 from tenants.api.schemas import page_of
 from tenants.credentials.jwt import ASYMMETRIC, SYMMETRIC
@@ -126,7 +126,7 @@ class IssuerView(TenantView):
         responses=IssuerAnswer,
     )
     def get(self, request: Request, tenant: str, issuer: UUID) -> Response:
-        row = find(Issuer.objects.all(), pk=issuer)
+        row = find_own(Issuer, issuer)
         return self.one(actions.describe(row), row.version)
 
     @extend_schema(

@@ -21,7 +21,7 @@ from foundation.api.cursors import page
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.outbound.targets import MAX_URL_CHARS
 from tenants.actions import webhooks as actions
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import TenantView, find, find_for_change, find_own
 from tenants.api.forms import LabelField
 from tenants.api.schemas import page_of
 from tenants.models import Tenant, Webhook, WebhookDelivery
@@ -189,7 +189,7 @@ class WebhookView(_WebhooksView):
         responses=WebhookAnswer,
     )
     def get(self, request: Request, tenant: str, webhook: UUID) -> Response:
-        row = find(Webhook.objects.all(), pk=webhook)
+        row = find_own(Webhook, webhook)
         return self.one(actions.describe(row), row.version)
 
     @extend_schema(
@@ -293,7 +293,7 @@ class DeliveriesView(_DeliveriesView):
         responses=page_of(DeliveryAnswer),
     )
     def get(self, request: Request, tenant: str, webhook: UUID) -> Response:
-        row = find(Webhook.objects.all(), pk=webhook)
+        row = find_own(Webhook, webhook)
         deliveries = WebhookDelivery.objects.filter(webhook=row)
         state = request.GET.get("state")
         if state is not None:

@@ -8,6 +8,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import ProgrammingError, connection
 
+from foundation import scope
+from foundation.one_row import read_one
 from foundation.scope import NoTenantInScope, ScopeError, current_scope, scoped
 from tenants.models import ApiKey, Tenant
 from tests.make import make_tenant
@@ -23,6 +25,33 @@ def test_a_scope_shows_its_own_rows_only() -> None:
     with scoped(tenant_id=mine.tenant.id):
         assert {k.tenant_id for k in ApiKey.objects.all()} == {mine.tenant.id}
         assert not ApiKey.objects.filter(tenant_id=other.tenant.id).exists()
+
+
+def test_a_row_is_found_by_its_id_in_its_own_tenant_only() -> None:
+    mine, other = make_tenant(), make_tenant()
+    with scoped(tenant_id=other.tenant.id):
+        key = ApiKey.objects.get()
+        found = read_one(ApiKey, key.id)
+        assert found is not None
+        assert vars(found).keys() == vars(key).keys()
+        for field in ApiKey._meta.concrete_fields:
+            assert getattr(found, field.attname) == getattr(key, field.attname), field
+    with scoped(tenant_id=mine.tenant.id):
+        assert read_one(ApiKey, key.id) is None
+    with pytest.raises(NoTenantInScope):
+        read_one(ApiKey, key.id)
+
+
+def test_the_database_hides_a_row_even_from_a_statement_that_names_its_tenant() -> None:
+    mine, other = make_tenant(), make_tenant()
+    with scoped(tenant_id=other.tenant.id):
+        key = ApiKey.objects.get()
+    with scoped(tenant_id=mine.tenant.id):
+        token = scope._current.set(scope.Scope(other.tenant.id, None))
+        try:
+            assert read_one(ApiKey, key.id) is None
+        finally:
+            scope._current.reset(token)
 
 
 def test_without_the_first_wall_the_database_still_hides_other_tenants() -> None:
