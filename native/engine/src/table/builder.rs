@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::block::BlockBuilder;
+use super::block_builder::BlockBuilder;
 use super::footer::{FOOTER_BYTES, Footer};
 use super::frame::{self, Handle};
 use super::properties::Properties;

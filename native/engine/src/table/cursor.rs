@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::block::{BlockCursor, Malformed};
+use super::block::Malformed;
+use super::block_cursor::BlockCursor;
 use super::frame::Handle;
 use super::reader::{Part, ReadAhead, Table};
 use crate::coding::Reader;

@@ -9,6 +9,8 @@
 //! way of the shared cache. The byte format is described in `docs/formats/table.md`.
 
 pub(crate) mod block;
+mod block_builder;
+mod block_cursor;
 pub(crate) mod builder;
 pub(crate) mod cursor;
 pub(crate) mod filter;

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::block::{Block, BlockCursor, Entry, Malformed, NextVersion};
+use super::block::{Block, Entry, Malformed, NextVersion};
+use super::block_cursor::BlockCursor;
 use super::cursor::TableCursor;
 use super::filter;
 use super::footer::{FOOTER_BYTES, Footer};

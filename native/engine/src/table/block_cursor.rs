@@ -1,0 +1,279 @@
+//! A place among the entries of a block.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::block::{Block, Malformed, unpack};
+use crate::key::{Sequence, Tag, compare};
+
+/// A place among the entries of a block.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockCursor {
+    block: Option<Arc<Block>>,
+    base: Sequence,
+    at: usize,
+    next_at: usize,
+    key: Vec<u8>,
+    tag: Tag,
+    value_at: usize,
+    value_length: usize,
+}
+
+impl BlockCursor {
+    pub(crate) fn new(base: Sequence) -> Self {
+        Self {
+            block: None,
+            base,
+            at: usize::MAX,
+            next_at: 0,
+            key: Vec::new(),
+            tag: Tag::OLDEST,
+            value_at: 0,
+            value_length: 0,
+        }
+    }
+
+    /// Goes to a block, and to no entry of it.
+    pub(crate) fn enter(&mut self, block: Arc<Block>) {
+        self.block = Some(block);
+        self.at = usize::MAX;
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.block = None;
+        self.at = usize::MAX;
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        self.at != usize::MAX
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        let Some(block) = &self.block else {
+            return &[];
+        };
+        block
+            .bytes()
+            .get(self.value_at..self.value_at + self.value_length)
+            .unwrap_or_default()
+    }
+
+    /// Decodes the entry at `at`, whose predecessor is the current one unless it is a restart.
+    #[inline]
+    fn load(&mut self, at: usize) -> Result<(), Malformed> {
+        let Some(block) = &self.block else {
+            return Err(Malformed);
+        };
+        if at >= block.entries_end {
+            self.at = usize::MAX;
+            return Ok(());
+        }
+        let head = block.head(at)?;
+        if head.shared > self.key.len() {
+            return Err(Malformed);
+        }
+        self.key.truncate(head.shared);
+        self.key.extend_from_slice(block.key_rest(&head)?);
+        self.tag = unpack(head.packed, self.base);
+        self.value_at = head.value_at();
+        self.value_length = head.value_length;
+        self.next_at = head.next();
+        self.at = at;
+        Ok(())
+    }
+
+    pub(crate) fn first(&mut self) -> Result<(), Malformed> {
+        self.key.clear();
+        self.load(0)
+    }
+
+    pub(crate) fn last(&mut self) -> Result<(), Malformed> {
+        let restarts = self.block.as_ref().map_or(0, |block| block.restarts);
+        self.scan_to_end(restarts)
+    }
+
+    /// To the last entry behind the restarts before `restarts`.
+    fn scan_to_end(&mut self, restarts: usize) -> Result<(), Malformed> {
+        let Some(block) = &self.block else {
+            return Err(Malformed);
+        };
+        let Some(number) = restarts.checked_sub(1) else {
+            self.at = usize::MAX;
+            return Ok(());
+        };
+        let start = block.restart(number)?;
+        let end = if restarts < block.restarts {
+            block.restart(restarts)?
+        } else {
+            block.entries_end
+        };
+        self.scan_before(start, end)
+    }
+
+    /// From a restart to the last entry that begins before `end`.
+    fn scan_before(&mut self, start: usize, end: usize) -> Result<(), Malformed> {
+        self.key.clear();
+        self.load(start)?;
+        while self.is_valid() && self.next_at < end {
+            self.load(self.next_at)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<(), Malformed> {
+        self.load(self.next_at)
+    }
+
+    pub(crate) fn previous(&mut self) -> Result<(), Malformed> {
+        let Some(block) = &self.block else {
+            return Err(Malformed);
+        };
+        let end = self.at;
+        let (mut low, mut high) = (0, block.restarts);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if block.restart(middle)? < end {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let Some(number) = low.checked_sub(1) else {
+            self.at = usize::MAX;
+            return Ok(());
+        };
+        let start = block.restart(number)?;
+        self.scan_before(start, end)
+    }
+
+    /// To the first entry at or behind `(key, tag)`.
+    pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<(), Malformed> {
+        let Some(block) = &self.block else {
+            return Err(Malformed);
+        };
+        if block.restarts == 0 {
+            self.at = usize::MAX;
+            return Ok(());
+        }
+        let start = block.restart(block.restart_before(key, tag, self.base)?)?;
+        self.key.clear();
+        self.load(start)?;
+        while self.is_valid() && compare((&self.key, self.tag), (key, tag)) == Ordering::Less {
+            self.load(self.next_at)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Kind;
+    use crate::table::block::Entry;
+    use crate::table::block_builder::BlockBuilder;
+    use crate::table::hash;
+
+    fn build(count: u32, interval: usize) -> Arc<Block> {
+        let mut builder = BlockBuilder::new(interval, 10, true);
+        for number in 0..count {
+            let key = format!("key{:05}", number / 3);
+            let tag = Tag::new(u64::from(100 - number % 3), Kind::Put);
+            builder.add(key.as_bytes(), tag, number.to_string().as_bytes());
+        }
+        Arc::new(Block::parse(builder.finish().to_vec()).unwrap())
+    }
+
+    fn value<'a>(block: &'a Block, entry: &Entry) -> &'a [u8] {
+        &block.bytes()[entry.value_at..entry.value_at + entry.value_length]
+    }
+
+    #[test]
+    fn lookups_find_the_newest_version_that_is_seen() {
+        for interval in [1, 2, 16] {
+            let block = build(300, interval);
+            for number in 0..100 {
+                let key = format!("key{number:05}");
+                let find = |sequence| {
+                    let tag = Tag::seek(sequence);
+                    block
+                        .find(key.as_bytes(), hash(key.as_bytes()), tag, 10)
+                        .unwrap()
+                };
+                let newest = find(1000).unwrap();
+                assert_eq!(value(&block, &newest), (number * 3).to_string().as_bytes());
+                let older = find(99).unwrap();
+                assert_eq!(
+                    value(&block, &older),
+                    (number * 3 + 1).to_string().as_bytes()
+                );
+                assert!(find(97).is_none());
+            }
+            assert!(
+                block
+                    .find(b"key", hash(b"key"), Tag::NEWEST, 10)
+                    .unwrap()
+                    .is_none()
+            );
+            assert!(
+                block
+                    .find(b"z", hash(b"z"), Tag::NEWEST, 10)
+                    .unwrap()
+                    .is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn a_cursor_walks_both_ways_and_seeks() {
+        let block = build(300, 7);
+        let mut cursor = BlockCursor::new(10);
+        cursor.enter(block);
+        cursor.first().unwrap();
+        let mut forward = Vec::new();
+        while cursor.is_valid() {
+            forward.push((cursor.key().to_vec(), cursor.tag(), cursor.value().to_vec()));
+            cursor.next().unwrap();
+        }
+        assert_eq!(forward.len(), 300);
+        cursor.last().unwrap();
+        let mut backward = Vec::new();
+        while cursor.is_valid() {
+            backward.push((cursor.key().to_vec(), cursor.tag(), cursor.value().to_vec()));
+            cursor.previous().unwrap();
+        }
+        backward.reverse();
+        assert_eq!(forward, backward);
+        cursor.seek(b"key00007", Tag::seek(99)).unwrap();
+        assert_eq!(cursor.value(), b"22");
+        cursor.seek(b"key00007x", Tag::NEWEST).unwrap();
+        assert_eq!(cursor.key(), b"key00008");
+        cursor.seek(b"z", Tag::NEWEST).unwrap();
+        assert!(!cursor.is_valid());
+    }
+
+    #[test]
+    fn cut_and_changed_bytes_are_refused_or_read_without_a_panic() {
+        let block = build(40, 4);
+        for length in 0..block.bytes().len() {
+            if let Ok(cut) = Block::parse(block.bytes()[..length].to_vec()) {
+                let mut cursor = BlockCursor::new(0);
+                cursor.enter(Arc::new(cut));
+                let _ = cursor.seek(b"key00003", Tag::NEWEST);
+                let _ = cursor.last();
+            }
+        }
+    }
+}
