@@ -54,7 +54,7 @@ class ValkeyWire:
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 await _open(protocol, self._parts)
-                for command in _greeting(self._parts):
+                for command in greeting(self._parts):
                     await protocol.call(command)
         except BaseException as away:
             protocol.abort("not connected")
@@ -83,7 +83,8 @@ async def _open(protocol: _Protocol, parts: SplitResult) -> None:
         await loop.create_connection(lambda: protocol, host, port, ssl=tls)
 
 
-def _greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
+def greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
+    """Return what a connection to a URL begins with."""
     commands: list[tuple[Argument, ...]] = []
     if parts.password:
         user = (unquote(parts.username),) if parts.username else ()
@@ -123,7 +124,7 @@ class _Protocol(asyncio.Protocol):
             return future
         if not self._unsent:
             self._loop.call_soon(self._send)
-        self._unsent.append(_encoded(command))
+        self._unsent.append(encoded(command))
         deadline = self._loop.time() + self._answer_timeout_s
         self._waiting.append((deadline, future))
         if self._watch is None:
@@ -151,7 +152,7 @@ class _Protocol(asyncio.Protocol):
         position = 0
         try:
             while position < len(buffer):
-                parsed = _parse(buffer, position)
+                parsed = parse_reply(buffer, position)
                 if parsed is None:
                     break
                 reply, position = parsed
@@ -186,7 +187,8 @@ class _Protocol(asyncio.Protocol):
                 future.set_exception(error)
 
 
-def _encoded(command: tuple[Argument, ...]) -> bytes:
+def encoded(command: tuple[Argument, ...]) -> bytes:
+    """Return a command as it is sent."""
     parts = [b"*%d\r\n" % len(command)]
     for argument in command:
         raw = argument if isinstance(argument, bytes) else str(argument).encode()
@@ -194,7 +196,7 @@ def _encoded(command: tuple[Argument, ...]) -> bytes:
     return b"".join(parts)
 
 
-def _parse(buffer: bytes, start: int) -> tuple[Reply | ResponseError, int] | None:
+def parse_reply(buffer: bytes, start: int) -> tuple[Reply | ResponseError, int] | None:
     """Return a reply and where it ends, or None when it is not complete yet."""
     end = buffer.find(b"\r\n", start)
     if end < 0:
@@ -229,7 +231,7 @@ def _parse_array(
         return None, position
     items: list[Reply] = []
     for _ in range(length):
-        parsed = _parse(buffer, position)
+        parsed = parse_reply(buffer, position)
         if parsed is None:
             return None
         item, position = parsed

@@ -10,20 +10,19 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha1
 from importlib.resources import files
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
-from redis.retry import Retry
 
 from foundation import metrics
 from foundation.environment import environment
 from foundation.limits.breaker import Breaker, Permit
 from foundation.limits.gcra import Decision, Limit, decide, require_distinct
 from foundation.limits.local import LocalCounters
+from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import ValkeyWire
 
 log = logging.getLogger(__name__)
@@ -50,14 +49,11 @@ class Limiter:
         self._connect_timeout_s = connect_timeout_s
         self._breaker = Breaker()
         self._local = LocalCounters(local_buckets)
-        self._client = Redis.from_url(
-            url,
-            socket_timeout=answer_timeout_s,
-            socket_connect_timeout=connect_timeout_s,
-            retry=Retry(NoBackoff(), 0),
+        self._sockets = ValkeySockets(
+            url, connect_timeout_s=connect_timeout_s, answer_timeout_s=answer_timeout_s
         )
         self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, ValkeyWire] = WeakKeyDictionary()
-        self._sha = str(self._client.register_script(SCRIPT).sha)
+        self._sha = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
         metrics.LIMITS_STORE_UP.set(1)
 
     @property
@@ -74,9 +70,9 @@ class Limiter:
         keys, numbers = _arguments(limits)
         try:
             try:
-                reply = self._client.evalsha(self._sha, len(keys), *keys, *numbers)
+                reply = self._sockets.call("EVALSHA", self._sha, len(keys), *keys, *numbers)
             except NoScriptError:
-                reply = self._client.eval(SCRIPT, len(keys), *keys, *numbers)
+                reply = self._sockets.call("EVAL", SCRIPT, len(keys), *keys, *numbers)
         except RedisError as error:
             return self._went_away(permit, error, limits)
         return self._answered(limits, cast("list[int]", reply))
@@ -99,7 +95,8 @@ class Limiter:
         return self._answered(limits, cast("list[int]", reply))
 
     def close(self) -> None:
-        self._client.close()
+        """Close the connections of `check`."""
+        self._sockets.close()
 
     async def aclose(self) -> None:
         """Close what the running event loop has opened, and the connections of `check`."""

@@ -12,6 +12,7 @@ from math import ceil
 from uuid import uuid4
 
 import pytest
+import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -220,6 +221,35 @@ async def test_the_asynchronous_form_goes_on_without_valkey_and_recovers(
         await asyncio.sleep(0.01)
     assert limiter.shared
     await limiter.aclose()
+
+
+def test_connections_that_a_restart_has_ended_are_replaced_unnoticed(
+    own_valkey: OwnValkey,
+) -> None:
+    limiter = Limiter(own_valkey.url, answer_timeout_s=10, connect_timeout_s=10)
+    limiter.check([fresh()])
+    own_valkey.kill()
+    own_valkey.start()
+    assert limiter.check([fresh()]).allowed
+    assert limiter.shared
+    limiter.close()
+
+
+def test_login_and_number_of_the_database_are_taken_from_the_url(valkey_url: str) -> None:
+    limiter = Limiter(valkey_url, answer_timeout_s=10, connect_timeout_s=10)
+    limit = fresh()
+    limiter.check([limit])
+    with redis.Redis.from_url(valkey_url) as client:
+        assert client.exists(limit.storage_key)
+    assert limiter.shared
+    limiter.close()
+
+
+def test_a_valkey_that_does_not_let_us_in_counts_as_away(valkey_url: str) -> None:
+    limiter = Limiter(valkey_url.replace(":tests@", ":wrong@"))
+    assert limiter.check([fresh()]).allowed
+    assert not limiter.shared
+    limiter.close()
 
 
 def test_a_valkey_that_is_full_counts_as_away(own_valkey: OwnValkey) -> None:
