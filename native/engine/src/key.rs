@@ -79,6 +79,38 @@ pub(crate) fn compare(left: (&[u8], Tag), right: (&[u8], Tag)) -> Ordering {
     left.0.cmp(right.0).then_with(|| right.1.cmp(&left.1))
 }
 
+/// The first eight bytes as a number in the same order, which compares without a cache miss.
+#[inline]
+pub(crate) fn prefix_number(key: &[u8]) -> u64 {
+    if let Some(head) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*head);
+    }
+    let bytes = key.iter().chain(std::iter::repeat(&0)).take(8);
+    bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// The position of the first key that is not before a target, among ascending keys that are asked
+/// by their numbers first; `is_before` decides among those with the target's number.
+pub(crate) fn position_by_number(
+    numbers: &[u64],
+    key: &[u8],
+    is_before: impl Fn(usize) -> bool,
+) -> usize {
+    let number = prefix_number(key);
+    let mut low = numbers.partition_point(|&other| other < number);
+    let alike = numbers.get(low..).unwrap_or_default();
+    let mut high = low + alike.partition_point(|&other| other == number);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// The value of an entry of a kind that may expire, and when it does.
 pub(crate) fn split_expiry(kind: Kind, value: &[u8]) -> Option<(Option<Millis>, &[u8])> {
     if kind != Kind::PutExpiring {

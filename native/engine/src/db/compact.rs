@@ -131,10 +131,7 @@ impl Core {
 
     fn sources_of(&self, plan: &Plan) -> Vec<Source> {
         let sources = plan.inputs.iter().map(|input| {
-            let run = Arc::new(Run {
-                id: input.run.id,
-                files: input.files.clone(),
-            });
+            let run = Arc::new(Run::new(input.run.id, input.files.clone()));
             Source::Run(Box::new(RunCursor::new(
                 run,
                 Arc::clone(&self.tables),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::slots::Slots;
-use crate::key::Tag;
+use crate::key::{Tag, prefix_number};
 
 /// Enough for 4^12 entries at their best.
 const LEVELS: usize = 12;
@@ -54,7 +54,7 @@ impl Node {
             .get(key.start as usize..key.end as usize)
             .unwrap_or_default();
         Self {
-            prefix: prefix_of(bytes),
+            prefix: prefix_number(bytes),
             tag,
             batch: Arc::clone(batch),
             key_at: key.start,
@@ -117,21 +117,11 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(key: &'a [u8], tag: Tag) -> Self {
         Self {
-            prefix: prefix_of(key),
+            prefix: prefix_number(key),
             key,
             tag,
         }
     }
-}
-
-/// The first eight bytes as a number in the same order.
-#[inline]
-fn prefix_of(key: &[u8]) -> u64 {
-    if let Some(head) = key.first_chunk::<8>() {
-        return u64::from_be_bytes(*head);
-    }
-    let bytes = key.iter().chain(std::iter::repeat(&0)).take(8);
-    bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 /// Entries in order of [`crate::key::compare`].

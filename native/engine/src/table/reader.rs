@@ -15,7 +15,7 @@ use crate::cache::{BlockCache, Name};
 use crate::coding::{Reader, to_usize};
 use crate::error::{Error, Result};
 use crate::extract::Zone;
-use crate::key::{Kind, Sequence, Tag, compare};
+use crate::key::{Kind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::Value;
 use crate::vfs::RandomRead;
@@ -41,6 +41,8 @@ pub(crate) struct Table {
     number: u64,
     cache: Arc<BlockCache>,
     pub(crate) partitions: Vec<Partition>,
+    /// The numbers of the partitions' keys.
+    numbers: Vec<u64>,
     properties: Properties,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
@@ -75,7 +77,11 @@ impl Table {
         let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
         let range_deletes = (!plain_range_deletes.is_empty())
             .then(|| Arc::new(RangeDeletes::new(&plain_range_deletes)));
+        let numbers = partitions
+            .iter()
+            .map(|partition| prefix_number(&partition.key));
         Ok(Arc::new(Self {
+            numbers: numbers.collect(),
             file,
             number,
             cache: Arc::clone(cache),
@@ -134,10 +140,12 @@ impl Table {
     /// The number of the first partition with an entry at or behind `(key, tag)`.
     #[inline]
     pub(crate) fn partition_of(&self, key: &[u8], tag: Tag) -> usize {
-        let before = |partition: &Partition| {
-            compare((&partition.key, partition.tag), (key, tag)) == Ordering::Less
-        };
-        self.partitions.partition_point(before)
+        position_by_number(&self.numbers, key, |at| {
+            let partition = self.partitions.get(at);
+            partition.is_some_and(|partition| {
+                compare((&partition.key, partition.tag), (key, tag)) == Ordering::Less
+            })
+        })
     }
 
     pub(crate) fn malformed(&self, handle: Handle) -> Error {

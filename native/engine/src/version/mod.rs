@@ -9,10 +9,11 @@ pub(crate) mod file;
 pub(crate) mod manifest;
 pub(crate) mod table_cache;
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use crate::key::Sequence;
+use crate::key::{Sequence, position_by_number, prefix_number};
 use file::{File, FileMeta, Largest};
 
 /// Levels that a keyspace has at most.
@@ -24,17 +25,34 @@ pub(crate) struct Run {
     /// Larger is newer.
     pub(crate) id: u64,
     pub(crate) files: Vec<Arc<File>>,
+    /// The numbers of the files' last keys.
+    numbers: Vec<u64>,
 }
 
 impl Run {
+    /// Of files in order.
+    pub(crate) fn new(id: u64, files: Vec<Arc<File>>) -> Self {
+        let numbers = files
+            .iter()
+            .map(|file| prefix_number(&file.meta.largest.key));
+        Self {
+            id,
+            numbers: numbers.collect(),
+            files,
+        }
+    }
+
     pub(crate) fn size(&self) -> u64 {
         self.files.iter().map(|file| file.meta.size).sum()
     }
 
     /// The number of the first file that does not end before `key`.
     pub(crate) fn position(&self, key: &[u8]) -> usize {
-        self.files
-            .partition_point(|file| file.meta.largest.is_before(key))
+        position_by_number(&self.numbers, key, |at| {
+            self.files
+                .get(at)
+                .is_some_and(|file| file.meta.largest.is_before(key))
+        })
     }
 
     /// The files that may have `key`: more than one only where a file ends inside a key.
@@ -109,33 +127,23 @@ impl Version {
         let mut levels: Vec<Vec<Arc<Run>>> = Vec::with_capacity(LEVELS);
         for level in 0..LEVELS {
             let additions = || added.iter().filter(|(of, ..)| *of == level);
-            let mut runs: Vec<Run> = Vec::new();
+            let mut runs: BTreeMap<Reverse<u64>, Vec<Arc<File>>> = BTreeMap::new();
             for run in self.level(level) {
                 let kept = run
                     .files
                     .iter()
                     .filter(|file| !removed.contains(&file.meta.number));
-                runs.push(Run {
-                    id: run.id,
-                    files: kept.cloned().collect(),
-                });
+                runs.insert(Reverse(run.id), kept.cloned().collect());
             }
             for (_, id, file) in additions() {
-                match runs.iter_mut().find(|run| run.id == *id) {
-                    Some(run) => run.files.push(Arc::clone(file)),
-                    None => runs.push(Run {
-                        id: *id,
-                        files: vec![Arc::clone(file)],
-                    }),
-                }
+                runs.entry(Reverse(*id)).or_default().push(Arc::clone(file));
             }
-            runs.retain(|run| !run.files.is_empty());
-            for run in &mut runs {
-                run.files
-                    .sort_by(|left, right| order_of(&left.meta, &right.meta));
-            }
-            runs.sort_by_key(|run| std::cmp::Reverse(run.id));
-            levels.push(runs.into_iter().map(Arc::new).collect());
+            runs.retain(|_, files| !files.is_empty());
+            let runs = runs.into_iter().map(|(id, mut files)| {
+                files.sort_by(|left, right| order_of(&left.meta, &right.meta));
+                Arc::new(Run::new(id.0, files))
+            });
+            levels.push(runs.collect());
         }
         Self {
             levels,
