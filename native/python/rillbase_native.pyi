@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, TypeAlias, TypedDict, final
 
@@ -24,6 +24,7 @@ __all__ = [
     "Sort",
     "UpdateOperators",
     "Value",
+    "dump_file",
     "envelope",
     "format_id",
     "id_key",
@@ -32,6 +33,8 @@ __all__ = [
     "parse_bulk",
     "parse_id",
     "parse_json",
+    "restore_database",
+    "verify_database",
 ]
 
 _JsonValue: TypeAlias = (
@@ -367,6 +370,15 @@ class _EngineStats(TypedDict):
     snapshots: int
     write_amplification: float
 
+class _Verified(TypedDict):
+    tables: int
+    entries: int
+    table_bytes: int
+    log_records: int
+    log_segments: int
+    # File, offset and records behind it of an unsynced end, which opening cuts.
+    log_cut: tuple[str, int, int] | None
+
 @final
 class KeyspaceOptions:
     """How a keyspace behaves."""
@@ -452,6 +464,12 @@ class Engine:
     def compact(self, keyspace: str) -> None:
         """Merge all tables of a keyspace into one run."""
 
+    def checkpoint(self, directory: str | os.PathLike[str]) -> None:
+        """Make a database of its own in a directory that is empty or missing, by linking tables."""
+
+    def backup(self, directory: str | os.PathLike[str]) -> _Verified:
+        """Copy the database into a directory that is empty or missing, and verify the copy."""
+
     def stats(self) -> _EngineStats:
         """Return what was counted since the database was opened."""
 
@@ -532,3 +550,25 @@ class EngineScan:
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]: ...
     def __next__(self) -> tuple[bytes, bytes]: ...
+
+def verify_database(
+    directory: str | os.PathLike[str],
+    progress: Callable[[int, int], object] | None = None,
+) -> _Verified:
+    """Read all of a database that is not open; return what it holds.
+
+    `progress` is told the bytes that were read and those that there are.
+    """
+
+def restore_database(
+    backup: str | os.PathLike[str],
+    directory: str | os.PathLike[str],
+    progress: Callable[[int], object] | None = None,
+) -> _Verified:
+    """Copy a backup into a directory that is empty or missing; return what it holds.
+
+    `progress` is told the bytes that were copied.
+    """
+
+def dump_file(path: str | os.PathLike[str], write: Callable[[str], object]) -> None:
+    """Hand what a file of a database holds, as text, to `write`, in portions of whole lines."""

@@ -151,3 +151,13 @@ def test_threads_write_at_once(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert len(list(engine.scan("left"))) == 200
+
+
+def test_a_checkpoint_is_a_database_of_its_own(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    with opened(tmp_path / "database") as engine:
+        put(engine, a="1")
+        engine.checkpoint(copy)
+        put(engine, a="2")
+    with opened(copy) as engine:
+        assert engine.get("left", b"a") == b"1"

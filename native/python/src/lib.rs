@@ -23,6 +23,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::engine::{
         Engine, EngineBatch, EngineScan, EngineSnapshot, EngineTransaction, KeyspaceOptions,
+        dump_file, restore_database, verify_database,
     };
     #[pymodule_export]
     use crate::errors::{EngineError, JsonError, QueryError};

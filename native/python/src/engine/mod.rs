@@ -4,6 +4,7 @@
 //! locks are taken only so.
 
 mod batch;
+mod files;
 mod options;
 mod scan;
 mod stats;
@@ -22,6 +23,7 @@ use rillbase_engine::{Db, Error, Keyspace};
 use crate::errors::engine_error;
 
 pub(crate) use batch::EngineBatch;
+pub(crate) use files::{dump_file, restore_database, verify_database};
 pub(crate) use options::KeyspaceOptions;
 pub(crate) use scan::EngineScan;
 pub(crate) use transaction::EngineTransaction;
@@ -237,6 +239,17 @@ impl Engine {
     /// Merge all tables of a keyspace into one run.
     fn compact(&self, py: Python<'_>, keyspace: &str) -> PyResult<()> {
         self.with_keyspace(py, keyspace, None, |db, keyspace, _| db.compact(keyspace))
+    }
+
+    /// Make a database of its own in a directory that is empty or missing, by linking tables.
+    fn checkpoint(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        self.with(py, |db| db.checkpoint(directory))
+    }
+
+    /// Copy the database into a directory that is empty or missing, and verify the copy.
+    fn backup<'py>(&self, py: Python<'py>, directory: PathBuf) -> PyResult<Bound<'py, PyDict>> {
+        let verified = self.with(py, |db| db.backup(directory))?;
+        files::counts(py, &verified)
     }
 
     /// Return what was counted since the database was opened.

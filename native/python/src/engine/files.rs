@@ -1,0 +1,114 @@
+//! Databases that are not open, and files of any.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rillbase_engine as engine;
+use rillbase_engine::Verified;
+use rillbase_engine::vfs::{RealVfs, Vfs};
+
+use crate::errors::engine_error;
+
+/// Lines are handed over in portions of about this many bytes.
+const PORTION_BYTES: usize = 64 << 10;
+
+fn vfs() -> Arc<dyn Vfs> {
+    Arc::new(RealVfs)
+}
+
+/// What Python raised in a callback; work goes on, but nothing more is told.
+#[derive(Default)]
+struct Callback {
+    raised: Option<PyErr>,
+}
+
+impl Callback {
+    fn call(&mut self, call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+        if self.raised.is_none() {
+            self.raised = Python::attach(call).err();
+        }
+    }
+
+    /// The exception, if there was one, or else what was done.
+    fn then<T>(self, py: Python<'_>, done: engine::Result<T>) -> PyResult<T> {
+        self.raised.map_or(Ok(()), Err)?;
+        done.map_err(|error| engine_error(py, &error))
+    }
+}
+
+/// What a sound database holds.
+pub(super) fn counts<'py>(py: Python<'py>, verified: &Verified) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("tables", verified.tables)?;
+    dict.set_item("entries", verified.entries)?;
+    dict.set_item("table_bytes", verified.table_bytes)?;
+    let log = verified.log.as_ref();
+    dict.set_item("log_records", log.map_or(0, |log| log.records))?;
+    dict.set_item("log_segments", log.map_or(0, |log| log.segments))?;
+    let cut = log.and_then(|log| log.cut.as_ref());
+    let cut = cut.map(|cut| (cut.file.display().to_string(), cut.offset, cut.records));
+    dict.set_item("log_cut", cut)?;
+    Ok(dict)
+}
+
+/// Read all of a database that is not open; return what it holds.
+#[pyfunction]
+#[pyo3(signature = (directory, progress = None))]
+pub(crate) fn verify_database(
+    py: Python<'_>,
+    directory: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let mut callback = Callback::default();
+    let done = py.detach(|| {
+        engine::verify(&vfs(), &directory, &mut |done, total| {
+            if let Some(progress) = &progress {
+                callback.call(|py| progress.call1(py, (done, total)));
+            }
+        })
+    });
+    counts(py, &callback.then(py, done)?)
+}
+
+/// Copy a backup into a directory that is empty or missing; return what it holds.
+#[pyfunction]
+#[pyo3(signature = (backup, directory, progress = None))]
+pub(crate) fn restore_database(
+    py: Python<'_>,
+    backup: PathBuf,
+    directory: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let mut callback = Callback::default();
+    let done = py.detach(|| {
+        engine::restore(&vfs(), &backup, &directory, &mut |copied| {
+            if let Some(progress) = &progress {
+                callback.call(|py| progress.call1(py, (copied,)));
+            }
+        })
+    });
+    counts(py, &callback.then(py, done)?)
+}
+
+/// Hand what a file of a database holds, as text, to `write`, in portions of whole lines.
+#[pyfunction]
+pub(crate) fn dump_file(py: Python<'_>, path: PathBuf, write: Py<PyAny>) -> PyResult<()> {
+    let mut callback = Callback::default();
+    let mut portion = String::new();
+    let done = py.detach(|| {
+        let dumped = engine::dump(&RealVfs, &path, &mut |line| {
+            portion.push_str(&line);
+            portion.push('\n');
+            if portion.len() >= PORTION_BYTES {
+                let full = std::mem::take(&mut portion);
+                callback.call(|py| write.call1(py, (full,)));
+            }
+        });
+        // What was sound comes before the error.
+        callback.call(|py| write.call1(py, (portion,)));
+        dumped
+    });
+    callback.then(py, done)
+}

@@ -1,0 +1,186 @@
+"""Look after a database of the storage engine.
+
+    python -m storage_engine.tool stats DIR
+    python -m storage_engine.tool verify DIR
+    python -m storage_engine.tool dump DIR [FILE]
+    python -m storage_engine.tool compact DIR [--keyspace NAME]
+    python -m storage_engine.tool backup DIR TARGET
+    python -m storage_engine.tool restore BACKUP DIR
+
+Each locks the database, so whoever has it open must close it first; only `dump` looks on. A
+keyspace with merge operands opens only where its merge is known, which is not here: such a database
+is verified, dumped and restored, not opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from rillbase_native import Engine, EngineError, dump_file, restore_database, verify_database
+from storage_engine import report
+
+Command: TypeAlias = Callable[[argparse.Namespace], None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks; return the exit status."""
+    options = _parser().parse_args(arguments)
+    command: Command = options.command
+    try:
+        command(options)
+    except (EngineError, NoDatabaseError) as error:
+        _say(f"error: {error}", to_people=True)
+        return 1
+    except BrokenPipeError:
+        # Whoever read the output has enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+class NoDatabaseError(Exception):
+    """The directory holds no database."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(f"there is no database in {directory}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m storage_engine.tool", description="Look after a database."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, summary: str, command: Command) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=summary, description=f"{summary}.")
+        added.set_defaults(command=command)
+        return added
+
+    def directory(parser: argparse.ArgumentParser, name: str, summary: str) -> None:
+        parser.add_argument(name, type=Path, metavar=name.upper(), help=summary)
+
+    directory(add("stats", "Say what a database holds", _stats), "dir", "the database")
+    directory(add("verify", "Read and check all of it", _verify), "dir", "the database")
+    dump = add("dump", "Show one of its files as text, or list them", _dump)
+    directory(dump, "dir", "the database")
+    dump.add_argument("file", nargs="?", metavar="FILE", help="a file's name, as listed")
+    compact = add("compact", "Merge the tables of each keyspace into one run", _compact)
+    directory(compact, "dir", "the database")
+    compact.add_argument("--keyspace", metavar="NAME", help="only of this keyspace")
+    backup = add("backup", "Copy it, and check the copy", _backup)
+    directory(backup, "dir", "the database")
+    directory(backup, "target", "a directory that is empty or missing")
+    restore = add("restore", "Make a database from a backup", _restore)
+    directory(restore, "backup", "the backup")
+    directory(restore, "dir", "a directory that is empty or missing")
+    return parser
+
+
+def _stats(options: argparse.Namespace) -> None:
+    with _opened(options.dir) as engine:
+        for line in report.stats(engine):
+            _say(line)
+
+
+def _verify(options: argparse.Namespace) -> None:
+    progress = Progress("checked")
+    found = verify_database(_existing(options.dir), progress.of)
+    progress.end()
+    _say(
+        f"sound: {found['tables']:,} tables with {found['entries']:,} entries,"
+        f" {report.size(found['table_bytes'])};"
+        f" {found['log_records']:,} records in {found['log_segments']:,} segments of the log"
+    )
+    if found["log_cut"]:
+        file, offset, records = found["log_cut"]
+        _say(
+            f"the log ends in what was never synced: opening cuts {file} at offset {offset},"
+            f" with {records:,} records behind"
+        )
+
+
+def _dump(options: argparse.Namespace) -> None:
+    directory = _existing(options.dir)
+    if options.file:
+        dump_file(directory / options.file, sys.stdout.write)
+        return
+    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    rows = [(str(path.relative_to(directory)), report.size(path.stat().st_size)) for path in files]
+    for line in report.table(("file", "size"), rows):
+        _say(line)
+
+
+def _compact(options: argparse.Namespace) -> None:
+    with _opened(options.dir) as engine:
+        names = [options.keyspace] if options.keyspace else engine.keyspaces()
+        for place, name in enumerate(names, start=1):
+            _say(f"{place} of {len(names)}: {name}", to_people=True)
+            engine.compact(name)
+        for line in report.stats(engine):
+            _say(line)
+
+
+def _backup(options: argparse.Namespace) -> None:
+    with _opened(options.dir) as engine:
+        found = engine.backup(options.target)
+    size = report.size(found["table_bytes"])
+    _say(f"copied and checked: {found['tables']:,} tables, {found['entries']:,} entries, {size}")
+
+
+def _restore(options: argparse.Namespace) -> None:
+    progress = Progress("copied")
+    found = restore_database(_existing(options.backup), options.dir, progress.bytes)
+    progress.end()
+    _say(f"restored and checked: {found['tables']:,} tables, {found['entries']:,} entries")
+
+
+def _existing(directory: Path) -> Path:
+    """Return the directory if it holds a database; opening another one would make one."""
+    if not (directory / "CURRENT").is_file():
+        raise NoDatabaseError(directory)
+    return directory
+
+
+def _opened(directory: Path) -> Engine:
+    return Engine(_existing(directory), background_threads=1)
+
+
+class Progress:
+    """A line that is written over as work goes on, where people watch."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._shown = ""
+
+    def of(self, done: int, total: int) -> None:
+        """Show how much is done of how much."""
+        percent = 100 * done // max(total, 1)
+        self._show(f"{self._verb} {report.size(done)} of {report.size(total)} ({percent} %)")
+
+    def bytes(self, done: int) -> None:
+        """Show how much is done."""
+        self._show(f"{self._verb} {report.size(done)}")
+
+    def end(self) -> None:
+        """Leave the line as it is."""
+        if self._shown:
+            sys.stderr.write("\n")
+
+    def _show(self, text: str) -> None:
+        if sys.stderr.isatty() and text != self._shown:
+            sys.stderr.write(f"\r{text.ljust(len(self._shown))}")
+            sys.stderr.flush()
+            self._shown = text
+
+
+def _say(line: str, *, to_people: bool = False) -> None:
+    stream = sys.stderr if to_people else sys.stdout
+    stream.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

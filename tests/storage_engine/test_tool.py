@@ -1,0 +1,112 @@
+"""The command line that looks after a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rillbase_native import Engine
+from storage_engine.tool import main
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database with two keyspaces; one entry is only in the log."""
+    directory = tmp_path / "database"
+    with Engine(directory) as engine:
+        for name in ("left", "right"):
+            engine.create_keyspace(name)
+        batch = engine.batch()
+        for number in range(1000):
+            batch.put("left", f"key {number:04}".encode(), b"value")
+        batch.put("right", b"other", b"value")
+        batch.write()
+        engine.flush()
+        late = engine.batch()
+        late.put("left", b"late", b"value")
+        late.write()
+    return directory
+
+
+def entries(directory: Path) -> list[bytes]:
+    with Engine(directory) as engine:
+        return [key for key, _ in engine.scan("left")]
+
+
+def test_stats_say_what_each_keyspace_holds(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["stats", str(database)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines[0].split()) == "keyspace level runs files size entries deletes"
+    left = next(line.split() for line in lines if line.startswith("left"))
+    assert left[:4] == ["left", "0", "1", "1"]
+    assert left[6:] == ["1,000", "0"]
+
+
+def test_a_sound_database_is_verified(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(database)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("sound: 2 tables with 1,001 entries")
+
+
+def test_damage_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = max(database.glob("*.table"), key=lambda path: path.stat().st_size)
+    damaged = bytearray(table.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    table.write_bytes(damaged)
+    assert main(["verify", str(database)]) == 1
+    said = capsys.readouterr().err
+    assert str(table) in said
+    assert "offset" in said
+
+
+def test_files_are_listed_and_shown(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", str(database)]) == 0
+    files = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    shown = {}
+    for kind in (".table", ".wal", "MANIFEST"):
+        for name in files:
+            if kind in name:
+                assert main(["dump", str(database), name]) == 0
+        shown[kind] = capsys.readouterr().out
+    assert '"key 0999" = "value"' in shown[".table"]
+    assert '"late" = "value"' in shown[".wal"]
+    assert "right" in shown["MANIFEST"]
+
+
+def test_compaction_makes_one_run(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compact", str(database), "--keyspace", "left"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[6] for line in lines if line.startswith("left")] == ["1,001"]
+    assert len(entries(database)) == 1001
+
+
+def test_a_backup_is_restored(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backup, restored = tmp_path / "backup", tmp_path / "restored"
+    assert main(["backup", str(database), str(backup)]) == 0
+    assert main(["restore", str(backup), str(restored)]) == 0
+    assert "restored and checked" in capsys.readouterr().out
+    assert entries(restored) == entries(database)
+    assert main(["restore", str(backup), str(database)]) == 1
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_a_directory_without_a_database_stays_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["stats"], ["verify"], ["dump"], ["compact"]):
+        assert main([*command, str(tmp_path)]) == 1
+        assert "there is no database" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_is_open_is_left_alone(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Engine(database):
+        assert main(["verify", str(database)]) == 1
+        assert "open elsewhere" in capsys.readouterr().err
