@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from foundation.database_roles import Role
 from foundation.environment import environment
-from foundation.postgres import Pool
+from foundation.postgres import Pool, Statement
 
 #: As the tables were made: a slot for each of so many minutes.
 OUTBOX_SLOTS = 8
@@ -28,6 +28,11 @@ _SETTINGS = (
     "-c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c enable_seqscan=off"
 )
 _POOL_SIZE = 2
+
+BEGIN = Statement("BEGIN")
+COMMIT = Statement("COMMIT")
+#: For the few transactions that must not be lost.
+DURABLE = Statement("SET LOCAL synchronous_commit = on")
 
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 

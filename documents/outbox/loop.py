@@ -60,13 +60,13 @@ class RelayLoop:
         self._task: asyncio.Task[None] | None = None
         #: The server that failed last, until it answers again.
         self._away = ""
-        self._rounds = 0
+        self._asked = False
         self._ticked_s: float | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether a round went through: as the leader or as one who would take over."""
-        return self._rounds > 0
+        """Whether it has asked for the lease: it leads, or it would take over."""
+        return self._asked
 
     def status(self) -> dict[str, object]:
         """Say how it stands, for people and probes."""
@@ -135,7 +135,7 @@ class RelayLoop:
         match request:
             case Claim():
                 claimed = await rows.claim(request)
-                self._rounds += claimed.token is None
+                self._asked = True
                 if claimed.token is not None:
                     logger.info("this relay leads, with token %d", claimed.token)
                 return claimed
@@ -177,7 +177,6 @@ class RelayLoop:
         if answer.verdict is Verdict.OK:
             metrics.RELAY_TICKS.inc()
             self._ticked_s = time.monotonic()
-            self._rounds += 1
         return answer
 
     def _layer(self, installation: int) -> EventLayer:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import psycopg
 
-from documents.outbox.database import OUTBOX_SLOTS, relay_conninfo
+from documents.outbox.database import BEGIN, COMMIT, DURABLE, OUTBOX_SLOTS, relay_conninfo
 from documents.outbox.entries import Image, Kind, Snapshot, encode_image
 from documents.outbox.events import Group
 from documents.outbox.machine import LEASE_S
@@ -28,9 +28,6 @@ PAGE_ROWS = 5_000
 #: How long rows stay after they were marked, so that they can be published again.
 KEPT_S = 60
 
-_BEGIN = Statement("BEGIN")
-_COMMIT = Statement("COMMIT")
-_DURABLE = Statement("SET LOCAL synchronous_commit = on")
 #: Null where PostgreSQL's life has no name yet.
 _WORLD = Statement(
     "SELECT (SELECT epoch FROM documents_installation), "
@@ -106,8 +103,8 @@ class OutboxRows:
 
     async def claim(self, _: Claim) -> Claimed:
         """Take the lease if it is free. Durably: no two holders may have one token."""
-        steps: list[Step] = [(_BEGIN, ()), (_DURABLE, ()), (_NAME_LIFE, ()), (_CLAIM, ())]
-        results = await self._run([*steps, (_WORLD, ()), (_COMMIT, ())])
+        steps: list[Step] = [(BEGIN, ()), (DURABLE, ()), (_NAME_LIFE, ()), (_CLAIM, ())]
+        results = await self._run([*steps, (_WORLD, ()), (COMMIT, ())])
         claimed, world = results[3], results[4]
         return Claimed(claimed.integer(0, 0) if claimed.rows else None, _world(world))
 
@@ -177,7 +174,7 @@ class OutboxRows:
         except psycopg.errors.LockNotAvailable:
             return False
         agreed = found.boolean(0, 0)
-        last = [statements.truncate, _COMMIT] if agreed else [ROLLBACK]
+        last = [statements.truncate, COMMIT] if agreed else [ROLLBACK]
         await self._run([(step, ()) for step in last])
         return agreed
 
@@ -215,7 +212,7 @@ class _Empty:
             f"AND NOT EXISTS (SELECT FROM {before} o JOIN {marks} m ON m.xid = o.xid)"
         )
         self.lock_and_check = (
-            _BEGIN,
+            BEGIN,
             Statement("SET LOCAL lock_timeout = '50ms'"),
             Statement(f"LOCK TABLE {rows}, {marks} IN ACCESS EXCLUSIVE MODE"),
             self.check,

@@ -13,7 +13,7 @@ import asyncio
 import hmac
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,7 +41,7 @@ class Dependency:
 class Health:
     """Answers its own paths and passes everything else on."""
 
-    def __init__(self, app: App, environment: Environment) -> None:
+    def __init__(self, app: App, environment: Environment, more: Sequence[Dependency] = ()) -> None:
         self._app = app
         self._metrics_token = environment.rillbase_metrics_token.get_secret_value()
         self._metrics_open = environment.rillbase_env != "production"
@@ -59,6 +59,7 @@ class Health:
                 Dependency(name, dependencies.ValkeyProbe(url).ping, required=False)
                 for name, url in valkeys.items()
             ),
+            *more,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

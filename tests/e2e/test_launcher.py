@@ -16,7 +16,7 @@ from tests.launched import Place
 from tests.launcher_command import argv, environment, processes_below, run
 from tests.waiting import wait_until
 
-SERVICES = {"postgres", "valkey", "prepare", "web", "worker", "beat"}
+SERVICES = {"postgres", "valkey", "prepare", "web", "worker", "beat", "relay"}
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -17,7 +17,7 @@ from .data_directory import DataDirectory
 from .leftovers import mark_of
 from .lifecycle import Policy
 from .options import REPOSITORY, UpOptions
-from .ports import free_port
+from .ports import LOOPBACK, free_port
 from .postgres import TRANSIENT_FAILURES as POSTGRES_TRANSIENT_FAILURES
 from .postgres import PostgresCluster
 from .readiness import mark_written, postgres_accepts, valkey_answers, web_ready
@@ -67,7 +67,9 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = Plan(options, directory, database_url, environment | mark_of(directory))
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *valkey]))
-    return [*postgres, *valkey, preparation, _web(plan), _worker(plan), _beat(plan)]
+    port = free_port(avoid={options.port, cluster.port, store.port})
+    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, port)]
+    return [*postgres, *valkey, preparation, *ours]
 
 
 def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Service]:
@@ -163,6 +165,20 @@ def _worker(plan: Plan) -> Service:
 def _beat(plan: Plan) -> Service:
     schedule = plan.directory.run / "beat-schedule"
     return _celery(plan, "beat", ["beat", "--schedule", str(schedule), "--pidfile", ""])
+
+
+def _relay(plan: Plan, port: int) -> Service:
+    argv = [sys.executable, str(REPOSITORY / "manage.py"), "relay", "--port", str(port)]
+    return Service(
+        name="relay",
+        argv=tuple(argv),
+        cwd=REPOSITORY,
+        env=plan.environment,
+        after=plan.after,
+        check=web_ready(f"http://{LOOPBACK}:{port}"),
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=TASKS_RANK,
+    )
 
 
 def _celery(plan: Plan, name: str, arguments: list[str]) -> Service:

@@ -23,7 +23,7 @@ async def relay(
     settings_environment.setenv("EVENTS_URL", valkey.url)
     loop = RelayLoop()
     await loop.start()
-    await until(lambda: loop.ready, "the relay to lead")
+    await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
     yield loop
     await loop.stop()
 
