@@ -9,7 +9,10 @@ class DocumentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Tell the parts below what is counted and cleaned here."""
-        from documents.collections import actions  # noqa: PLC0415 -- models are ready only now
+        # Models are ready only now.
+        from documents.collections import actions, cleaner  # noqa: PLC0415
+        from tenants.purge import register_cleaner  # noqa: PLC0415
         from tenants.quotas import register_count  # noqa: PLC0415
 
         register_count("collections", lambda: actions.active().count())
+        register_cleaner(cleaner.clean)

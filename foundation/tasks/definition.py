@@ -39,19 +39,21 @@ def task(
     policy: Policy | None = USUAL,
     soft_limit_s: float = SOFT_LIMIT_S,
     hard_limit_s: float = HARD_LIMIT_S,
+    quiet: bool = False,
 ) -> Callable[[F], F]:
     """Register the function as the task `name`. It stays callable as it is.
 
     At the soft limit it is interrupted by an exception, at the hard limit its process is killed;
     both count as a failed attempt. Limits may be below the usual ones, never above: the broker's
-    visibility timeout is chosen by those.
+    visibility timeout is chosen by those. A quiet task, one that runs every second, logs its end
+    only for debugging; its failures are logged as any other's.
     """
     if not 0 < soft_limit_s < hard_limit_s <= HARD_LIMIT_S:
         raise ValueError(f"limits of {name}: soft < hard <= {HARD_LIMIT_S} s")
 
     def register(function: F) -> F:
         def run(self: Task, **arguments: JsonValue) -> None:
-            _attempt(self, name, function, arguments)
+            _attempt(self, name, function, arguments, logging.DEBUG if quiet else logging.INFO)
 
         _policies[name] = policy
         app.task(
@@ -82,14 +84,19 @@ def settle_by_policy(failure: Failure) -> None:
 
 
 def _attempt(
-    message: Task, name: str, function: Callable[..., None], arguments: JsonObject
+    message: Task,
+    name: str,
+    function: Callable[..., None],
+    arguments: JsonObject,
+    level: int,
 ) -> None:
     context = TaskContext.of(getattr(message.request, CONTEXT_HEADER, None))
     began = time.monotonic()
     with context.entered(name):
         try:
             function(**arguments)
-            logger.info(
+            logger.log(
+                level,
                 "%s is done",
                 name,
                 extra={

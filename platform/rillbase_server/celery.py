@@ -41,6 +41,11 @@ __all__ = ["app"]
 #: Modules that hold tasks.
 TASK_MODULES = (
     "foundation.tasks.lost",
+    "documents.collections.backfill",
+    "documents.collections.expiry",
+    "documents.collections.removal",
+    "documents.collections.tombstones",
+    "documents.collections.unfinished",
     "tenants.mail.tasks",
     "tenants.webhooks.tasks",
     "tenants.sweeps.deleted_tenants",
@@ -60,6 +65,9 @@ HOUR_S = 60 * MINUTE_S
 
 #: Sweeps that run at a steady pace: task and seconds between runs. Retention runs at night.
 PACES_S = {
+    "documents.collections.expiry": 1.0,
+    "documents.collections.unfinished": MINUTE_S,
+    "documents.collections.tombstones": 5 * MINUTE_S,
     "tenants.sweeps.usage_roll_up": MINUTE_S,
     "tenants.sweeps.expired_api_keys": MINUTE_S,
     "tenants.sweeps.forgotten_deliveries": 5 * MINUTE_S,
@@ -107,6 +115,8 @@ def _log_as_all_processes_do(**_: object) -> None:
     # These write tasks' arguments, which may hold people's addresses. Each task logs its own end.
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # This writes a line whenever something is due, which is every second.
+    logging.getLogger("celery.beat").setLevel(logging.WARNING)
 
 
 def _process_begins(**_: object) -> None:

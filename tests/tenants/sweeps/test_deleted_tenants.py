@@ -8,8 +8,10 @@ import secrets
 from uuid import UUID
 
 import psycopg
+from django.db import connections
 from django.utils import timezone
 
+from documents.models import Collection, ImportJob, Index
 from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
@@ -28,6 +30,7 @@ from tenants.models import (
 )
 from tenants.roles import Role
 from tenants.sweeps import deleted_tenants
+from tests.documents.collections import stored
 from tests.make import MadeTenant, make_key, make_tenant, unique
 
 HOUR = datetime.timedelta(hours=1)
@@ -76,8 +79,25 @@ def _fill(made: MadeTenant) -> None:
     DeadLetter.objects.using("relay").create(
         tenant_id=tenant.id, task_id=str(uuid7()), name="x", error="e"
     )
+    _fill_documents(tenant)
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
+
+
+def _fill_documents(tenant: Tenant) -> None:
+    with scoped(tenant_id=tenant.id):
+        collection = Collection.objects.create(name="things")
+        Index.objects.create(
+            collection=collection, name="by-x", fields=[["x", 1]], state=Index.State.READY
+        )
+        ImportJob.objects.create(collection=collection, mode=ImportJob.Mode.INSERT)
+    stored.put(tenant.id, "things", [{"x": 1}])
+    with scoped(tenant_id=tenant.id), connections["default"].cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO documents_outbox (slot, tenant_id, collection_id, key, key_hash, version, "
+            "rules_version) SELECT slot, %s, %s, '', 0, 1, 1 FROM generate_series(0, 7) AS slot",
+            (tenant.id, collection.id),
+        )
 
 
 def _delete(made: MadeTenant, purge_at: datetime.datetime) -> None:

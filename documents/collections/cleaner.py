@@ -1,0 +1,42 @@
+"""Everything of a tenant in the tables of documents goes with the tenant."""
+
+from __future__ import annotations
+
+import math
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from documents.collections.removal import ALIAS, BATCH_ROWS, remove_collection
+from documents.models import Collection
+from documents.store.locks import lock_alone
+
+_OUTBOX = (
+    "DELETE FROM documents_outbox WHERE (tableoid, ctid) IN ("
+    "SELECT tableoid, ctid FROM documents_outbox WHERE tenant_id = %s LIMIT %s)"
+)
+
+
+def clean(tenant_id: UUID) -> None:
+    """Remove collections with all that they hold, and changes that wait to be published."""
+    collections = Collection.unscoped.using(ALIAS).filter(tenant_id=tenant_id)
+    for collection_id in collections.values_list("pk", flat=True):
+        _shut(collection_id)
+        remove_collection(collection_id, deadline=math.inf)
+    while _clean_outbox(tenant_id) == BATCH_ROWS:
+        pass
+
+
+def _shut(collection_id: UUID) -> None:
+    """Let writers that are under way finish, and no other begin."""
+    with transaction.atomic(using=ALIAS):
+        lock_alone(collection_id, ALIAS)
+        Collection.unscoped.using(ALIAS).filter(pk=collection_id).update(
+            state=Collection.State.DROPPING
+        )
+
+
+def _clean_outbox(tenant_id: UUID) -> int:
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(_OUTBOX, (tenant_id, BATCH_ROWS))
+        return int(cursor.rowcount)

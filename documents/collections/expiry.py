@@ -1,0 +1,146 @@
+"""Documents whose time is over are deleted, as anybody would delete them.
+
+Every second the sweep looks, for each collection with a TTL, at the beginning of its internal
+index over the field: the entries of dates that have passed. What it finds it deletes through
+`documents.store`, so versions, index entries and subscriptions are as for any delete, and only
+while the document still matches: one that got a later date meanwhile stays. Until the delete
+commits, every read and every subscription shows the document.
+
+As elsewhere in the query language, a list is due when any date in it is, and a field that holds no
+date never is.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from documents.collections.indexes import TTL_INDEX
+from documents.store.sync import write_all
+from documents.store.write import Line, Write
+from foundation.tasks import task
+from foundation.tasks.definition import PERIODIC
+from rillbase_native import Filter, Operation, Value, id_of
+
+ALIAS = "relay"
+#: A backlog is worked off in runs of so long, each of batches that leave room for others.
+RUN_S = 5.0
+BATCH_DOCUMENTS = 500
+BATCH_BYTES = 32 * 1024 * 1024
+#: "RBxp" in ASCII: runs of the sweep exclude each other.
+_LOCK_NUMBER = 0x52427870
+
+_COLLECTIONS = """
+SELECT c.tenant_id, c.name, c.ttl ->> 'field', (c.ttl ->> 'after_s')::bigint, i.number
+FROM documents_collection c JOIN documents_index i ON i.collection_id = c.id
+WHERE c.state = 'active' AND c.ttl IS NOT NULL AND i.name = %s
+    AND i.state IN ('building', 'ready')
+"""
+#: Expired documents by the index they were found in, in all a bounded number of bytes.
+_DUE = """
+SELECT number, body FROM (
+    SELECT number, key, body, sum(octet_length(body)) OVER (ORDER BY number, key) AS size_until
+    FROM (
+        SELECT r.number, d.key, d.body
+        FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[]) AS r (number, low, high)
+        JOIN documents_index i ON i.number = r.number
+        JOIN LATERAL (
+            SELECT DISTINCT document_key FROM (
+                SELECT document_key FROM documents_indexentry
+                WHERE index_number = r.number AND key >= r.low AND key < r.high
+                ORDER BY key LIMIT %s
+            ) AS first
+        ) AS e ON true
+        JOIN documents_document d
+            ON d.collection_id = i.collection_id AND d.key = e.document_key AND d.body IS NOT NULL
+        LIMIT %s
+    ) AS due
+) AS sized
+WHERE size_until - octet_length(body) < %s
+ORDER BY number
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expiring:
+    """A collection with a TTL, and what tells its expired documents."""
+
+    tenant_id: UUID
+    name: str
+    index: int
+    path: str
+    expired: Filter
+
+    def ranges(self) -> list[tuple[int, bytes, bytes]]:
+        bounds = self.expired.bounds([(self.path, 1)])
+        found = [] if bounds is None else bounds.ranges
+        return [(self.index, low, high) for low, high in found if high is not None]
+
+
+@task(name="documents.collections.expiry", policy=PERIODIC, quiet=True)
+def sweep() -> None:
+    """Delete what has expired."""
+    until = time.monotonic() + RUN_S
+    with _alone() as alone:
+        while alone and expire_some() and time.monotonic() < until:
+            pass
+
+
+def expire_some() -> int:
+    """Delete some expired documents. Return how many there were."""
+    collections = {each.index: each for each in _expiring()}
+    ranges = [bounds for each in collections.values() for bounds in each.ranges()]
+    if not ranges:
+        return 0
+    columns = [list(column) for column in zip(*ranges, strict=True)]
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(_DUE, (*columns, BATCH_DOCUMENTS, BATCH_DOCUMENTS, BATCH_BYTES))
+        due = [(number, bytes(body)) for number, body in cursor.fetchall()]
+    if due:
+        write_all(
+            [
+                _deletes(collections[number], [body for _, body in found])
+                for number, found in groupby(due, key=lambda row: row[0])
+            ]
+        )
+    return len(due)
+
+
+def _expiring() -> Iterator[_Expiring]:
+    now_ms = time.time_ns() // 1_000_000
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(_COLLECTIONS, (TTL_INDEX,))
+        rows = cursor.fetchall()
+    for tenant_id, name, path, after_s, number in rows:
+        yield _Expiring(tenant_id, name, number, path, _expired(path, now_ms - after_s * 1000))
+
+
+def _expired(path: str, latest_ms: int) -> Filter:
+    """Return the filter for dates up to a moment."""
+    date = {"$date": {"$numberLong": str(latest_ms)}}
+    return Filter.parse(Value.parse(json.dumps({path: {"$lte": date}}).encode()))
+
+
+def _deletes(collection: _Expiring, bodies: list[bytes]) -> Write:
+    """Each delete stands for itself: a document may have changed, or gone, since it was found."""
+    lines = [
+        Line(collection.name, Operation.delete_found(id_of(body), collection.expired))
+        for body in bodies
+    ]
+    return Write(collection.tenant_id, lines, atomic=False)
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Tell whether no other run is under way; keep others out until the block ends."""
+    with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK_NUMBER,))
+        (locked,) = cursor.fetchone()
+        yield bool(locked)

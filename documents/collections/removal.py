@@ -1,0 +1,98 @@
+"""What dropped collections and indexes leave behind goes in batches, in the background.
+
+Nobody sees it any more: reads and writes go by active collections and by indexes in use, and a
+writer that was under way has committed before the drop took the lock. Cut off anywhere, the next
+run goes on. An index that failed is emptied as well, but its row stays to say why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from documents.collections.actions import DROP_INDEX_TASK, DROP_TASK
+from documents.models import Collection, ImportJob, Index
+from foundation.tasks import run_after_commit, task
+
+ALIAS = "relay"
+BATCH_ROWS = 5_000
+#: A task works for so long, then makes room for others.
+SLICE_S = 5.0
+
+#: Rows of these are never moved while they are being removed, so their places name them.
+_ENTRIES = (
+    "DELETE FROM documents_indexentry WHERE ctid = ANY(ARRAY("
+    "SELECT ctid FROM documents_indexentry WHERE index_number = %s LIMIT %s))"
+)
+_DOCUMENTS = (
+    "DELETE FROM documents_document WHERE ctid = ANY(ARRAY("
+    "SELECT ctid FROM documents_document WHERE collection_id = %s LIMIT %s))"
+)
+
+
+@task(name=DROP_INDEX_TASK)
+def drop_index(*, index: int) -> None:
+    """Remove an index's entries, and its row if it was dropped."""
+    unused = Index.unscoped.using(ALIAS).filter(
+        number=index, state__in=(Index.State.DROPPING, Index.State.FAILED)
+    )
+    if not unused.exists():
+        return
+    if _empty_index(index, _deadline()):
+        unused.filter(state=Index.State.DROPPING).delete()
+    else:
+        _go_on(DROP_INDEX_TASK, {"index": index})
+
+
+@task(name=DROP_TASK)
+def drop(*, collection: str) -> None:
+    """Remove all that a dropped collection held, and then its row."""
+    dropped = Collection.unscoped.using(ALIAS).filter(
+        pk=UUID(collection), state=Collection.State.DROPPING
+    )
+    if dropped.exists() and not remove_collection(UUID(collection), _deadline()):
+        _go_on(DROP_TASK, {"collection": collection})
+
+
+def remove_collection(collection_id: UUID, deadline: float) -> bool:
+    """Remove a collection that nobody uses any more. Tell whether all of it has gone in time."""
+    indexes = Index.unscoped.using(ALIAS).filter(collection_id=collection_id)
+    for number in indexes.values_list("number", flat=True):
+        if not _empty_index(number, deadline):
+            return False
+    if not _in_batches(lambda: _delete(_DOCUMENTS, collection_id), deadline):
+        return False
+    ImportJob.unscoped.using(ALIAS).filter(collection_id=collection_id).delete()
+    indexes.delete()
+    Collection.unscoped.using(ALIAS).filter(pk=collection_id).delete()
+    return True
+
+
+def _empty_index(number: int, deadline: float) -> bool:
+    return _in_batches(lambda: _delete(_ENTRIES, number), deadline)
+
+
+def _in_batches(delete: Callable[[], int], deadline: float) -> bool:
+    """Delete batch by batch. Tell whether nothing was left before the deadline."""
+    while delete() == BATCH_ROWS:
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
+def _delete(statement: str, owner: UUID | int) -> int:
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(statement, (owner, BATCH_ROWS))
+        return int(cursor.rowcount)
+
+
+def _deadline() -> float:
+    return time.monotonic() + SLICE_S
+
+
+def _go_on(name: str, arguments: dict[str, int] | dict[str, str]) -> None:
+    with transaction.atomic(using=ALIAS):
+        run_after_commit(name, {**arguments}, using=ALIAS)

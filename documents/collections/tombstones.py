@@ -1,0 +1,79 @@
+"""Marks of deleted documents go after a day.
+
+A mark keeps the version of a deleted document, so that one with the same `_id` goes on from there.
+Before marks are removed, the collection's floor is raised to the highest version among them: an
+`_id` without a row begins above the floor, so no version is ever used twice for one `_id`.
+
+Writers read the floor under the collection's lock, in a statement begun after they have it, and
+this holds that lock alone: whoever finds no row for an `_id` has read the floor that was raised
+for it. For that `write_version` need not change; nothing that writers have compiled does.
+"""
+
+from __future__ import annotations
+
+import datetime
+from uuid import UUID
+
+from django.db import connections, transaction
+from django.utils import timezone
+
+from documents.store.locks import lock_alone
+from foundation.tasks import task
+from foundation.tasks.definition import PERIODIC
+
+ALIAS = "relay"
+KEEP = datetime.timedelta(hours=24)
+#: As long as so many are removed, the collection's writers wait.
+BATCH_ROWS = 1_000
+MAX_BATCHES = 50
+
+#: The collections of the oldest marks.
+_DUE = (
+    "SELECT DISTINCT collection_id FROM ("
+    "SELECT collection_id FROM documents_document WHERE body IS NULL AND updated_at < %s "
+    "ORDER BY updated_at LIMIT %s) AS oldest"
+)
+#: As many as a batch of the collection's. A mark that has become a document again is none.
+_PURGE = """
+WITH purged AS (
+    DELETE FROM documents_document WHERE (collection_id, key) IN (
+        SELECT collection_id, key FROM documents_document
+        WHERE collection_id = %(collection)s AND body IS NULL AND updated_at < %(before)s
+        ORDER BY updated_at LIMIT %(rows)s
+    ) AND body IS NULL
+    RETURNING version
+), raised AS (
+    UPDATE documents_collection
+    SET version_floor = greatest(version_floor, (SELECT max(version) FROM purged))
+    WHERE id = %(collection)s
+)
+SELECT count(*) FROM purged
+"""
+
+
+@task(name="documents.collections.tombstones", policy=PERIODIC)
+def sweep() -> None:
+    """Remove marks that are older than a day, the oldest first."""
+    before = timezone.now() - KEEP
+    for _ in range(MAX_BATCHES):
+        collections = _due(before)
+        if sum(purge(collection_id, before) for collection_id in collections) == 0:
+            return
+
+
+def _due(before: datetime.datetime) -> list[UUID]:
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(_DUE, (before, BATCH_ROWS))
+        return [collection_id for (collection_id,) in cursor.fetchall()]
+
+
+def purge(collection_id: UUID, before: datetime.datetime) -> int:
+    """Remove some of a collection's marks. Return how many."""
+    with transaction.atomic(using=ALIAS):
+        lock_alone(collection_id, ALIAS)
+        with connections[ALIAS].cursor() as cursor:
+            cursor.execute(
+                _PURGE, {"collection": collection_id, "before": before, "rows": BATCH_ROWS}
+            )
+            (purged,) = cursor.fetchone()
+    return int(purged)

@@ -1,0 +1,53 @@
+"""Work on collections that was lost is begun again: back-fills and removals that nobody does.
+
+A back-fill that is under way is only met at its index's lock, and a removal finds less to do.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK, DROP_TASK
+from documents.models import Collection, Index
+from foundation.tasks import run_after_commit, task
+from foundation.tasks.definition import PERIODIC
+
+ALIAS = "relay"
+MAX_TASKS = 1_000
+#: Until then the task that began with the change is left to do it.
+PATIENCE = datetime.timedelta(minutes=2)
+
+
+@task(name="documents.collections.unfinished", policy=PERIODIC)
+def sweep() -> None:
+    """Queue what is to be done once more."""
+    before = timezone.now() - PATIENCE
+    indexes = Index.unscoped.using(ALIAS).filter(
+        Q(state=Index.State.BUILDING, created_at__lt=before) | Q(state=Index.State.DROPPING)
+    )
+    dropped = Collection.unscoped.using(ALIAS).filter(
+        state=Collection.State.DROPPING, updated_at__lt=before
+    )
+    with transaction.atomic(using=ALIAS):
+        for index in indexes.order_by("number")[:MAX_TASKS]:
+            _queue(index)
+        for pk, tenant_id in dropped.values_list("pk", "tenant_id")[:MAX_TASKS]:
+            arguments = {"collection": str(pk)}
+            run_after_commit(DROP_TASK, {**arguments}, tenant_id=tenant_id, using=ALIAS)
+
+
+def _queue(index: Index) -> None:
+    tenant_id = index.tenant_id
+    if index.state == Index.State.DROPPING:
+        run_after_commit(DROP_INDEX_TASK, {"index": index.number}, tenant_id=tenant_id, using=ALIAS)
+        return
+    run_after_commit(
+        BACKFILL_TASK,
+        {"tenant": str(tenant_id), "index": index.number},
+        tenant_id=tenant_id,
+        using=ALIAS,
+    )

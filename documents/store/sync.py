@@ -1,0 +1,25 @@
+"""Writing documents from code that is not asynchronous: tasks and commands.
+
+Each call has an event loop and connections of its own, so it is for batches and not for requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from documents.store.database import close_pool
+from documents.store.write import Write, Written
+from documents.store.writer import write
+
+
+def write_all(wanted: Sequence[Write]) -> list[Written]:
+    """Write one after the other, durably. Raise what a whole write was refused for."""
+    return asyncio.run(_write_all(wanted))
+
+
+async def _write_all(wanted: Sequence[Write]) -> list[Written]:
+    try:
+        return [await write(each) for each in wanted]
+    finally:
+        await close_pool()

@@ -1,0 +1,77 @@
+"""What the tables of documents hold, read as nobody's caller, and documents written as ours."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db import connections
+
+from documents.collections.indexes import fields_of
+from documents.models import Index
+from documents.store.staging import Change
+from documents.store.sync import write_all
+from documents.store.write import Line, Write
+from rillbase_native import Definition, Operation, Value
+
+Entry = tuple[bytes, bytes, bool, bool]
+
+
+def put(tenant_id: UUID, collection: str, documents: Iterable[object]) -> None:
+    """Write documents through the store."""
+    lines = [
+        Line(collection, Operation.insert(Value.parse(json.dumps(document).encode())))
+        for document in documents
+    ]
+    writes = [
+        Write(tenant_id, lines[start : start + 500], atomic=False)
+        for start in range(0, len(lines), 500)
+    ]
+    for written in write_all(writes):
+        assert all(isinstance(outcome, Change) for outcome in written.outcomes)
+
+
+def rows(
+    statement: str, *parameters: str | int | UUID | datetime.datetime
+) -> list[tuple[object, ...]]:
+    with connections["relay"].cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall())
+
+
+def index(collection_id: UUID, name: str) -> Index:
+    return Index.unscoped.using("relay").get(collection_id=collection_id, name=name)
+
+
+def entries(number: int) -> set[Entry]:
+    """Return all entries of an index: key, document's key, whether it sorts, is enforced."""
+    found = rows(
+        "SELECT key, document_key, ordering, enforced FROM documents_indexentry "
+        "WHERE index_number = %s",
+        number,
+    )
+    return {(bytes(key), bytes(place), bool(o), bool(e)) for key, place, o, e in found}  # type: ignore[call-overload]
+
+
+def wanted_entries(found: Index) -> set[Entry]:
+    """Return the entries that the documents, as they are, must have in an index."""
+    definition = Definition(None, [(found.number, fields_of(found), found.unique)])
+    return {
+        (key, bytes(place), ordering, enforced)  # type: ignore[call-overload]
+        for place, body in rows(
+            "SELECT key, body FROM documents_document "
+            "WHERE collection_id = %s AND body IS NOT NULL",
+            found.collection_id,
+        )
+        for _, key, ordering, enforced in definition.entries(bytes(body))  # type: ignore[call-overload]
+    }
+
+
+def count(collection_id: UUID) -> int:
+    """Return how many rows documents and tombstones take."""
+    ((number,),) = rows(
+        "SELECT count(*) FROM documents_document WHERE collection_id = %s", collection_id
+    )
+    return int(str(number))

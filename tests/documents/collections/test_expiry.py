@@ -1,0 +1,127 @@
+"""Documents of collections with a TTL go when their time is over."""
+
+from __future__ import annotations
+
+import datetime
+from uuid import UUID
+
+import pytest
+
+from documents.collections import backfill, expiry
+from tests.caller import Caller, with_key
+from tests.documents.collections import stored
+from tests.make import MadeTenant, make_tenant
+
+
+@pytest.fixture
+def made() -> MadeTenant:
+    return make_tenant(plan="dedicated")
+
+
+@pytest.fixture
+def caller(server: str, made: MadeTenant) -> Caller:
+    return with_key(server, made.admin_key)
+
+
+def path_of(made: MadeTenant) -> str:
+    return f"/api/v1/tenants/{made.slug}/collections"
+
+
+def collection(caller: Caller, made: MadeTenant, **fields: object) -> UUID:
+    body = {"name": "visits", "ttl": {"field": "at", "after_s": 60}, **fields}
+    answer = caller.post(path_of(made), body)
+    assert answer.status_code == 201, answer.text
+    return UUID(answer.json()["id"])
+
+
+def ago(seconds: float) -> dict[str, str]:
+    moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
+    return {"$date": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def ids(caller: Caller) -> list[object]:
+    answer = caller.post("/v1/collections/visits/query", {})
+    assert answer.status_code == 200, answer.text
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def test_a_document_goes_when_its_date_is_past_and_not_before(
+    caller: Caller, made: MadeTenant
+) -> None:
+    collection(caller, made)
+    documents = [
+        {"_id": "old", "at": ago(61)},
+        {"_id": "young", "at": ago(30)},
+        {"_id": "future", "at": ago(-3600)},
+        {"_id": "some-old", "at": [ago(-3600), ago(7200)]},
+        {"_id": "text", "at": "2001-01-01T00:00:00Z"},
+        {"_id": "number", "at": 5},
+        {"_id": "null", "at": None},
+        {"_id": "absent"},
+    ]
+    stored.put(made.tenant.id, "visits", documents)
+    expiry.sweep()
+    assert ids(caller) == ["absent", "future", "null", "number", "text", "young"]
+
+
+def test_expiry_is_an_ordinary_delete(caller: Caller, made: MadeTenant) -> None:
+    identity = collection(caller, made, indexes=[{"name": "by-x", "fields": [["x", 1]]}])
+    stored.put(made.tenant.id, "visits", [{"_id": "a", "x": 1, "at": ago(61)}])
+    expiry.sweep()
+    assert stored.entries(stored.index(identity, "by-x").number) == set()
+    assert stored.entries(stored.index(identity, "~ttl").number) == set()
+    told = stored.rows(
+        "SELECT version, deleted_id IS NOT NULL FROM documents_outbox "
+        "WHERE collection_id = %s ORDER BY version",
+        identity,
+    )
+    assert told == [(1, False), (2, True)]
+    again = caller.post("/v1/collections/visits/documents", {"_id": "a"})
+    assert again.json()["version"] == 3
+
+
+def test_a_backlog_is_worked_off_in_batches(
+    caller: Caller, made: MadeTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "BATCH_DOCUMENTS", 20)
+    collection(caller, made)
+    stored.put(made.tenant.id, "visits", [{"at": ago(61 + n)} for n in range(50)])
+    expiry.sweep()
+    assert ids(caller) == []
+
+
+def test_large_documents_expire_too(
+    caller: Caller, made: MadeTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "BATCH_BYTES", 1)
+    collection(caller, made)
+    stored.put(made.tenant.id, "visits", [{"at": ago(61 + n), "x": "y" * 999} for n in range(5)])
+    expiry.sweep()
+    assert ids(caller) == []
+
+
+def test_a_ttl_can_be_given_later_changed_and_taken_back(caller: Caller, made: MadeTenant) -> None:
+    identity = collection(caller, made, ttl=None)
+    stored.put(
+        made.tenant.id, "visits", [{"_id": n, "at": ago(100), "on": ago(50)} for n in (1, 2)]
+    )
+    path = f"{path_of(made)}/visits"
+    changed = caller.patch(path, {"ttl": {"field": "at", "after_s": 200}}).json()
+    assert changed["indexes"] == [], "the index that finds what has expired is ours"
+    backfill.backfill(tenant=str(made.tenant.id), index=stored.index(identity, "~ttl").number)
+    expiry.sweep()
+    assert len(ids(caller)) == 2
+    caller.patch(path, {"ttl": None})
+    expiry.sweep()
+    assert len(ids(caller)) == 2
+    caller.patch(path, {"ttl": {"field": "on", "after_s": 40}})
+    (number,) = (
+        number
+        for (number,) in stored.rows(
+            "SELECT number FROM documents_index WHERE collection_id = %s AND state = 'building'",
+            identity,
+        )
+    )
+    backfill.backfill(tenant=str(made.tenant.id), index=int(str(number)))
+    expiry.sweep()
+    assert ids(caller) == []

@@ -1,0 +1,89 @@
+"""What a dropped collection held goes in the background."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from documents.collections import removal, unfinished
+from documents.models import Collection, ImportJob
+from foundation.models import OutboxTask
+from foundation.scope import scoped
+from tests.caller import problem, with_key
+from tests.documents.collections import stored
+from tests.make import make_tenant
+
+INDEX = {"name": "by-x", "fields": [["x", 1]]}
+
+
+def test_a_dropped_collection_leaves_nothing_and_its_successor_is_another(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "BATCH_ROWS", 7)
+    made = make_tenant()
+    caller = with_key(server, made.admin_key)
+    path = f"/api/v1/tenants/{made.slug}/collections"
+    body = {"name": "things", "indexes": [INDEX]}
+    old = UUID(caller.post(path, body).json()["id"])
+    index = stored.index(old, "by-x")
+    stored.put(made.tenant.id, "things", [{"_id": n, "x": n} for n in range(30)])
+    with scoped(tenant_id=made.tenant.id):
+        ImportJob.objects.create(collection_id=old, mode=ImportJob.Mode.INSERT)
+
+    assert caller.delete(f"{path}/things").status_code == 204
+    problem(caller.post("/v1/collections/things/documents", {}), 404, "not_found")
+    assert caller.post(path, body).status_code == 201
+    stored.put(made.tenant.id, "things", [{"_id": 0, "x": 0}])
+    new = UUID(caller.get(f"{path}/things").json()["id"])
+    fresh = caller.get('/v1/collections/things/documents/~{"$numberInt":"0"}').json()
+    assert fresh["version"] == 1
+
+    removal.drop(collection=str(old))
+    assert stored.count(old) == 0
+    assert stored.entries(index.number) == set()
+    assert not Collection.unscoped.using("relay").filter(pk=old).exists()
+    assert stored.count(new) == 1
+    assert len(stored.entries(stored.index(new, "by-x").number)) == 1
+
+
+def test_a_removal_without_time_left_goes_on_in_another_task(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "BATCH_ROWS", 7)
+    monkeypatch.setattr(removal, "SLICE_S", -1.0)
+    made = make_tenant()
+    caller = with_key(server, made.admin_key)
+    path = f"/api/v1/tenants/{made.slug}/collections"
+    identity = caller.post(path, {"name": "things"}).json()["id"]
+    stored.put(made.tenant.id, "things", [{"x": n} for n in range(30)])
+    caller.delete(f"{path}/things")
+    removal.drop(collection=identity)
+    assert stored.count(UUID(identity)) == 23
+    waiting = OutboxTask.objects.using("relay").filter(arguments={"collection": identity})
+    assert waiting.exists()
+
+
+def test_work_that_was_lost_is_queued_again(server: str) -> None:
+    made = make_tenant()
+    caller = with_key(server, made.admin_key)
+    path = f"/api/v1/tenants/{made.slug}/collections"
+    kept = caller.post(path, {"name": "kept"}).json()["id"]
+    gone = caller.post(path, {"name": "gone"}).json()["id"]
+    stored.put(made.tenant.id, "kept", [{"x": 1}])
+    caller.patch(f"{path}/kept", {"indexes": [INDEX]})
+    caller.delete(f"{path}/gone")
+    index = stored.index(UUID(kept), "by-x")
+    past = index.created_at - 2 * unfinished.PATIENCE
+    with scoped(tenant_id=made.tenant.id):
+        type(index).objects.filter(number=index.number).update(created_at=past)
+        Collection.objects.filter(pk=gone).update(updated_at=past)
+    OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id).delete()
+
+    unfinished.sweep()
+
+    queued = OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id)
+    assert sorted(queued.values_list("name", flat=True)) == [
+        "documents.collections.backfill",
+        "documents.collections.drop",
+    ]

@@ -1,0 +1,125 @@
+"""Marks of deleted documents go after a day, and no version is ever used twice."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from itertools import pairwise
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from documents.collections import tombstones
+from tests.caller import Caller, with_key
+from tests.documents.collections import stored
+from tests.make import MadeTenant, make_tenant
+
+DAY = datetime.timedelta(hours=24)
+
+
+@pytest.fixture
+def made() -> MadeTenant:
+    return make_tenant(plan="dedicated")
+
+
+@pytest.fixture
+def caller(server: str, made: MadeTenant) -> Caller:
+    return with_key(server, made.admin_key)
+
+
+def collection(caller: Caller, made: MadeTenant) -> UUID:
+    answer = caller.post(f"/api/v1/tenants/{made.slug}/collections", {"name": "things"})
+    assert answer.status_code == 201, answer.text
+    return UUID(answer.json()["id"])
+
+
+def insert(caller: Caller, key: str) -> int:
+    answer = caller.post("/v1/collections/things/documents", {"_id": key})
+    assert answer.status_code == 201, answer.text
+    return int(answer.json()["version"])
+
+
+def delete(caller: Caller, key: str) -> None:
+    assert caller.delete(f"/v1/collections/things/documents/{key}").status_code == 204
+
+
+def age(postgres_url: str, collection_id: UUID, by: datetime.timedelta) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(
+            "UPDATE documents_document SET updated_at = updated_at - %s WHERE collection_id = %s",
+            (by, collection_id),
+        )
+
+
+def test_a_mark_is_kept_for_a_day_and_then_goes(
+    caller: Caller, made: MadeTenant, postgres_url: str
+) -> None:
+    identity = collection(caller, made)
+    insert(caller, "kept")
+    insert(caller, "gone")
+    delete(caller, "gone")
+    age(postgres_url, identity, DAY - datetime.timedelta(minutes=1))
+    tombstones.sweep()
+    assert stored.count(identity) == 2
+    age(postgres_url, identity, datetime.timedelta(minutes=1))
+    tombstones.sweep()
+    assert stored.count(identity) == 1
+    assert caller.get("/v1/collections/things/documents/kept").status_code == 200
+
+
+def test_versions_go_on_above_those_of_purged_marks(
+    caller: Caller, made: MadeTenant, postgres_url: str
+) -> None:
+    identity = collection(caller, made)
+    for _ in range(3):
+        insert(caller, "a")
+        delete(caller, "a")
+    insert(caller, "b")
+    delete(caller, "b")
+    age(postgres_url, identity, DAY)
+    tombstones.sweep()
+    assert insert(caller, "a") == 7
+    assert insert(caller, "never-seen") == 7
+
+
+def test_a_purge_in_batches_removes_all(
+    caller: Caller, made: MadeTenant, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tombstones, "BATCH_ROWS", 3)
+    identity = collection(caller, made)
+    stored.put(made.tenant.id, "things", [{"_id": str(n)} for n in range(10)])
+    answer = caller.post("/v1/collections/things/documents:delete", {"filter": {}})
+    assert answer.status_code == 200, answer.text
+    age(postgres_url, identity, DAY)
+    tombstones.sweep()
+    assert stored.count(identity) == 0
+
+
+def test_no_version_is_used_twice_while_purges_and_writes_race(
+    caller: Caller, made: MadeTenant
+) -> None:
+    identity = collection(caller, made)
+    stop = threading.Event()
+    seen: dict[str, list[int]] = {key: [] for key in "abcd"}
+
+    def write(key: str) -> None:
+        for _ in range(25):
+            seen[key].append(insert(caller, key))
+            delete(caller, key)
+
+    def purge() -> None:
+        while not stop.is_set():
+            tombstones.purge(identity, datetime.datetime.now(datetime.UTC))
+
+    purger = threading.Thread(target=purge)
+    writers = [threading.Thread(target=write, args=(key,)) for key in seen]
+    for thread in (purger, *writers):
+        thread.start()
+    for writer in writers:
+        writer.join()
+    stop.set()
+    purger.join()
+    for versions in seen.values():
+        assert len(versions) == 25
+        assert all(later > earlier + 1 for earlier, later in pairwise(versions))
