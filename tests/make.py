@@ -81,6 +81,7 @@ def make_key(
     kind: ApiKey.Kind = ApiKey.Kind.SECRET,
     expires_at: datetime.datetime | None = None,
     allowed_networks: list[str] | None = None,
+    collections: list[str] | None = None,
 ) -> str:
     """Make an API key and return its text."""
     prefix = keys.Prefix.SECRET if kind == ApiKey.Kind.SECRET else keys.Prefix.PUBLISHABLE
@@ -95,6 +96,7 @@ def make_key(
             scopes=list(DATA_SCOPES) if scopes is None else scopes,
             expires_at=expires_at,
             allowed_networks=allowed_networks or [],
+            collections=collections or [],
         )
     return key.text
 

@@ -1,0 +1,190 @@
+"""Many operations at once, and transactions over collections."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.caller import problem, with_key
+from tests.documents.collection import MadeCollection, make_collection
+from tests.make import make_key
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    return make_collection(server)
+
+
+@pytest.fixture
+def coded(server: str) -> MadeCollection:
+    """Give a collection in which no two documents have the same `code`."""
+    return make_collection(server, indexes=[("code", [("code", 1)], True)])
+
+
+def bulk(things: MadeCollection, operations: list[object], **more: object) -> object:
+    body = {"operations": operations, **more}
+    return things.caller.post(f"{things.path}/documents:bulk", body)
+
+
+def test_a_batch_does_each_kind_of_operation_in_order(things: MadeCollection) -> None:
+    things.insert_many([{"_id": "gone"}, {"_id": "changed", "n": 1}])
+    answer = bulk(
+        things,
+        [
+            {"insert": {"_id": "new"}},
+            {"update": {"id": "changed", "update": {"$inc": {"n": 1}}}},
+            {"replace": {"id": "made", "document": {"x": 1}}},
+            {"delete": {"id": "gone"}},
+            {"update": {"id": "new", "update": {"$set": {"y": 2}}}},
+        ],
+    )
+    assert answer.json()["results"] == [
+        {"id": "new", "version": 1},
+        {"id": "changed", "version": 2},
+        {"id": "made", "version": 1},
+        {"id": "gone", "version": 2},
+        {"id": "new", "version": 2},
+    ]
+    assert things.query() == [
+        {"_id": "changed", "n": 2},
+        {"_id": "made", "x": 1},
+        {"_id": "new", "y": 2},
+    ]
+
+
+def test_an_ordered_batch_is_all_or_nothing_and_names_the_place(things: MadeCollection) -> None:
+    things.insert({"_id": "taken"})
+    answer = bulk(things, [{"insert": {"_id": "a"}}, {"insert": {"_id": "taken"}}])
+    assert problem(answer, 409, "duplicate_id")["errors"][0]["pointer"] == "/operations/1"
+    assert things.ids() == ["taken"]
+
+
+def test_an_unordered_batch_reports_each_error_in_its_place(coded: MadeCollection) -> None:
+    coded.insert({"_id": "taken", "code": 7})
+    answer = bulk(
+        coded,
+        [
+            {"insert": {"_id": "a", "code": 1}},
+            {"insert": {"_id": "taken", "code": 2}},
+            {"update": {"id": "a", "update": {"$nonsense": 1}}},
+            {"delete": {"id": "nowhere"}},
+            {"insert": {"_id": "b", "code": 7}},
+            {"insert": {"_id": "c", "code": 3}},
+        ],
+        ordered=False,
+    )
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    codes = [result.get("error", {}).get("code") for result in results]
+    assert codes == [
+        None,
+        "duplicate_id",
+        "unsupported_operator",
+        "not_found",
+        "duplicate_key",
+        None,
+    ]
+    assert coded.ids() == ["a", "c", "taken"]
+
+
+def test_lines_are_a_batch_too(things: MadeCollection) -> None:
+    lines = b'{"insert":{"_id":"a"}}\n\n{"insert":{"_id":"b"}}\n'
+    answer = things.caller.call(
+        "POST", f"{things.path}/documents:bulk", raw=lines, Content_Type="application/x-ndjson"
+    )
+    assert [result["id"] for result in answer.json()["results"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("operations", "pointer"),
+    [
+        ([{"insert": {"_id": [1]}}], "/operations/0/insert"),
+        ([{"insert": {}}, {"explode": {}}], "/operations/1/explode"),
+        ([{"insert": {}, "delete": {"id": 1}}], "/operations/0/delete"),
+        ([{"update": {"id": 1}}], "/operations/0/update/update"),
+        ([{"update": {"id": 1, "update": {"$inc": {"a": "x"}}}}], "/operations/0/update/update"),
+        ([{}], "/operations/0"),
+        ([{"delete": {"id": 1, "x": 1}}], "/operations/0/delete/x"),
+    ],
+)
+def test_a_malformed_operation_is_pointed_at(
+    things: MadeCollection, operations: list[object], pointer: str
+) -> None:
+    answer = bulk(things, operations)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["errors"][0]["pointer"].startswith(pointer)
+    assert things.ids() == []
+
+
+def test_a_taken_key_of_a_unique_index_is_named(coded: MadeCollection) -> None:
+    coded.insert({"_id": "a", "code": 1})
+    answer = coded.caller.post(f"{coded.path}/documents", {"_id": "b", "code": 1})
+    assert "code" in problem(answer, 409, "duplicate_key")["errors"][0]["detail"]
+    problem(bulk(coded, [{"insert": {"_id": "c", "code": 1}}]), 409, "duplicate_key")
+    assert coded.ids() == ["a"]
+    coded.caller.delete(f"{coded.path}/documents/a")
+    coded.insert({"_id": "b", "code": 1})
+
+
+def test_versions_are_checked_where_they_are_given(things: MadeCollection) -> None:
+    things.insert({"_id": "a"})
+    stale = {"delete": {"id": "a"}, "if_version": 2}
+    problem(bulk(things, [stale]), 412, "precondition_failed")
+    assert bulk(things, [{**stale, "if_version": 1}]).status_code == 200
+
+
+def test_a_repeated_batch_is_done_once(things: MadeCollection) -> None:
+    body = {"operations": [{"insert": {"n": 1}}, {"insert": {"n": 2}}]}
+    path = f"{things.path}/documents:bulk"
+    first = things.caller.post(path, body, Idempotency_Key="b1")
+    again = things.caller.post(path, body, Idempotency_Key="b1")
+    assert again.json() == first.json()
+    assert len(things.ids()) == 2
+
+
+def test_too_many_operations_are_refused(things: MadeCollection) -> None:
+    answer = bulk(things, [{"delete": {"id": 1}}] * 10_001)
+    assert problem(answer, 400, "invalid_body")["errors"][0]["pointer"] == "/operations"
+
+
+def test_a_transaction_spans_collections_and_is_all_or_nothing(things: MadeCollection) -> None:
+    other = make_collection(things.caller.base, made=things.made)
+    things.insert({"_id": "a", "n": 10})
+    both = [
+        {"collection": things.name, "update": {"id": "a", "update": {"$inc": {"n": -3}}}},
+        {"collection": other.name, "replace": {"id": "a", "document": {"n": 3}}},
+    ]
+    answer = things.caller.post("/v1/transactions", {"operations": both})
+    assert [result["version"] for result in answer.json()["results"]] == [2, 1]
+    failing = [*both, {"collection": other.name, "insert": {"_id": "a"}}]
+    refused = things.caller.post("/v1/transactions", {"operations": failing})
+    assert problem(refused, 409, "duplicate_id")["errors"][0]["pointer"] == "/operations/2"
+    assert things.query() == [{"_id": "a", "n": 7}]
+    assert other.query() == [{"_id": "a", "n": 3}]
+
+
+def test_a_key_for_one_collection_reaches_no_other(things: MadeCollection) -> None:
+    other = make_collection(things.caller.base, made=things.made)
+    key = make_key(
+        things.made.tenant, scopes=["documents:read", "documents:write"], collections=[things.name]
+    )
+    caller = with_key(things.caller.base, key)
+    assert caller.post(f"{things.path}/documents", {"_id": "a"}).status_code == 201
+    problem(caller.get(f"{other.path}/documents/a"), 403, "forbidden")
+    operations = [{"collection": other.name, "insert": {}}]
+    problem(caller.post("/v1/transactions", {"operations": operations}), 403, "forbidden")
+
+
+def test_a_key_that_reads_cannot_write(things: MadeCollection) -> None:
+    caller = with_key(things.caller.base, make_key(things.made.tenant, scopes=["documents:read"]))
+    problem(caller.post(f"{things.path}/documents", {}), 403, "missing_scope")
+    assert caller.post(f"{things.path}/query", {}).status_code == 200
+
+
+def test_a_large_batch_is_written_whole(things: MadeCollection) -> None:
+    plain = make_collection(things.caller.base, made=things.made)
+    plain.insert_many([{"_id": n, "pad": "x" * 100} for n in range(3_000)])
+    counted = plain.caller.post(f"{plain.path}/count", {})
+    assert counted.json() == {"count": 3_000}
+    assert json.loads(plain.ask({"limit": 10_000}).text)["next_cursor"] is None

@@ -1,0 +1,87 @@
+"""Many callers at once: nothing is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from tests.documents.collection import MadeCollection, make_collection
+
+CALLERS = 32
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    return make_collection(server, indexes=[("n", [("n", 1)], False)])
+
+
+def together(call: Callable[[int], requests.Response], times: int) -> list[requests.Response]:
+    with ThreadPoolExecutor(CALLERS) as callers:
+        return list(callers.map(call, range(times)))
+
+
+def test_increments_of_one_document_add_up(things: MadeCollection) -> None:
+    things.insert({"_id": "a", "n": 0})
+    answers = together(
+        lambda _: things.caller.patch(f"{things.path}/documents/a", {"$inc": {"n": 1}}), 320
+    )
+    assert {answer.status_code for answer in answers} == {200}
+    assert things.query() == [{"_id": "a", "n": 320}]
+    versions = sorted(answer.json()["version"] for answer in answers)
+    assert versions == list(range(2, 322)), "each change has a version of its own, without holes"
+    values = {answer.json()["version"]: answer.json()["document"]["n"] for answer in answers}
+    assert values == {version: version - 1 for version in versions}
+
+
+def test_one_of_many_inserts_of_an_id_succeeds(things: MadeCollection) -> None:
+    for name in ("a", "b", "c"):
+        answers = together(
+            lambda n, name=name: things.caller.post(
+                f"{things.path}/documents", {"_id": name, "n": n}
+            ),
+            CALLERS,
+        )
+        statuses = sorted(answer.status_code for answer in answers)
+        assert statuses == [201] + [409] * (CALLERS - 1)
+        (winner,) = (answer.json() for answer in answers if answer.status_code == 201)
+        assert things.query({"_id": name}) == [winner["document"]]
+
+
+def test_of_those_who_saw_one_version_one_may_change_it(things: MadeCollection) -> None:
+    things.insert({"_id": "a"})
+    answers = together(
+        lambda n: things.caller.put(f"{things.path}/documents/a", {"n": n}, If_Match='"v1"'),
+        CALLERS,
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] + [412] * (CALLERS - 1)
+
+
+def test_a_key_sent_by_many_at_once_writes_once(things: MadeCollection) -> None:
+    answers = together(
+        lambda _: things.caller.post(f"{things.path}/documents", {"n": 1}, Idempotency_Key="one"),
+        CALLERS,
+    )
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert len({answer.text for answer in answers if answer.status_code == 201}) == 1
+    assert len(things.ids()) == 1
+
+
+def test_batches_that_meet_in_any_order_all_come_through(things: MadeCollection) -> None:
+    names = [f"d{n}" for n in range(20)]
+
+    def batch(number: int) -> requests.Response:
+        mixed = names[number % 20 :] + names[: number % 20]
+        operations = [
+            {"update": {"id": name, "update": {"$inc": {"n": 1}}, "upsert": True}} for name in mixed
+        ]
+        return things.caller.post(f"{things.path}/documents:bulk", {"operations": operations})
+
+    answers = together(batch, 64)
+    assert {answer.status_code for answer in answers} == {200}
+    assert [document["n"] for document in things.query()] == [64] * 20
+    by_index = things.ids({"n": {"$gte": 0}}, sort=[["n", 1]])
+    assert sorted(by_index) == sorted(names), "no entry of an earlier value is left"
+    assert things.ids({"n": {"$lt": 64}}) == []

@@ -1,0 +1,203 @@
+"""Asking by filter: what is answered, in which order, page by page."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.caller import problem
+from tests.documents.collection import MadeCollection, make_collection
+
+INDEXES = [
+    ("rank", [("rank", 1)], False),
+    ("group", [("group", 1), ("rank", -1)], False),
+    ("tags", [("tags", 1)], False),
+]
+
+
+@pytest.fixture(scope="module")
+def things(server: str) -> MadeCollection:
+    """Give 400 documents in a collection with indexes."""
+    made = make_collection(server, indexes=INDEXES)
+    chance = random.Random(5)
+    documents: list[dict[str, Any]] = []
+    for number in range(400):
+        document: dict[str, Any] = {"_id": number, "group": chance.randrange(5)}
+        if number % 7:
+            document["rank"] = chance.choice([chance.randrange(50), 2.5, None, "text"])
+        if number % 3 == 0:
+            document["tags"] = chance.sample(["a", "b", "c", "d"], chance.randrange(4))
+        if number % 31 == 0:
+            document["rank"] = [chance.randrange(50), chance.randrange(50)]
+        documents.append(document)
+    made.insert_many(documents)
+    return made
+
+
+@pytest.fixture(scope="module")
+def unindexed(server: str, things: MadeCollection) -> MadeCollection:
+    """Give the same documents in a collection without indexes."""
+    made = make_collection(server, made=things.made)
+    made.insert_many(things.query(limit=1000))
+    return made
+
+
+FILTERS: list[Any] = [
+    {},
+    {"group": 3},
+    {"rank": {"$gte": 10, "$lt": 20}},
+    {"rank": None},
+    {"rank": {"$exists": False}},
+    {"tags": "a"},
+    {"tags": {"$all": ["a", "b"]}},
+    {"tags": {"$in": ["c", None]}},
+    {"tags": {"$size": 2}},
+    {"tags": []},
+    {"group": {"$in": [1, 2]}, "rank": {"$gt": 5}},
+    {"$or": [{"rank": 3}, {"rank": {"$gt": 45}}]},
+    {"$nor": [{"group": 1}, {"tags": "d"}]},
+    {"rank": {"$regex": "^te"}},
+    {"_id": {"$gte": 100, "$lt": 120}},
+    {"_id": {"$in": [1, 5, 399, 1000]}},
+    {"rank": {"$gt": 40}, "$expr": {"$lt": ["$group", 2]}},
+]
+SORTS: list[Any] = [
+    None,
+    [["_id", -1]],
+    [["rank", 1]],
+    [["rank", -1]],
+    [["group", 1], ["rank", -1]],
+    [["group", -1], ["rank", 1]],
+    {"tags": 1},
+    [["missing", 1]],
+]
+
+
+def pages(made: MadeCollection, body: dict[str, object]) -> list[Any]:
+    """Follow cursors to the end."""
+    found, cursor = [], None
+    while True:
+        answer = made.ask({**body, "cursor": cursor})
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        found += [item["document"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("asked", FILTERS, ids=json.dumps)
+def test_indexes_change_the_speed_and_never_the_answer(
+    things: MadeCollection, unindexed: MadeCollection, asked: Any
+) -> None:
+    for sort in SORTS:
+        body = {"filter": asked, "limit": 1000}
+        if sort is not None:
+            body["sort"] = sort
+        with_index, without = things.ask(body).json(), unindexed.ask(body).json()
+        ours = [item["document"] for item in with_index["items"]]
+        assert ours == [item["document"] for item in without["items"]], (asked, sort)
+        assert pages(things, {**body, "limit": 37}) == ours, (asked, sort)
+
+
+def test_without_a_sort_documents_come_by_id(things: MadeCollection) -> None:
+    assert things.ids(limit=5) == [0, 1, 2, 3, 4]
+
+
+def test_windows_are_cut_after_sorting(things: MadeCollection) -> None:
+    every = things.ids(sort=[["rank", -1]], limit=1000)
+    assert things.ids(sort=[["rank", -1]], offset=10, limit=5) == every[10:15]
+
+
+def test_a_projection_shows_parts(things: MadeCollection) -> None:
+    (shown,) = things.query({"_id": 1}, projection={"group": 1})
+    assert set(shown) == {"_id", "group"}
+    (hidden,) = things.query({"_id": 1}, projection={"group": 0})
+    assert "group" not in hidden
+
+
+def test_the_address_asks_the_same_as_the_body(things: MadeCollection) -> None:
+    body = {"filter": {"group": 2}, "sort": [["rank", 1]], "limit": 7}
+    address = urlencode({name: json.dumps(value) for name, value in body.items()})
+    by_url = things.caller.get(f"{things.path}/documents?{address}")
+    assert by_url.json()["items"] == things.ask(body).json()["items"]
+
+
+def test_a_cursor_belongs_to_its_query(things: MadeCollection) -> None:
+    cursor = things.ask({"filter": {"group": 1}, "limit": 2}).json()["next_cursor"]
+    problem(things.ask({"filter": {"group": 2}, "cursor": cursor}), 400, "invalid_cursor")
+    problem(things.ask({"filter": {"group": 1}, "cursor": cursor[:-2]}), 400, "invalid_cursor")
+    problem(things.ask({"cursor": "nonsense"}), 400, "invalid_cursor")
+
+
+@pytest.mark.parametrize("asked", FILTERS[:12], ids=json.dumps)
+def test_counting_agrees_with_asking(things: MadeCollection, asked: Any) -> None:
+    counted = things.caller.post(f"{things.path}/count", {"filter": asked})
+    assert counted.json() == {"count": len(things.ids(asked, limit=1000))}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer"),
+    [
+        ({"filter": {"a": {"$nonsense": 1}}}, "unsupported_operator", "/filter/a/$nonsense"),
+        ({"filter": {"$where": "1"}}, "unsupported_operator", "/filter/$where"),
+        ({"filter": {"a": {"$regex": "(?=x)"}}}, "invalid_regex", "/filter/a/$regex"),
+        ({"filter": []}, "invalid_filter", "/filter"),
+        ({"sort": [["a", 2]]}, "invalid_sort", "/sort/0"),
+        ({"projection": {"a": 1, "b": 0}}, "invalid_projection", "/projection"),
+        ({"limit": 0}, "invalid_body", "/limit"),
+        ({"limit": 10_001}, "invalid_body", "/limit"),
+        ({"offset": -1}, "invalid_body", "/offset"),
+        ({"nonsense": 1}, "invalid_body", "/nonsense"),
+    ],
+)
+def test_a_bad_query_is_pointed_at(
+    things: MadeCollection, body: object, code: str, pointer: str
+) -> None:
+    found = problem(things.ask(body), 400, code)
+    assert found["errors"][0]["pointer"].startswith(pointer), found
+
+
+def conditions(plan: Any) -> str:
+    return json.dumps(plan["postgres"])
+
+
+def test_explain_shows_that_postgresql_uses_the_index(things: MadeCollection) -> None:
+    asked = {"filter": {"rank": {"$gte": 48}}, "limit": 5}
+    plan = things.caller.post(f"{things.path}/explain", asked).json()
+    assert plan["plan"]["index"] == "rank"
+    assert "Index Cond" in conditions(plan)
+    assert "index_number" in conditions(plan)
+    assert plan["grid"] == {"indexable": True, "access": [{"path": "rank", "kind": "range"}]}
+
+
+def test_explain_shows_ranges_of_ids(things: MadeCollection) -> None:
+    plan = things.caller.post(f"{things.path}/explain", {"filter": {"_id": 7}}).json()
+    assert (plan["plan"]["reads"], plan["plan"]["reads_everything"]) == ("documents", False)
+    assert "Index Cond" in conditions(plan)
+
+
+def test_explain_says_when_everything_is_read(things: MadeCollection) -> None:
+    plan = things.caller.post(f"{things.path}/explain", {"filter": {"x": {"$mod": [2, 0]}}}).json()
+    assert plan["plan"]["reads_everything"] is True
+    assert plan["grid"] == {"indexable": False, "access": []}
+
+
+def test_text_and_distance_have_orders_of_their_own(server: str) -> None:
+    places = make_collection(server)
+    places.insert_many(
+        [
+            {"_id": "far", "at": [10, 10], "about": "a harbour"},
+            {"_id": "near", "at": [0.1, 0.1], "about": "harbour and harbour"},
+            {"_id": "mid", "at": [1, 1], "about": "a hill"},
+        ]
+    )
+    near = {"at": {"$near": [0, 0]}}
+    assert places.ids(near) == ["near", "mid", "far"]
+    text = {"$text": {"$search": "harbour"}}
+    by_score = places.ids(text, sort={"score": {"$meta": "textScore"}})
+    assert set(by_score) == {"far", "near"}
