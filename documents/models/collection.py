@@ -50,3 +50,6 @@ class Collection(TenantOwned, Resource):
                 name="collection_name_unique",
             )
         ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -16,6 +16,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.utils import timezone
 
+from documents.samples import load_samples
 from foundation.scope import scoped
 from tenants.credentials import keys
 from tenants.models import ApiKey, Membership, Tenant, User
@@ -46,6 +47,14 @@ def ensure_demo(path: Path) -> Demo:
     password = known.password if known else secrets.token_urlsafe(12)
     user = _ensure_user(user, password)
     return Demo(EMAIL, password, SLUG, _ensure_tenant_with_key(user, tenant))
+
+
+def ensure_samples() -> None:
+    """Load the sample data sets into the demo tenant, where nobody has touched them yet."""
+    tenants = Tenant.objects.using("staff").filter(slug=SLUG, state=Tenant.State.ACTIVE)
+    tenant_id = tenants.values_list("pk", flat=True).first()
+    if tenant_id is not None:
+        load_samples(tenant_id)
 
 
 def write_demo(path: Path, demo: Demo) -> None:

@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
+from documents.models import Collection, ImportJob, Index
 from foundation import request_context
 from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import requeue
@@ -84,6 +85,11 @@ class StaffModelAdmin(ModelAdmin):  # type: ignore[misc]
 
 class ReadOnlyAdmin(StaffModelAdmin):
     """Shows and never changes."""
+
+    def get_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
+        """Return what is shown, without making a form: its choices would need a tenant in scope."""
+        hidden = self.exclude or ()
+        return [field.name for field in self.model._meta.fields if field.name not in hidden]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -264,6 +270,45 @@ class DeliveryAdmin(ReadOnlyAdmin):
     ordering: ClassVar = ("-id",)
 
 
+class CollectionAdmin(ReadOnlyAdmin):
+    """Collections, as they are declared; documents are nobody's here."""
+
+    list_display: ClassVar = ("tenant", "name", "state", "backend", "created_at")
+    list_filter: ClassVar = ("state", "backend")
+    search_fields: ClassVar = ("tenant__slug", "name")
+    list_select_related: ClassVar = ("tenant",)
+    ordering: ClassVar = ("-id",)
+
+
+class IndexAdmin(ReadOnlyAdmin):
+    """Indexes of collections and how far they are built. Errors name documents: not shown."""
+
+    list_display: ClassVar = (
+        "tenant",
+        "collection",
+        "name",
+        "state",
+        "documents_done",
+        "documents_total",
+    )
+    list_filter: ClassVar = ("state", "unique")
+    search_fields: ClassVar = ("tenant__slug", "collection__name", "name")
+    list_select_related: ClassVar = ("tenant", "collection")
+    exclude: ClassVar = ("position", "error")
+    ordering: ClassVar = ("-number",)
+
+
+class ImportJobAdmin(ReadOnlyAdmin):
+    """Imports and how far they have come. Errors may quote documents, so they are not shown."""
+
+    list_display: ClassVar = ("created_at", "tenant", "collection", "mode", "state", "lines_done")
+    list_filter: ClassVar = ("state", "mode")
+    search_fields: ClassVar = ("tenant__slug", "collection__name")
+    list_select_related: ClassVar = ("tenant", "collection")
+    exclude: ClassVar = ("errors",)
+    ordering: ClassVar = ("-id",)
+
+
 class OutboxAdmin(ReadOnlyAdmin):
     """Tasks that wait for the broker."""
 
@@ -299,6 +344,9 @@ for _model, _admin in (
     (UsageHour, UsageAdmin),
     (Webhook, WebhookAdmin),
     (WebhookDelivery, DeliveryAdmin),
+    (Collection, CollectionAdmin),
+    (Index, IndexAdmin),
+    (ImportJob, ImportJobAdmin),
     (OutboxTask, OutboxAdmin),
     (DeadLetter, DeadLetterAdmin),
 ):

@@ -7,6 +7,7 @@ import re
 import pytest
 import requests
 
+from documents.models import Collection, Index
 from foundation.models import DeadLetter
 from foundation.scope import scoped
 from rillbase_server.staff.site import site
@@ -125,6 +126,24 @@ def test_secrets_are_on_no_page(server: str, staff: requests.Session) -> None:
     page = staff.get(f"{server}/staff/tenants/user/{user.id}/change/")
     assert page.status_code == 200
     assert "argon2" not in page.text
+
+
+def test_a_collection_is_shown_and_cannot_be_changed(server: str, staff: requests.Session) -> None:
+    made = make_tenant()
+    with scoped(tenant_id=made.tenant.id):
+        collection = Collection.objects.create(name="shown-to-staff")
+        index = Index.objects.create(
+            collection=collection, name="by-x", fields=[["x", 1]], error="document secret-id"
+        )
+    url = f"{server}/staff/documents/collection/{collection.pk}/change/"
+    page = staff.get(url)
+    assert page.status_code == 200
+    assert "shown-to-staff" in page.text
+    form = {"name": "renamed", "csrfmiddlewaretoken": token(page.text)}
+    assert staff.post(url, data=form, headers={"Referer": url}).status_code == 403
+    page = staff.get(f"{server}/staff/documents/index/{index.pk}/change/")
+    assert "by-x" in page.text
+    assert "secret-id" not in page.text
 
 
 def test_a_dead_letter_can_be_run_again(server: str, staff: requests.Session) -> None:

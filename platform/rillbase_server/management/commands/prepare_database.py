@@ -10,7 +10,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandParser
 
 from rillbase_server.database import prepare
-from rillbase_server.demo import ensure_demo, write_demo
+from rillbase_server.demo import ensure_demo, ensure_samples, write_demo
 
 
 class Command(BaseCommand):
@@ -21,7 +21,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--demo-json",
             type=Path,
-            help="also make sure of a demo tenant, and write its login and key to this file",
+            help="also make sure of a demo tenant with sample data, and write its login and key to "
+            "this file",
         )
 
     def handle(self, *args: object, **options: object) -> None:
@@ -30,3 +31,4 @@ class Command(BaseCommand):
         path = options["demo_json"]
         if isinstance(path, Path):
             write_demo(path, ensure_demo(path))
+            ensure_samples()

@@ -1,0 +1,68 @@
+"""Makes the sample collections that a tenant lacks, and fills those that were never written to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import cast
+from uuid import UUID
+
+from django.db import connections
+
+from documents.collections import actions
+from documents.collections.declarations import read_declarations
+from documents.collections.forms import CollectionCreation
+from documents.samples.cities import cities
+from documents.samples.products import products
+from documents.samples.sample import Sample
+from documents.samples.todos import todos
+from documents.store.sync import write_all
+from documents.store.write import Line, Write
+from foundation.api.bodies import read_body
+from foundation.scope import scoped
+from rillbase_native import Operation, Value
+from tenants.models import Tenant
+
+
+def load_samples(tenant_id: UUID) -> list[str]:
+    """Load what is missing. Return the names of the collections that were filled."""
+    samples = [todos(), cities(), products()]
+    with scoped(tenant_id=tenant_id):
+        empty = [sample for sample in samples if _is_empty(_ensure(tenant_id, sample))]
+    write_all([_write(tenant_id, sample) for sample in empty])
+    return [sample.name for sample in empty]
+
+
+def _ensure(tenant_id: UUID, sample: Sample) -> UUID:
+    """Return the id of the sample's collection, making it where it is missing."""
+    found = actions.active().filter(name=sample.name).first()
+    if found is not None:
+        return found.pk
+    values = cast("actions.CollectionValues", read_body(CollectionCreation, sample.declaration))
+    declarations = read_declarations(_text(sample.declaration))
+    tenant = Tenant.objects.select_related("plan", "quota").get(pk=tenant_id)
+    made, _ = actions.do_create(None, tenant, values, declarations)
+    return made.pk
+
+
+def _is_empty(collection_id: UUID) -> bool:
+    """Tell whether nobody has ever written to a collection; deleted documents leave their marks."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT NOT EXISTS (SELECT FROM documents_document WHERE collection_id = %s)",
+            (collection_id,),
+        )
+        (empty,) = cursor.fetchone()
+    return bool(empty)
+
+
+def _write(tenant_id: UUID, sample: Sample) -> Write:
+    lines: Sequence[Line] = [
+        Line(sample.name, Operation.insert(Value.parse(_text(document))))
+        for document in sample.documents
+    ]
+    return Write(tenant_id, lines)
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(value).encode()

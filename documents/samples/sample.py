@@ -1,0 +1,20 @@
+"""What a sample data set consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foundation.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A collection as the control plane takes it, and its documents as Extended JSON."""
+
+    declaration: JsonObject
+    documents: Sequence[JsonObject]
+
+    @property
+    def name(self) -> str:
+        return str(self.declaration["name"])

@@ -1,0 +1,65 @@
+"""The sample data sets that a development installation begins with."""
+
+from __future__ import annotations
+
+import pytest
+
+from documents.samples import load_samples
+from tests.caller import Caller, with_key
+from tests.make import MadeTenant, make_tenant
+
+NAMES = ["todos", "cities", "products"]
+
+
+@pytest.fixture
+def made() -> MadeTenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def caller(server: str, made: MadeTenant) -> Caller:
+    return with_key(server, made.admin_key)
+
+
+def count(caller: Caller, name: str) -> int:
+    answer = caller.post(f"/v1/collections/{name}/count", {})
+    assert answer.status_code == 200, answer.text
+    return int(answer.json()["count"])
+
+
+def names(caller: Caller, collection: str, body: object) -> list[str]:
+    answer = caller.post(f"/v1/collections/{collection}/query", body)
+    assert answer.status_code == 200, answer.text
+    return [item["document"]["name"] for item in answer.json()["items"]]
+
+
+def test_samples_are_loaded_once(caller: Caller, made: MadeTenant) -> None:
+    assert load_samples(made.tenant.id) == NAMES
+    counts = {name: count(caller, name) for name in NAMES}
+    assert all(number >= 80 for number in counts.values())
+    assert load_samples(made.tenant.id) == []
+    assert {name: count(caller, name) for name in NAMES} == counts
+
+
+def test_what_a_person_has_deleted_does_not_come_back(caller: Caller, made: MadeTenant) -> None:
+    load_samples(made.tenant.id)
+    answer = caller.post("/v1/collections/todos/documents:delete", {"filter": {}})
+    assert answer.status_code == 200, answer.text
+    assert load_samples(made.tenant.id) == []
+    assert count(caller, "todos") == 0
+
+
+def test_samples_answer_the_queries_of_the_guide(caller: Caller, made: MadeTenant) -> None:
+    load_samples(made.tenant.id)
+    largest = {"filter": {"country": "JP"}, "sort": [["population", -1]], "limit": 2}
+    assert names(caller, "cities", largest) == ["Tokyo", "Yokohama"]
+    near = {"type": "Point", "coordinates": [11.0, 49.0]}
+    nearby = {"filter": {"place": {"$nearSphere": {"$geometry": near}}}, "limit": 1}
+    assert names(caller, "cities", nearby) == ["Munich"]
+    cheap = {"filter": {"tags": "wood", "price": {"$lt": 10}}, "sort": [["price", 1]]}
+    assert names(caller, "products", cheap) == [
+        "Birch Pen",
+        "Oak Pen",
+        "Heritage Pen",
+        "Birch Notebook",
+    ]
