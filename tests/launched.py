@@ -39,12 +39,13 @@ class Place:
         self.output = directory / "output"
 
     @contextmanager
-    def up(self, *options: object) -> Iterator[Launched]:
+    def up(self, *options: object, **variables: str) -> Iterator[Launched]:
+        """Start, with settings for the launcher's environment, and stop when the block ends."""
         arguments = argv("up", "--data-dir", self.data, "--port", 0)
         arguments += [str(o) for o in ("--ready-file", self.ready_file, *options)]
         # A killed launcher leaves its file, and the next one needs a moment to remove it.
         self.ready_file.unlink(missing_ok=True)
-        with self.output.open("wb") as output, self._popen(arguments, output) as process:
+        with self.output.open("wb") as output, self._popen(arguments, variables, output) as process:
             try:
                 wait_until(
                     lambda: self.ready_file.exists() or process.poll() is not None,
@@ -65,7 +66,9 @@ class Place:
     def services(self) -> dict[str, Any]:
         return {service["name"]: service for service in self.status()["services"]}
 
-    def _popen(self, arguments: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _popen(
+        self, arguments: list[str], variables: dict[str, str], output: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            arguments, env=environment(), stdout=output, stderr=subprocess.STDOUT
+            arguments, env=environment(**variables), stdout=output, stderr=subprocess.STDOUT
         )

@@ -9,11 +9,13 @@ import subprocess
 import urllib.error
 import urllib.request
 
+import psycopg
 import pytest
 
+from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedValkey
 from rillbase_server.launcher.process import identify
 from tests.launched import Place
-from tests.launcher_command import argv, environment, processes_below, run
+from tests.launcher_command import argv, environment, processes_below, reachable_directory, run
 from tests.waiting import wait_until
 
 SERVICES = {"postgres", "valkey", "prepare", "web", "worker", "beat", "relay"}
@@ -74,6 +76,28 @@ def test_a_killed_launcher_is_taken_over_with_its_data_and_login(place: Place) -
         assert get(f"{after['url']}/readyz") == 200
         launched.process.send_signal(signal.SIGINT)
         assert launched.process.wait(timeout=60) == 0
+    assert processes_below(place.data) == []
+
+
+def test_external_servers_are_used_and_none_of_ours_is_started(place: Place) -> None:
+    with (
+        reachable_directory() as elsewhere,
+        EmbeddedPostgres(elsewhere / "postgres", superuser_password="external") as postgres,
+        EmbeddedValkey(elsewhere / "valkey", password="external") as valkey,
+    ):
+        with psycopg.connect(postgres.url, autocommit=True) as admin:
+            admin.execute("CREATE DATABASE ours")
+        database = postgres.url.rpartition("/")[0] + "/ours"
+        with place.up(DATABASE_URL=database, REDIS_URL=valkey.url) as launched:
+            services = place.services()
+            assert {"postgres", "valkey"}.isdisjoint(services)
+            ready = launched.ready
+            assert get(f"{ready['url']}/readyz") == 200
+            whoami = f"{ready['url']}/v1/whoami"
+            assert get(whoami, Authorization=f"Bearer {ready['api_key']}") == 200
+        with psycopg.connect(database) as reader:
+            assert reader.execute("SELECT slug FROM tenants_tenant").fetchall() == [("demo",)]
+        assert run("stop", "--data-dir", place.data).returncode in (0, 3)
     assert processes_below(place.data) == []
 
 
