@@ -15,6 +15,7 @@ import json
 import random
 import string
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import requests
@@ -229,7 +230,7 @@ def _measure_queries(report: Report, caller: Caller, knobs: Knobs) -> None:
         "fill_per_s", knobs.documents / seconds, "/s", "inserts with two indexes, one caller"
     )
     width = 20 * 1_000_000_000 // knobs.documents
-    asked = {
+    asked: dict[str, Callable[[], dict[str, object]]] = {
         "indexed": lambda: {
             "filter": {
                 "random": {"$gte": (low := chance.randrange(900_000_000)), "$lt": low + width}

@@ -88,6 +88,11 @@ class Environment(BaseSettings):
     rillbase_control_body_max_bytes: int = Field(
         256 * 1024, ge=1024, description="Largest request body of the control plane."
     )
+    rillbase_import_max_bytes: int = Field(
+        16 * 1024 * 1024 * 1024,
+        ge=1024,
+        description="Largest import, as sent and as decompressed.",
+    )
     rillbase_metrics_token: SecretStr = Field(
         SecretStr(""),
         description="When set, `/metrics` asks for it as a bearer token. Without it `/metrics` is "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from documents.api import bulk, by_filter, documents, queries
+from documents.api import bulk, by_filter, documents, queries, transfer
 from foundation.http import Operation
 from foundation.json_types import JsonObject, JsonValue
 from tenants.data_plane import Call
@@ -94,6 +94,20 @@ _OPERATION: JsonObject = {
         "if_version": {"type": "integer"},
     },
     "example": {"insert": {"title": "Buy milk"}},
+}
+_JOB: JsonObject = {
+    "type": "object",
+    "required": ["id", "mode", "state", "lines", "written", "skipped", "failed", "errors"],
+    "properties": {
+        "id": {"type": "string", "format": "uuid"},
+        "mode": {"type": "string"},
+        "state": {"type": "string", "enum": ["running", "interrupted", "done"]},
+        "lines": {"type": "integer", "description": "How many lines are done."},
+        "written": {"type": "integer"},
+        "skipped": {"type": "integer"},
+        "failed": {"type": "integer"},
+        "errors": {"type": "array", "items": {"type": "object"}},
+    },
 }
 _COUNTS: JsonObject = {
     "type": "object",
@@ -347,6 +361,59 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "Explain how a query is answered",
             _answers("200", {"type": "object"}),
             body=_json(_object(_QUERY)),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/import",
+        transfer.import_lines,
+        _describe(
+            "import",
+            "Import documents, a line for each",
+            _answers("200", _JOB),
+            body={bulk.NDJSON: {"type": "string"}},
+            parameters=(
+                _COLLECTION,
+                _parameter("mode", "query", {"type": "string", "enum": list(transfer.MODES)}),
+                _parameter("resume", "query", {"type": "string", "format": "uuid"}),
+            ),
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/imports",
+        transfer.imports,
+        _describe(
+            "imports_list",
+            "List imports, the newest first",
+            _answers("200", _object({"items": {"type": "array", "items": _JOB}})),
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/imports/{{id}}",
+        transfer.one_import,
+        _describe(
+            "imports_get",
+            "Tell how far an import is",
+            _answers("200", _JOB),
+            parameters=(_COLLECTION, _parameter("id", "path", {"type": "string"}, required=True)),
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/export",
+        transfer.export,
+        _describe(
+            "export",
+            "Export documents, a line for each",
+            {
+                "200": {
+                    "description": "Lines of Extended JSON",
+                    "content": {bulk.NDJSON: {"schema": {"type": "string"}}},
+                }
+            },
+            parameters=(_COLLECTION, _parameter("filter", "query", {"type": "string"})),
         ),
     ),
     Operation(

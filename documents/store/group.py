@@ -96,7 +96,23 @@ async def _one_by_one(tenant_id: UUID, writes: Sequence[Write], taken: Taken) ->
             if isinstance(part, ApiError):
                 return [part]
             ended += part.outcomes
-    return [Written(ended, write.answer(ended) if write.answer else None)]
+    return await _concluded(tenant_id, write, ended)
+
+
+async def _concluded(tenant_id: UUID, write: Write, ended: list[Outcome]) -> list[Ended]:
+    """Write down what goes with a write whose operations became several transactions."""
+    answer = write.answer(ended) if write.answer else None
+    also = write.also
+    if write.claim is not None or also is not None:
+        last = Write(
+            tenant_id,
+            [],
+            claim=write.claim,
+            answer=None if answer is None else lambda _: answer,
+            also=None if also is None else lambda _: also(ended),
+        )
+        await run_group(tenant_id, [last])
+    return [Written(ended, answer)]
 
 
 async def _duplicate_key(tenant_id: UUID, taken: Taken) -> DuplicateKey:
@@ -253,6 +269,12 @@ class _Attempt:
             if plan.write.claim is not None and answer is not None
         )
         hashes = self._batch_hashes(stage)
+        recorded += [
+            step
+            for plan, outcomes, _ in answers
+            if plan.write.also is not None
+            for step in plan.write.also(outcomes)
+        ]
         if stage.staged:
             await self._commit(session, stage, rows, hashes, recorded)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -116,8 +117,10 @@ class Selected:
         return Page(items, cursor)
 
 
-async def _run(reading: Reading, query: Query, after: cursors.After | None) -> Selection:
-    budget = Budget()
+async def _run(
+    reading: Reading, query: Query, after: cursors.After | None, budget: Budget | None = None
+) -> Selection:
+    budget = budget or Budget()
     for in_order in (True, False):
         plan = await choose(
             reading.session,
@@ -187,9 +190,14 @@ def _first_batch(plan: Plan, wanted: int) -> int:
 class Budget:
     """What one query may cost."""
 
-    def __init__(self) -> None:
-        self._deadline = time.monotonic() + MAX_SECONDS
-        self._left = MAX_EXAMINED
+    def __init__(self, examined: float = MAX_EXAMINED, seconds: float = MAX_SECONDS) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._left = examined
+
+    @classmethod
+    def unlimited(cls) -> Budget:
+        """Return the budget of what goes through everything in any case, page by page."""
+        return cls(math.inf, math.inf)
 
     def spend(self, rows: int) -> None:
         self._left -= rows
@@ -235,12 +243,13 @@ async def find(
     *,
     limit: int,
     after: bytes = b"",
+    budget: Budget | None = None,
 ) -> Bodies:
     """Return the next documents that match, behind the place `after`."""
     query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.After(after, b"", after) if after else None
     async with opened(tenant_id, name, wanted, principal) as reading:
-        selection = await _run(reading, query, behind)
+        selection = await _run(reading, query, behind, budget)
     bodies, following = selection.bodies()
     return Bodies(bodies, following)
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from documents.store.claims import Claim
 from documents.store.staging import Expected, Outcome
 from foundation.http import Answer
+from foundation.postgres.session import Step
 from rillbase_native import Operation
 from tenants.principals import Principal
 
@@ -36,6 +37,8 @@ class Write:
     principal: Principal | None = None
     claim: Claim | None = None
     answer: Callable[[list[Outcome]], Answer] | None = None
+    #: Statements that belong to the transaction, such as those that note how far an import is.
+    also: Callable[[list[Outcome]], list[Step]] | None = None
 
     @property
     def is_single(self) -> bool:

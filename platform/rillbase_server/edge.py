@@ -30,6 +30,7 @@ CLIENT_CLOSED = 499
 QUIET_ROUTES = frozenset({"healthz", "readyz", "metrics"})
 DATA_PLANE = ("/v1/", "/graphql")
 
+_IMPORT = re.compile(r"/v1/collections/[^/]+/import\Z")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{7,63}\Z")
 _WANTED = frozenset(
     {b"x-request-id", b"content-length", b"x-forwarded-for", b"x-forwarded-proto", b"traceparent"}
@@ -40,6 +41,7 @@ _WANTED = frozenset(
 class EdgeSettings:
     body_max_bytes: int
     control_body_max_bytes: int
+    import_max_bytes: int = 16 * 1024**3
     trusted_proxies: Sequence[Network] = ()
     hsts: bool = False
 
@@ -48,13 +50,15 @@ class EdgeSettings:
         return cls(
             body_max_bytes=environment.rillbase_body_max_bytes,
             control_body_max_bytes=environment.rillbase_control_body_max_bytes,
+            import_max_bytes=environment.rillbase_import_max_bytes,
             trusted_proxies=environment.rillbase_trusted_proxies,
             hsts=environment.rillbase_env == "production",
         )
 
     def body_limit(self, path: str) -> int:
         if path.startswith(DATA_PLANE):
-            return self.body_max_bytes
+            # Imports are used as they stream in; everything else is held whole.
+            return self.import_max_bytes if _IMPORT.match(path) else self.body_max_bytes
         return self.control_body_max_bytes
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
+import requests
 
 from tests.caller import problem, with_key
 from tests.documents.collection import MadeCollection, make_collection
@@ -22,7 +24,7 @@ def coded(server: str) -> MadeCollection:
     return make_collection(server, indexes=[("code", [("code", 1)], True)])
 
 
-def bulk(things: MadeCollection, operations: list[object], **more: object) -> object:
+def bulk(things: MadeCollection, operations: Sequence[object], **more: object) -> requests.Response:
     body = {"operations": operations, **more}
     return things.caller.post(f"{things.path}/documents:bulk", body)
 

@@ -36,18 +36,15 @@ def test_increments_of_one_document_add_up(things: MadeCollection) -> None:
     assert values == {version: version - 1 for version in versions}
 
 
-def test_one_of_many_inserts_of_an_id_succeeds(things: MadeCollection) -> None:
-    for name in ("a", "b", "c"):
-        answers = together(
-            lambda n, name=name: things.caller.post(
-                f"{things.path}/documents", {"_id": name, "n": n}
-            ),
-            CALLERS,
-        )
-        statuses = sorted(answer.status_code for answer in answers)
-        assert statuses == [201] + [409] * (CALLERS - 1)
-        (winner,) = (answer.json() for answer in answers if answer.status_code == 201)
-        assert things.query({"_id": name}) == [winner["document"]]
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_one_of_many_inserts_of_an_id_succeeds(things: MadeCollection, name: str) -> None:
+    answers = together(
+        lambda n: things.caller.post(f"{things.path}/documents", {"_id": name, "n": n}), CALLERS
+    )
+    statuses = sorted(answer.status_code for answer in answers)
+    assert statuses == [201] + [409] * (CALLERS - 1)
+    (winner,) = (answer.json() for answer in answers if answer.status_code == 201)
+    assert things.query({"_id": name}) == [winner["document"]]
 
 
 def test_of_those_who_saw_one_version_one_may_change_it(things: MadeCollection) -> None:

@@ -1,0 +1,105 @@
+"""Import and export."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from uuid import UUID
+
+from documents.api.bulk import NDJSON
+from documents.api.requests import (
+    READ,
+    WRITE,
+    canonical,
+    collection_name,
+    parameters,
+    refusing,
+)
+from documents.store import facts
+from documents.transfer import exporting, importing, jobs
+from documents.transfer.lines import decoded, lines
+from foundation.environment import environment
+from foundation.errors import FieldProblem, InvalidParameter, NotFound
+from foundation.http import Answer, json_answer
+from rillbase_native import Filter, Value
+from tenants.data_plane import Call
+
+MODES = ("insert", "upsert", "skip")
+DEFAULT_JOBS, MAX_JOBS = 50, 200
+
+
+async def import_lines(call: Call) -> Answer:
+    """POST import."""
+    name = collection_name(call, WRITE)
+    given = parameters(call, "mode", "resume")
+    mode = given.get("mode", "insert")
+    if mode not in MODES:
+        raise _wrong("mode", f"One of {', '.join(MODES)}.")
+    call.body.require(NDJSON)
+    collection = await facts.find(call.tenant.id, name)
+    if "resume" in given:
+        job_id = _uuid("resume", given["resume"])
+        progress = await jobs.resume(call.tenant.id, collection.id, job_id, mode)
+    else:
+        progress = await jobs.begin(call.tenant.id, collection.id, mode)
+    encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
+    limit = environment().rillbase_import_max_bytes
+    async with aclosing(lines(decoded(call.body.parts(), encoding, limit))) as arriving:
+        done = await importing.run(call.tenant.id, name, progress, arriving, call.principal)
+    location = f"/v1/collections/{name}/imports/{done.id}"
+    return json_answer(done.describe(), headers={"Location": location})
+
+
+async def one_import(call: Call) -> Answer:
+    """GET imports/{id}."""
+    name = collection_name(call, WRITE)
+    parameters(call)
+    collection = await facts.find(call.tenant.id, name)
+    try:
+        job_id = UUID(call.parameters["id"])
+    except ValueError:
+        raise NotFound("There is no such import.") from None
+    progress = await jobs.find(call.tenant.id, collection.id, job_id)
+    return json_answer(progress.describe())
+
+
+async def imports(call: Call) -> Answer:
+    """GET imports."""
+    name = collection_name(call, WRITE)
+    given = parameters(call, "cursor", "limit")
+    collection = await facts.find(call.tenant.id, name)
+    limit = given.get("limit", str(DEFAULT_JOBS))
+    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MAX_JOBS):
+        raise _wrong("limit", f"A whole number from 1 to {MAX_JOBS}.")
+    before = _uuid("cursor", given["cursor"]) if "cursor" in given else None
+    found = await jobs.latest(call.tenant.id, collection.id, before, int(limit) + 1)
+    page = found[: int(limit)]
+    return json_answer(
+        {
+            "items": [progress.describe() for progress in page],
+            "next_cursor": str(page[-1].id) if len(found) > len(page) else None,
+        }
+    )
+
+
+async def export(call: Call) -> Answer:
+    """GET export."""
+    name = collection_name(call, READ)
+    given = parameters(call, "filter")
+    with refusing("/filter"):
+        text = given.get("filter")
+        wanted = Filter.parse(None if text is None else Value.parse(text.encode()))
+    form = canonical(call)
+    page = await exporting.first_page(call.tenant.id, name, wanted, call.principal)
+    lines_out = exporting.rest(call.tenant.id, name, wanted, call.principal, page, canonical=form)
+    return Answer(200, lines_out, media_type=NDJSON)
+
+
+def _uuid(name: str, text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise _wrong(name, "An id is expected.") from None
+
+
+def _wrong(name: str, detail: str) -> InvalidParameter:
+    return InvalidParameter(errors=[FieldProblem(name, "invalid", detail)])

@@ -1,0 +1,47 @@
+"""Pages as lines. Each page is read in a snapshot of its own, so an export holds nothing up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+from documents.store import queries
+from documents.store.queries import Bodies
+from rillbase_native import Filter, Value
+from tenants.principals import Principal
+
+PAGE = 500
+
+
+async def first_page(tenant_id: UUID, name: str, wanted: Filter, principal: Principal) -> Bodies:
+    """Read the first page, so that what is wrong is told before anything is sent."""
+    return await queries.find(
+        tenant_id, name, wanted, principal, limit=PAGE, budget=queries.Budget.unlimited()
+    )
+
+
+async def rest(
+    tenant_id: UUID,
+    name: str,
+    wanted: Filter,
+    principal: Principal,
+    page: Bodies,
+    *,
+    canonical: bool,
+) -> AsyncIterator[bytes]:
+    """Yield the lines, page by page. A failure breaks the stream off, so it is never just short."""
+    while True:
+        lines = [Value.from_bson(body).ejson(canonical=canonical) for body in page.bodies]
+        if lines:
+            yield b"\n".join(lines) + b"\n"
+        if page.last is None:
+            return
+        page = await queries.find(
+            tenant_id,
+            name,
+            wanted,
+            principal,
+            limit=PAGE,
+            after=page.last,
+            budget=queries.Budget.unlimited(),
+        )

@@ -1,0 +1,138 @@
+"""Lines as writes: a thousand a transaction, each line standing for itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from documents.refusals import as_api_error
+from documents.store.staging import Outcome
+from documents.store.write import Line, Write
+from documents.store.writer import write
+from documents.transfer import jobs
+from documents.transfer.jobs import MAX_ERRORS, Progress
+from foundation.errors import ApiError, DuplicateId, InvalidDocument
+from rillbase_native import Operation, QueryError, Value
+from tenants.principals import Principal
+
+BATCH_LINES = 1_000
+BATCH_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Batch:
+    """Lines that are written together; those that cannot be read are errors already."""
+
+    first_line: int
+    lines: int = 0
+    size: int = 0
+    operations: list[Operation] = field(default_factory=list)
+    #: The line of each operation.
+    numbers: list[int] = field(default_factory=list)
+    refused: list[tuple[int, ApiError]] = field(default_factory=list)
+
+    def add(self, line: bytes, mode: str) -> None:
+        number = self.first_line + self.lines
+        self.lines += 1
+        self.size += len(line)
+        if not line.strip():
+            return
+        try:
+            self.operations.append(_operation(line, mode))
+            self.numbers.append(number)
+        except QueryError as refused:
+            self.refused.append((number, as_api_error(refused)))
+        except ApiError as refused:
+            self.refused.append((number, refused))
+
+    @property
+    def is_full(self) -> bool:
+        return self.lines >= BATCH_LINES or self.size >= BATCH_BYTES
+
+
+async def run(
+    tenant_id: UUID,
+    name: str,
+    progress: Progress,
+    lines: AsyncIterator[bytes],
+    principal: Principal,
+) -> Progress:
+    """Import until the lines end. However this ends, the job says how far it came."""
+    try:
+        batch = Batch(progress.lines_done + 1)
+        to_skip = progress.lines_done
+        async for line in lines:
+            if to_skip:
+                to_skip -= 1
+                continue
+            batch.add(line, progress.mode)
+            if batch.is_full:
+                progress = await _write(tenant_id, name, progress, batch, principal)
+                batch = Batch(progress.lines_done + 1)
+        progress = await _write(tenant_id, name, progress, batch, principal)
+        progress.state = "done"
+    except BaseException:
+        progress.state = "interrupted"
+        raise
+    finally:
+        await jobs.write_down(tenant_id, progress)
+    return progress
+
+
+async def _write(
+    tenant_id: UUID, name: str, progress: Progress, batch: Batch, principal: Principal
+) -> Progress:
+    """Write a batch; the counts that hold afterwards are part of its transaction."""
+    wanted = Write(
+        tenant_id,
+        [Line(name, operation) for operation in batch.operations],
+        atomic=False,
+        principal=principal,
+        also=lambda outcomes: [_after(progress, batch, outcomes).note()],
+    )
+    written = await write(wanted)
+    return _after(progress, batch, written.outcomes)
+
+
+def _after(progress: Progress, batch: Batch, outcomes: list[Outcome]) -> Progress:
+    """Return the counts once a batch has ended so."""
+    after = Progress(
+        id=progress.id,
+        mode=progress.mode,
+        lines_done=progress.lines_done + batch.lines,
+        written=progress.written,
+        skipped=progress.skipped,
+        failed=progress.failed,
+        errors=list(progress.errors),
+    )
+    failed = list(batch.refused)
+    for number, outcome in zip(batch.numbers, outcomes, strict=True):
+        if not isinstance(outcome, ApiError):
+            after.written += 1
+        elif progress.mode == "skip" and isinstance(outcome, DuplicateId):
+            after.skipped += 1
+        else:
+            failed.append((number, outcome))
+    after.failed += len(failed)
+    for number, refused in sorted(failed, key=lambda item: item[0]):
+        if len(after.errors) < MAX_ERRORS:
+            after.errors.append(
+                {
+                    "line": number,
+                    "code": refused.code,
+                    "detail": refused.detail or refused.title,
+                    "pointer": refused.errors[0].pointer if refused.errors else "",
+                }
+            )
+    return after
+
+
+def _operation(line: bytes, mode: str) -> Operation:
+    document = Value.parse(line)
+    if document.kind != "object":
+        raise InvalidDocument("A line is a document: an object.")
+    identity = document.get("_id")
+    if mode == "upsert" and identity is not None:
+        return Operation.replace(identity, document)
+    return Operation.insert(document)

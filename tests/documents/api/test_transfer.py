@@ -1,0 +1,173 @@
+"""Import and export: streams of lines, in parts, taken up again, never silently short."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+import requests
+
+from tests.caller import Caller, problem
+from tests.documents.collection import MadeCollection, make_collection
+from tests.waiting import wait_until
+
+NDJSON = "application/x-ndjson"
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    return make_collection(server, indexes=[("n", [("n", 1)], False)])
+
+
+def lines_of(documents: Iterable[object]) -> bytes:
+    return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+
+
+def send(things: MadeCollection, lines: bytes, query: str = "", **headers: str) -> Any:
+    return things.caller.call(
+        "POST", f"{things.path}/import{query}", raw=lines, **{"Content_Type": NDJSON, **headers}
+    )
+
+
+def exported(things: MadeCollection, query: str = "", **headers: str) -> list[Any]:
+    answer = things.caller.get(f"{things.path}/export{query}", **headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Content-Type"] == NDJSON
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_what_was_imported_is_exported_in_the_order_of_ids(things: MadeCollection) -> None:
+    documents = [{"_id": number, "n": number % 7} for number in range(2_500)]
+    job = send(things, lines_of(reversed(documents))).json()
+    assert (job["state"], job["lines"], job["written"]) == ("done", 2_500, 2_500)
+    assert exported(things) == documents
+    chosen = exported(things, "?filter=" + quote('{"n":3}'))
+    assert chosen == [document for document in documents if document["n"] == 3]
+
+
+def test_types_survive_the_way_out_and_in(things: MadeCollection) -> None:
+    line = '{"_id":{"$numberInt":"1"},"d":{"$numberDecimal":"1.10"},"l":{"$numberLong":"5"}}'
+    send(things, line.encode())
+    answer = things.caller.get(f"{things.path}/export", Rillbase_EJSON="canonical")
+    assert answer.text == line + "\n"
+
+
+def test_broken_lines_are_reported_by_number_and_the_rest_goes_in(things: MadeCollection) -> None:
+    lines = b'{"_id":1}\nnonsense\n\n{"_id":1}\n[]\n{"_id":[1]}\n{"_id":2}'
+    job = send(things, lines).json()
+    assert (job["state"], job["lines"], job["written"], job["failed"]) == ("done", 7, 2, 4)
+    assert [(error["line"], error["code"]) for error in job["errors"]] == [
+        (2, "invalid_json"),
+        (4, "duplicate_id"),
+        (5, "invalid_document"),
+        (6, "invalid_id"),
+    ]
+    assert things.ids() == [1, 2]
+
+
+def test_modes_decide_about_documents_that_exist(things: MadeCollection) -> None:
+    things.insert({"_id": "a", "n": 1})
+    lines = lines_of([{"_id": "a", "n": 2}, {"_id": "b", "n": 2}])
+    skipped = send(things, lines, "?mode=skip").json()
+    assert (skipped["written"], skipped["skipped"], skipped["failed"]) == (1, 1, 0)
+    assert things.query({"_id": "a"}) == [{"_id": "a", "n": 1}]
+    replaced = send(things, lines, "?mode=upsert").json()
+    assert (replaced["written"], replaced["skipped"]) == (2, 0)
+    assert things.query({"_id": "a"}) == [{"_id": "a", "n": 2}]
+    problem(send(things, lines, "?mode=guess"), 400, "invalid_parameter")
+
+
+def test_compressed_lines_are_taken(things: MadeCollection) -> None:
+    lines = gzip.compress(lines_of({"_id": number} for number in range(50)))
+    assert send(things, lines, Content_Encoding="gzip").json()["written"] == 50
+    problem(send(things, lines[:-9], Content_Encoding="gzip"), 400, "invalid_body")
+    problem(send(things, b"plain", Content_Encoding="gzip"), 400, "invalid_body")
+    problem(send(things, lines, Content_Encoding="br"), 415, "unsupported_media_type")
+
+
+def test_a_small_stream_that_unpacks_to_a_huge_line_is_refused(things: MadeCollection) -> None:
+    bomb = gzip.compress(b"x" * (40 * 1024 * 1024))
+    problem(send(things, bomb, Content_Encoding="gzip"), 413, "body_too_large")
+    assert things.ids() == []
+
+
+def test_an_import_that_breaks_off_goes_on_where_it_was(things: MadeCollection) -> None:
+    documents = [{"_id": number} for number in range(3_500)]
+    every = lines_of(documents)
+    cut_off(things, every[: len(every) // 2])
+    wait_until(lambda: latest(things)["state"] == "interrupted", what="the job to notice")
+    job = latest(things)
+    assert 1_000 <= job["lines"] < 3_500
+    assert job["written"] == len(things.ids(limit=10_000)) == job["lines"]
+    done = send(things, every, f"?resume={job['id']}").json()
+    assert (done["state"], done["lines"], done["failed"]) == ("done", 3_500, 0)
+    assert exported(things) == documents
+    problem(send(things, every, f"?resume={job['id']}"), 409, "conflict")
+
+
+def latest(things: MadeCollection) -> Any:
+    jobs = things.caller.get(f"{things.path}/imports").json()["items"]
+    if not jobs:
+        return {"lines": 0}
+    job = jobs[0]
+    return things.caller.get(f"{things.path}/imports/{job['id']}").json()
+
+
+def cut_off(things: MadeCollection, half: bytes) -> None:
+    """Send a half of what was announced and hang up."""
+    address = urlsplit(things.caller.base)
+    key = things.caller.headers["Authorization"]
+    head = (
+        f"POST {things.path}/import HTTP/1.1\r\nHost: {address.netloc}\r\n"
+        f"Authorization: {key}\r\nContent-Type: {NDJSON}\r\nContent-Length: {2 * len(half)}\r\n\r\n"
+    )
+    with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
+        connection.sendall(head.encode() + half)
+        wait_until(lambda: latest(things)["lines"] >= 1_000, what="a part to be committed")
+
+
+def test_an_export_obeys_the_read_rule(server: str) -> None:
+    shown = make_collection(server, rules={"read": {"public": True}})
+    shown.insert_many([{"_id": 1, "public": True}, {"_id": 2}])
+    nobody = shown.anonymous()
+    assert nobody.get(f"{shown.path}/export").text == '{"_id":1,"public":true}\n'
+    hidden = make_collection(server)
+    problem(hidden.anonymous().get(f"{hidden.path}/export"), 403, "forbidden")
+
+
+def test_what_is_wrong_is_told_before_anything_is_sent(things: MadeCollection) -> None:
+    answer = things.caller.get(f"{things.path}/export?filter=" + quote('{"a":{"$x":1}}'))
+    problem(answer, 400, "unsupported_operator")
+    problem(things.caller.get("/v1/collections/nowhere/export"), 404, "not_found")
+    problem(things.caller.get(f"{things.path}/imports/nonsense"), 404, "not_found")
+
+
+def test_another_tenant_s_imports_are_not_there(server: str, things: MadeCollection) -> None:
+    job = send(things, b'{"_id":1}').json()
+    other = make_collection(server, name=things.name)
+    stranger: Caller = other.caller
+    problem(stranger.get(f"{other.path}/imports/{job['id']}"), 404, "not_found")
+    problem(
+        stranger.call(
+            "POST", f"{other.path}/import?resume={job['id']}", raw=b"", Content_Type=NDJSON
+        ),
+        404,
+        "not_found",
+    )
+
+
+def test_a_long_export_streams(things: MadeCollection) -> None:
+    send(things, lines_of({"_id": number, "pad": "x" * 200} for number in range(5_000)))
+    with requests.get(
+        f"{things.caller.base}{things.path}/export",
+        headers=things.caller.headers,
+        stream=True,
+        timeout=30,
+    ) as answer:
+        assert "Content-Length" not in answer.headers
+        assert sum(1 for _ in answer.iter_lines()) == 5_000
