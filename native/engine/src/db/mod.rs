@@ -4,7 +4,7 @@
 //!   order writes become visible.
 //! - `read.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `background.rs`: who does it.
-//! - `recovery.rs`: opening.
+//! - `recovery.rs`: opening; `replay.rs`: bringing what the log holds into memory.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `stats.rs`: what is counted.
 //!
@@ -21,6 +21,7 @@ mod publish;
 mod read;
 mod recent;
 mod recovery;
+mod replay;
 mod scan;
 mod search;
 pub(crate) mod snapshots;

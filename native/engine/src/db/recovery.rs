@@ -1,20 +1,19 @@
 //! Opening: the manifest says which tables there are, the log what is not in them yet.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Mutex, RwLock};
 
 use super::publish::Publisher;
 use super::recent::Recent;
 use super::{Commit, Core, Keyspace, State};
-use crate::batch::Logged;
 use crate::cache::BlockCache;
 use crate::clock::Time;
 use crate::error::{Error, Result};
-use crate::key::{Sequence, Tag};
+use crate::key::Sequence;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::version::edit::Edit;
@@ -116,6 +115,17 @@ impl Description {
         })
     }
 
+    /// The newest sequence that was ever visible.
+    pub(crate) fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// Up to where each keyspace is in tables.
+    pub(crate) fn flushed(&self) -> impl Iterator<Item = (u64, Sequence)> {
+        let keyspaces = self.keyspaces.iter();
+        keyspaces.map(|(id, described)| (*id, described.flushed))
+    }
+
     /// The shortest list of edits that describes the same.
     fn edits(&self, next_file: u64) -> Vec<Edit> {
         let mut edits = vec![Edit::Used {
@@ -200,7 +210,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Core>> {
     remove_leftovers(&*vfs, dir, &found, &names, number)?;
     let log = Wal::open(Arc::clone(&vfs), &log_dir(dir), &options.log)?;
     let core = build(dir, options, lock, &found, manifest, number + 1, log)?;
-    replay(&core, &found)?;
+    super::replay::replay(&core, &found)?;
     Ok(core)
 }
 
@@ -330,74 +340,4 @@ fn keyspace_of(
         Arc::new(Memtable::new()),
         version,
     ))
-}
-
-/// Fills memtables from the log.
-fn replay(core: &Arc<Core>, found: &Description) -> Result<()> {
-    let keyspaces: HashMap<u64, Keyspace> = core
-        .keyspaces
-        .read()
-        .iter()
-        .map(|(id, keyspace)| (*id, keyspace.clone()))
-        .collect();
-    let flushed: HashMap<u64, Sequence> = found
-        .keyspaces
-        .iter()
-        .map(|(id, described)| (*id, described.flushed))
-        .collect();
-    let mut newest = found.sequence;
-    for record in core.wal.read(core.wal.indexes())? {
-        let record = record?;
-        let body: Arc<[u8]> = record.body.into();
-        let detail = "a record of the log is no batch";
-        let malformed = || Error::corruption(&log_dir(&core.dir), record.index, detail);
-        let logged = Logged::parse(&body).ok_or_else(malformed)?;
-        core.time.seen(logged.time);
-        let mut sequence = logged.sequence;
-        for entry in logged.entries() {
-            let entry = entry.map_err(|_| malformed())?;
-            let own = sequence;
-            sequence += 1;
-            if flushed
-                .get(&entry.keyspace)
-                .is_some_and(|&until| own <= until)
-            {
-                continue;
-            }
-            // Keyspaces that are not there were dropped after this was logged.
-            if let Some(keyspace) = keyspaces.get(&entry.keyspace) {
-                let memtable = Arc::clone(&keyspace.view().active);
-                memtable.keep_log_from(record.index);
-                memtable.insert(&body, &entry.key, &entry.value, Tag::new(own, entry.kind));
-            }
-        }
-        let replayed = sequence.saturating_sub(1);
-        newest = newest.max(replayed);
-        core.replayed.store(record.index + 1, Ordering::Release);
-        flush_while_large(core, &keyspaces, replayed)?;
-    }
-    core.replayed.store(u64::MAX, Ordering::Release);
-    core.commit.lock().next_sequence = newest + 1;
-    core.publisher.start(newest);
-    Ok(())
-}
-
-/// A long log must not become more memory than the memtables may have. What is flushed counts as
-/// flushed up to the last sequence replayed, not up to the newest that was ever visible.
-fn flush_while_large(
-    core: &Arc<Core>,
-    keyspaces: &HashMap<u64, Keyspace>,
-    replayed: Sequence,
-) -> Result<()> {
-    for keyspace in keyspaces.values() {
-        let memtable = Arc::clone(&keyspace.view().active);
-        if memtable.bytes() < keyspace.options().memtable_bytes {
-            continue;
-        }
-        core.commit.lock().next_sequence = replayed + 1;
-        core.publisher.start(replayed);
-        core.rotate_idle(keyspace, &memtable);
-        core.flush_waiting(keyspace)?;
-    }
-    Ok(())
 }
