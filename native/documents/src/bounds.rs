@@ -15,6 +15,7 @@ use rillbase_query::filter::{Comparison, Filter, Node, Predicate, Test};
 use rillbase_query::index::IndexField;
 use rillbase_query::key::encode_key;
 use rillbase_query::path::Path;
+use rillbase_query::pattern::Pattern;
 
 use crate::entry::{ENTRY_BYTES, MARK};
 
@@ -28,6 +29,14 @@ pub struct Range {
     pub low: Vec<u8>,
     /// The first key behind.
     pub high: Option<Vec<u8>>,
+}
+
+impl Range {
+    fn overlaps(&self, other: &Self) -> bool {
+        let behind =
+            |low: &Vec<u8>, high: &Option<Vec<u8>>| high.as_ref().is_some_and(|high| low >= high);
+        !behind(&self.low, &other.high) && !behind(&other.low, &self.high)
+    }
 }
 
 /// Where in an index a filter's documents are.
@@ -201,22 +210,28 @@ impl Set {
         }
     }
 
+    /// What both have, in one pass over both.
     fn intersection(&self, other: &Self) -> Self {
         let mut ranges = Vec::new();
-        for a in &self.ranges {
-            for b in &other.ranges {
-                let low = a.low.clone().max(b.low.clone());
-                let high = match (&a.high, &b.high) {
-                    (Some(a), Some(b)) => Some(a.min(b).clone()),
-                    (a, b) => a.clone().or_else(|| b.clone()),
-                };
-                if high.as_ref().is_none_or(|high| low < *high) {
-                    ranges.push(Range { low, high });
-                }
+        let mut rest = (self.ranges.as_slice(), other.ranges.as_slice());
+        while let ([a, after_a @ ..], [b, after_b @ ..]) = rest {
+            let a_ends_first = match (&a.high, &b.high) {
+                (Some(a), Some(b)) => a <= b,
+                (a, _) => a.is_some(),
+            };
+            let low = a.low.clone().max(b.low.clone());
+            let high = if a_ends_first { &a.high } else { &b.high }.clone();
+            if high.as_ref().is_none_or(|high| low < *high) {
+                ranges.push(Range { low, high });
+            }
+            if a_ends_first {
+                rest.0 = after_a;
+            } else {
+                rest.1 = after_b;
             }
         }
         Self {
-            ranges: merged(ranges),
+            ranges,
             exact: self.exact || other.exact,
             intersected: true,
         }
@@ -247,9 +262,11 @@ fn conditions(node: &Node, path: &Path) -> Option<Set> {
                 all = Some(match all {
                     Some(all) => all.union(one),
                     None => one,
-                });
+                })
+                .filter(|all| all.ranges.len() <= MAX_RANGES);
+                all.as_ref()?;
             }
-            all.filter(|all| all.ranges.len() <= MAX_RANGES)
+            all
         }
         Node::Not(inner) => match inner.as_ref() {
             Node::Field(Predicate {
@@ -263,20 +280,55 @@ fn conditions(node: &Node, path: &Path) -> Option<Set> {
 }
 
 fn condition(predicate: &Predicate, path: &Path) -> Option<Set> {
+    if let Test::ElementDocument(inner) = &predicate.test {
+        return inside_elements(inner, &predicate.path, path);
+    }
     if predicate.path != *path {
         return None;
     }
     match &predicate.test {
         Test::Compare(comparison, operand) => compared(*comparison, operand.as_ref()),
-        Test::In(list) if list.patterns().is_empty() && list.values().len() <= MAX_RANGES => {
-            Some(Set::exactly(list.values().iter().flat_map(equal).collect()))
+        Test::In(list) if list.values().len() <= MAX_RANGES => {
+            let equal = Set::exactly(list.values().iter().flat_map(equal).collect());
+            let patterns = list.patterns().iter().map(matching);
+            Some(patterns.fold(equal, Set::union))
         }
-        Test::Regex(pattern) => Some(Set::of(vec![
-            strings(&pattern.prefix()),
-            rank(Kind::Regex.rank()),
-        ])),
+        Test::Regex(pattern) => Some(matching(pattern)),
+        Test::ElementValue(inner) if finds_elements(path) => Some(Set {
+            // One element meets all conditions.
+            intersected: false,
+            ..conditions(inner, &Path::itself())?
+        }),
         _ => None,
     }
+}
+
+/// Text that a pattern matches, and the pattern as a value.
+fn matching(pattern: &Pattern) -> Set {
+    Set::of(vec![strings(&pattern.prefix()), rank(Kind::Regex.rank())])
+}
+
+/// Whether the elements of an array at this path have keys of their own. At a
+/// position they have not: `a.0` finds `[2]` in `[[2]]`, but not `2`.
+fn finds_elements(path: &Path) -> bool {
+    let segments = path.segments();
+    !segments.is_empty() && segments.iter().all(|segment| segment.index.is_none())
+}
+
+/// What `$elemMatch` at `outer` says about values at `path`: its conditions on
+/// what of the path follows. An element that is an array passes for a document
+/// without such a field, so a set with null in it says nothing.
+fn inside_elements(inner: &Node, outer: &Path, path: &Path) -> Option<Set> {
+    if !finds_elements(path) {
+        return None;
+    }
+    let rest = path.segments().strip_prefix(outer.segments())?;
+    let names: Vec<&str> = rest.iter().map(|segment| &*segment.name).collect();
+    let found = conditions(inner, &Path::new(&names.join(".")))?;
+    let with_nothing = nothing()
+        .iter()
+        .any(|nothing| found.ranges.iter().any(|range| range.overlaps(nothing)));
+    (!rest.is_empty() && !with_nothing).then_some(found)
 }
 
 fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {
