@@ -10,5 +10,7 @@ backfill     entries of a new index for the documents that were there before
 removal      what dropped collections and indexes leave behind goes in batches
 expiry       documents whose time is over are deleted as anybody would delete them
 tombstones   marks of deleted documents go after a day
+unfinished   back-fills and removals that were lost begin again
+storage_usage what documents take, for the tenant's usage
 cleaner      everything of a tenant goes with it
 """

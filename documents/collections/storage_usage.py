@@ -1,0 +1,63 @@
+"""What tenants' documents take, measured once an hour.
+
+Usage is sums by period, and a level has no sum. So an hour's measurement counts as document-hours
+and byte-hours: a day's sum divided by 24 is the day's mean. Tombstones and index entries are not
+counted; bytes are those of the documents as BSON.
+
+Each tenant is measured by a statement of its own, which reads rows' headers and no document. An
+hour is measured once: a run that was cut off goes on with the tenants that are left.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from foundation.tasks import task
+from foundation.tasks.definition import PERIODIC
+
+ALIAS = "relay"
+#: What is allowed for one tenant, which may have very many documents.
+MEASURE_S = 120
+DOCUMENT_HOURS, BYTE_HOURS = "document_hours", "storage_byte_hours"
+
+_TENANTS = """
+SELECT DISTINCT c.tenant_id FROM documents_collection c
+WHERE c.state = 'active' AND NOT EXISTS (
+    SELECT FROM tenants_usagehour u WHERE u.tenant_id = c.tenant_id AND u.metric = %s
+        AND u.hour = date_trunc('hour', now(), 'UTC')
+)
+"""
+_MEASURE = """
+INSERT INTO tenants_usagehour (tenant_id, hour, metric, amount)
+SELECT %(tenant)s, date_trunc('hour', now(), 'UTC'), m.metric, m.amount
+FROM (
+    SELECT count(*) AS documents, coalesce(sum(octet_length(d.body)), 0) AS bytes
+    FROM documents_collection c JOIN documents_document d ON d.collection_id = c.id
+    WHERE c.tenant_id = %(tenant)s AND c.state = 'active' AND d.body IS NOT NULL
+) AS measured
+CROSS JOIN LATERAL (
+    VALUES (%(documents)s, measured.documents), (%(bytes)s, measured.bytes)
+) AS m (metric, amount)
+ON CONFLICT (tenant_id, metric, hour) DO NOTHING
+"""
+
+
+@task(name="documents.collections.storage_usage", policy=PERIODIC)
+def sweep() -> None:
+    """Measure each tenant that has not been measured this hour."""
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(_TENANTS, (DOCUMENT_HOURS,))
+        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    for tenant_id in tenants:
+        measure(tenant_id)
+
+
+def measure(tenant_id: UUID) -> None:
+    """Measure one tenant, unless that has been done this hour."""
+    with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = '{MEASURE_S}s'")
+        cursor.execute(
+            _MEASURE, {"tenant": tenant_id, "documents": DOCUMENT_HOURS, "bytes": BYTE_HOURS}
+        )
