@@ -52,6 +52,8 @@ class CollectionFacts:
     """A collection as reads and writes need it."""
 
     id: UUID
+    #: The id's bytes, which are cheaper to hash and to compare.
+    raw: bytes
     tenant_id: UUID
     name: str
     write_version: int
@@ -95,6 +97,7 @@ async def _load(tenant_id: UUID, name: str, known: CollectionFacts | None) -> Co
     found = tuple(_index(indexes, number) for number in range(indexes.rows))
     return CollectionFacts(
         id=identity,
+        raw=identity.bytes,
         tenant_id=tenant_id,
         name=name,
         write_version=write_version,

@@ -16,6 +16,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from uuid import UUID
 
 import psycopg
@@ -37,14 +38,14 @@ from foundation.postgres.session import ROLLBACK, Step
 ATTEMPTS = 8
 #: Batches beyond this size are not marked as one for subscribers.
 MAX_MARKED_BATCH = 500
-_TRY_AGAIN = frozenset({statements.SOMEBODY_WAS_FASTER, "40P01", "40001"})
+_TRY_AGAIN = frozenset({"40P01", "40001"})
 _ENFORCED = "documents_indexentry_unique"
 
 Ended = Written | ApiError
 
 
 class Stale(Exception):
-    """A collection is no longer as it was known."""
+    """A collection is no longer as it was known, or a document not as absent as it was found."""
 
 
 class Taken(Exception):
@@ -134,7 +135,7 @@ class _Attempt:
         self._writes = writes
         self._fresh = fresh
         self._ended: list[Ended | None] = [None] * len(writes)
-        self._collections: dict[UUID, CollectionFacts] = {}
+        self._collections: dict[bytes, CollectionFacts] = {}
 
     async def run(self) -> list[Ended]:
         planned = [
@@ -157,14 +158,20 @@ class _Attempt:
         except NotFound as missing:
             self._ended[position] = missing
             return None
-        self._collections.update((found.id, found) for found in known.values())
+        self._collections.update((found.raw, found) for found in known.values())
         principal = write.principal
         access = {
             name: None if principal is None else access_of(found, principal)
             for name, found in known.items()
         }
         items = [
-            Item(known[line.collection], line.operation, access[line.collection], line.expected)
+            Item(
+                found := known[line.collection],
+                line.operation,
+                (found.raw, line.operation.key),
+                access[line.collection],
+                line.expected,
+            )
             for line in write.lines
         ]
         return _Planned(position, write, items)
@@ -173,7 +180,7 @@ class _Attempt:
         held = self._claims(planned)
         keys = self._keys(planned)
         opening = [*begin(self._tenant_id), *claims.look_up(held)]
-        opening += [locks.shared(collection) for collection in keys]
+        opening += [locks.shared(self._collections[collection].id) for collection in keys]
         for collection, wanted in keys.items():
             opening += [statements.check(collection), statements.lock_rows(collection, wanted)]
         results = await session.run(opening)
@@ -201,7 +208,7 @@ class _Attempt:
                 held[claim.key_hash] = claim
         return list(held.values())
 
-    def _keys(self, planned: Sequence[_Planned]) -> dict[UUID, list[bytes]]:
+    def _keys(self, planned: Sequence[_Planned]) -> dict[bytes, list[bytes]]:
         """Return the keys to lock by collection, both in the order in which everybody locks."""
         places = sorted({item.place for plan in planned for item in plan.items})
         return {
@@ -210,11 +217,11 @@ class _Attempt:
         }
 
     def _read(
-        self, results: Sequence[Result], collections: Sequence[UUID]
-    ) -> tuple[dict[Place, Row] | None, dict[UUID, int], int]:
+        self, results: Sequence[Result], collections: Sequence[bytes]
+    ) -> tuple[dict[Place, Row] | None, dict[bytes, int], int]:
         """Return the locked rows, or None when a collection is not as it was known."""
         rows: dict[Place, Row] = {}
-        floors: dict[UUID, int] = {}
+        floors: dict[bytes, int] = {}
         now_ms = 0
         for number, collection in enumerate(collections):
             check, found = results[2 * number], results[2 * number + 1]
@@ -287,7 +294,7 @@ class _Attempt:
         (first, *others) = self._writes
         if others or not first.atomic or not 1 < len(stage.staged) <= MAX_MARKED_BATCH:
             return None
-        return sorted({staged.image.key_hash for staged in stage.staged.values()})
+        return sorted({staged.key_hash for staged in stage.staged.values()})
 
     async def _commit(
         self,
@@ -297,7 +304,7 @@ class _Attempt:
         hashes: list[int] | None,
         recorded: list[Step],
     ) -> None:
-        changed = sorted(stage.staged.items())
+        changed = sorted(stage.staged.items(), key=itemgetter(0))
         added, removed = entries_of(changed)
         steps: list[Step] = [(statements.TRANSACTION_ID, ())]
         by_collection = {
@@ -316,6 +323,8 @@ class _Attempt:
         except psycopg.errors.UniqueViolation as violated:
             if _ENFORCED in str(violated):
                 raise Taken(added) from None
+            if statements.SOMEBODY_WAS_FASTER in str(violated):
+                raise Stale from None
             raise
         xid = results[0].integer(0, 0)
         publisher.offer(
@@ -328,7 +337,7 @@ class _Attempt:
 
     def _write(
         self,
-        collection: UUID,
+        collection: bytes,
         documents: Sequence[tuple[Place, Staged]],
         rows: dict[Place, Row],
         hashes: list[int] | None,
@@ -354,22 +363,22 @@ class _Attempt:
     def _committed(
         self,
         xid: int,
-        collection: UUID,
+        collection: bytes,
         documents: Sequence[tuple[Place, Staged]],
         hashes: list[int] | None,
     ) -> CommittedWrites:
         return CommittedWrites(
             xid=xid,
             tenant_id=self._tenant_id,
-            collection_id=collection,
+            collection_id=self._collections[collection].id,
             rules_version=self._collections[collection].rules_version,
             images=[
                 AfterImage(
-                    key=staged.image.key,
-                    key_hash=staged.image.key_hash,
+                    key=staged.key,
+                    key_hash=staged.key_hash,
                     version=staged.version,
                     body=staged.body,
-                    deleted_id=staged.image.id_bson if staged.body is None else None,
+                    deleted_id=staged.deleted_id,
                 )
                 for _, staged in documents
             ],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from documents.refusals import as_api_error
 from documents.store.access import Access
@@ -18,7 +17,8 @@ from rillbase_native import Filter, Image, Operation, QueryError
 
 #: An entry of an index: its number, key, whether it sorts, whether it is enforced.
 Entry = tuple[int, bytes, bool, bool]
-Place = tuple[UUID, bytes]
+#: The bytes of a collection's id, and a document's key.
+Place = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,9 @@ class Item:
 
     collection: CollectionFacts
     operation: Operation
+    place: Place
     access: Access | None = None
     expected: Expected | None = None
-
-    @property
-    def place(self) -> Place:
-        return self.collection.id, self.operation.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +80,12 @@ Outcome = Change | ApiError
 class Staged:
     """A document as the group leaves it."""
 
-    image: Image
+    key: bytes
+    key_hash: int
     version: int
     body: bytes | None
+    #: BSON of the `_id` alone, once the document is gone.
+    deleted_id: bytes | None
     created_ms: int
     #: None: from now.
     created_raw: bytes | None
@@ -105,7 +105,7 @@ class Staged:
 class Stage:
     """The rows of one group while its writes are applied, one after the other."""
 
-    def __init__(self, rows: Mapping[Place, Row], floors: Mapping[UUID, int], now_ms: int) -> None:
+    def __init__(self, rows: Mapping[Place, Row], floors: Mapping[bytes, int], now_ms: int) -> None:
         self._rows = rows
         self._floors = floors
         self._now_ms = now_ms
@@ -150,12 +150,12 @@ class Stage:
         if operation.if_version is not None:
             Expected(frozenset((operation.if_version,))).check(version, present=body is not None)
         image = self._image(item, body)
-        staged = self._stage(image, known, row, version)
+        staged = self._stage(place[1], image, known, row, version)
         self.staged[place] = staged
         return Change(
             operation,
             staged.version,
-            image.body,
+            staged.body,
             staged.created_ms,
             self._now_ms,
             created=body is None,
@@ -179,13 +179,26 @@ class Stage:
         except QueryError as refused:
             raise as_api_error(refused) from None
 
-    def _stage(self, image: Image, known: Staged | None, row: Row | None, version: int) -> Staged:
+    def _stage(
+        self, key: bytes, image: Image, known: Staged | None, row: Row | None, version: int
+    ) -> Staged:
         created_ms, created_raw = self._created(known, row)
         if known is None:
             added, removed = set(image.added), set(image.removed)
         else:
             added, removed = known.after(image)
-        return Staged(image, version + 1, image.body, created_ms, created_raw, added, removed)
+        body = image.body
+        return Staged(
+            key=key,
+            key_hash=image.key_hash,
+            version=version + 1,
+            body=body,
+            deleted_id=image.id_bson if body is None else None,
+            created_ms=created_ms,
+            created_raw=created_raw,
+            added=added,
+            removed=removed,
+        )
 
     def _created(self, known: Staged | None, row: Row | None) -> tuple[int, bytes | None]:
         """A document that comes into being, also again, is created now."""

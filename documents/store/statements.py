@@ -21,16 +21,12 @@ LOCK_ROWS = Statement(
     "WHERE collection_id = $1 AND key = ANY($2) ORDER BY key FOR UPDATE",
     (Oid.UUID, Oid.BYTEA_ARRAY),
 )
-#: A key that another transaction has inserted meanwhile is skipped; the division by zero then ends
-#: this transaction, and the group starts over.
 _INSERT = Statement(
-    "WITH written AS (INSERT INTO documents_document AS d "
+    "INSERT INTO documents_document "
     "(tenant_id, collection_id, key, key_hash, version, body, created_at, updated_at) "
     "SELECT $1, $2, i.key, i.key_hash, i.version, i.body, now(), now() "
     "FROM unnest($3::bytea[], $4::int4[], $5::int8[], $6::bytea[]) "
-    "AS i(key, key_hash, version, body) "
-    "ON CONFLICT (collection_id, key) DO NOTHING RETURNING 1) "
-    "SELECT 1 / (count(*) = $7)::int FROM written",
+    "AS i(key, key_hash, version, body)",
     (
         Oid.UUID,
         Oid.UUID,
@@ -38,10 +34,10 @@ _INSERT = Statement(
         Oid.INT4_ARRAY,
         Oid.INT8_ARRAY,
         Oid.BYTEA_ARRAY,
-        Oid.INT8,
     ),
 )
-SOMEBODY_WAS_FASTER = "22012"
+#: Another transaction has inserted one of the keys meanwhile.
+SOMEBODY_WAS_FASTER = "documents_document_pkey"
 _UPDATE = Statement(
     "UPDATE documents_document d SET version = i.version, body = i.body, "
     "created_at = coalesce(i.created_at, now()), updated_at = now() "
@@ -104,24 +100,23 @@ TAKEN = Statement(
 )
 
 
-def insert(tenant_id: UUID, collection_id: UUID, fresh: Sequence[Staged]) -> Step:
+def insert(tenant_id: UUID, collection_id: bytes, fresh: Sequence[Staged]) -> Step:
     """Write documents whose keys had no row."""
     return _INSERT, (
         tenant_id.bytes,
-        collection_id.bytes,
-        byteas([staged.image.key for staged in fresh]),
-        int4s([staged.image.key_hash for staged in fresh]),
+        collection_id,
+        byteas([staged.key for staged in fresh]),
+        int4s([staged.key_hash for staged in fresh]),
         int8s([staged.version for staged in fresh]),
         byteas([staged.body for staged in fresh]),
-        int8(len(fresh)),
     )
 
 
-def update(collection_id: UUID, locked: Sequence[Staged]) -> Step:
+def update(collection_id: bytes, locked: Sequence[Staged]) -> Step:
     """Write documents whose rows are locked."""
     return _UPDATE, (
-        collection_id.bytes,
-        byteas([staged.image.key for staged in locked]),
+        collection_id,
+        byteas([staged.key for staged in locked]),
         int8s([staged.version for staged in locked]),
         byteas([staged.body for staged in locked]),
         timestamps([staged.created_raw for staged in locked]),
@@ -130,7 +125,7 @@ def update(collection_id: UUID, locked: Sequence[Staged]) -> Step:
 
 def outbox(
     tenant_id: UUID,
-    collection_id: UUID,
+    collection_id: bytes,
     changed: Sequence[Staged],
     rules_version: int,
     batch_hashes: Sequence[int] | None,
@@ -138,11 +133,11 @@ def outbox(
     """Announce the changes in the transaction that makes them."""
     return _OUTBOX, (
         tenant_id.bytes,
-        collection_id.bytes,
-        byteas([staged.image.key for staged in changed]),
-        int4s([staged.image.key_hash for staged in changed]),
+        collection_id,
+        byteas([staged.key for staged in changed]),
+        int4s([staged.key_hash for staged in changed]),
         int8s([staged.version for staged in changed]),
-        byteas([staged.image.id_bson if staged.body is None else None for staged in changed]),
+        byteas([staged.deleted_id for staged in changed]),
         int8(rules_version),
         None if batch_hashes is None else int4s(batch_hashes),
     )
@@ -165,12 +160,12 @@ def taken(added: Sequence[tuple[Entry, bytes]]) -> Step:
     return TAKEN, _places([place for place in added if place[0][3]])
 
 
-def lock_rows(collection_id: UUID, keys: Sequence[bytes]) -> Step:
-    return LOCK_ROWS, (collection_id.bytes, byteas(keys))
+def lock_rows(collection_id: bytes, keys: Sequence[bytes]) -> Step:
+    return LOCK_ROWS, (collection_id, byteas(keys))
 
 
-def check(collection_id: UUID) -> Step:
-    return CHECK, (collection_id.bytes,)
+def check(collection_id: bytes) -> Step:
+    return CHECK, (collection_id,)
 
 
 def _places(entries: Sequence[tuple[Entry, bytes]]) -> tuple[bytes, bytes, bytes]:
