@@ -50,6 +50,7 @@ test: ## Set up and run the tests that every change has to pass
 .PHONY: test-long
 test-long: ## Run the soak and chaos suites, which take longer
 	$(setup_dev)
+	$(cargo) test $(manifest) --workspace --quiet -- --ignored
 	$(bin)/pytest -m long $(ARGS)
 
 .PHONY: lint
