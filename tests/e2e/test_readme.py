@@ -91,6 +91,13 @@ def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
 
         (me,) = answers(shell.paste(next(blocks)))
         assert me["tenant"] == "demo"
+        (page,) = answers(shell.paste(next(blocks)))
+        assert len(page["items"]) == 2  # type: ignore[arg-type]
+        made, changed_todo, refused = answers(shell.paste(next(blocks)))
+        assert (made["version"], changed_todo["version"]) == (1, 2)
+        assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
+        (plan,) = answers(shell.paste(next(blocks)))
+        assert plan["plan"]["index"] == "by-owner"  # type: ignore[index]
         assert answers(shell.paste(next(blocks))) == []  # signs in, quietly
 
         make_tenant = next(blocks)
