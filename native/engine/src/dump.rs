@@ -48,7 +48,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<
 }
 
 fn dump_table(vfs: &dyn Vfs, path: &Path, number: u64, line: &mut dyn FnMut(String)) -> Result<()> {
-    let blocks = Arc::new(BlockCache::new(0));
+    let blocks = Arc::new(BlockCache::new(0, 0));
     let table = Table::open(vfs.open_read(path)?, number, &blocks)?;
     line(format!("{:?}", table.properties()));
     for range in table.plain_range_deletes() {

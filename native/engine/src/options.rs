@@ -131,7 +131,8 @@ pub struct Options {
     pub default_keyspace: KeyspaceOptions,
     /// The budget of the block cache.
     pub cache_bytes: usize,
-    /// The budget of open tables: their top index, properties and range deletes.
+    /// The budget of open tables: half for their top index, properties and range deletes, half for
+    /// index blocks and filters, of which those that do not fit come by way of the block cache.
     pub table_cache_bytes: usize,
     /// The budget of all memtables together; reaching it flushes the largest.
     pub memtables_bytes: usize,

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::table::block::Block;
+use crate::table::pins::PinBudget;
 
 const SHARDS: usize = 16;
 /// What an entry costs beside its bytes.
@@ -166,11 +167,15 @@ pub(crate) struct BlockCache {
     shard_budget: usize,
     hits: AtomicU64,
     misses: AtomicU64,
+    /// What tables keep for themselves.
+    pub(crate) pins: PinBudget,
 }
 
 impl BlockCache {
-    pub(crate) fn new(budget: usize) -> Self {
+    /// A cache of so many bytes, beside which tables may keep `pinned` bytes.
+    pub(crate) fn new(budget: usize, pinned: usize) -> Self {
         Self {
+            pins: PinBudget::new(pinned),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             shard_budget: budget / SHARDS,
             hits: AtomicU64::new(0),
@@ -252,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_cache_never_holds_more_than_its_budget() {
-        let cache = BlockCache::new(400_000);
+        let cache = BlockCache::new(400_000, 0);
         for offset in 0..5000 {
             cache.insert(name(offset), &block(), offset % 7 == 0);
             assert!(cache.bytes() <= 400_000);
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_read_again_and_again_survives_a_scan() {
-        let cache = BlockCache::new(1_000_000);
+        let cache = BlockCache::new(1_000_000, 0);
         let read = |offset| {
             if cache.get(name(offset)).is_none() {
                 cache.insert(name(offset), &block(), false);

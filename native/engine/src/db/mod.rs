@@ -190,7 +190,7 @@ impl Core {
     fn rotate_idle(&self, keyspace: &Keyspace, full: &Arc<Memtable>) {
         let mut commit = self.commit.lock();
         full.seal(commit.next_sequence - 1);
-        let fresh = Arc::new(Memtable::new());
+        let fresh = Arc::new(Memtable::new(keyspace.options().memtable_bytes));
         commit.replace(keyspace, &fresh);
         keyspace.rotate(fresh);
     }
@@ -209,7 +209,7 @@ impl Core {
         };
         self.append_edits(&mut state, vec![edit])?;
         state.next_keyspace += 1;
-        let memtable = Arc::new(Memtable::new());
+        let memtable = Arc::new(Memtable::new(options.memtable_bytes));
         let active = Arc::clone(&memtable);
         let keyspace = Keyspace::new(id, name.to_owned(), options, memtable, Version::empty());
         self.commit.lock().active.push((keyspace.clone(), active));

@@ -92,12 +92,12 @@ impl Lookup<'_> {
         }
     }
 
-    fn in_memtable(&mut self, memtable: &Memtable) {
+    fn in_memtable(&mut self, memtable: &Memtable, hash: u64) {
         if let Some(ranges) = memtable.range_deletes() {
             let covering = ranges.covering(self.key, self.sight.sequence);
             self.covered = self.covered.max(covering);
         }
-        for found in memtable.versions(self.key, Tag::seek(self.sight.sequence)) {
+        for found in memtable.versions(self.key, hash, Tag::seek(self.sight.sequence)) {
             if self.take(found.tag, || found.value()) == Visit::Enough {
                 return;
             }
@@ -182,13 +182,13 @@ impl Core {
             end: None,
             malformed: false,
         };
+        let hash = hash(key);
         for memtable in view.memtables() {
-            lookup.in_memtable(memtable);
+            lookup.in_memtable(memtable, hash);
             if lookup.end.is_some() {
                 return lookup.fold(options);
             }
         }
-        let hash = hash(key);
         for run in view.version.runs() {
             for file in run.files_of(key) {
                 lookup.in_file(file, hash)?;
@@ -209,17 +209,17 @@ impl Core {
     ) -> Result<bool> {
         let view = keyspace.view();
         let newest = Sight::new(self, None).sequence;
+        let hash = hash(key);
         for memtable in view.memtables() {
             let ranges = memtable.range_deletes();
             if ranges.is_some_and(|ranges| ranges.covering(key, newest) > since) {
                 return Ok(true);
             }
-            let first = memtable.versions(key, Tag::seek(newest)).next();
+            let first = memtable.versions(key, hash, Tag::seek(newest)).next();
             if first.is_some_and(|found| found.tag.sequence() > since) {
                 return Ok(true);
             }
         }
-        let hash = hash(key);
         let runs = view.version.runs();
         for file in runs.flat_map(|run| run.files_of(key)) {
             if file.meta.last_sequence <= since {

@@ -259,12 +259,15 @@ fn build(
     log: Wal,
 ) -> Result<Arc<Core>> {
     let vfs = Arc::clone(&options.vfs);
-    let cache = Arc::new(BlockCache::new(options.cache_bytes));
+    let cache = Arc::new(BlockCache::new(
+        options.cache_bytes,
+        options.table_cache_bytes / 2,
+    ));
     let tables = TableCache::new(
         Arc::clone(&vfs),
         dir,
         Arc::clone(&cache),
-        options.table_cache_bytes,
+        options.table_cache_bytes / 2,
     );
     let graveyard = Graveyard::default();
     let mut keyspaces = BTreeMap::new();
@@ -333,11 +336,6 @@ fn keyspace_of(
     });
     let files: Vec<(usize, u64, Arc<File>)> = files.collect();
     let version = Version::empty().changed(&HashSet::new(), &files, Some(described.flushed));
-    Ok(Keyspace::new(
-        id,
-        name.clone(),
-        own,
-        Arc::new(Memtable::new()),
-        version,
-    ))
+    let memtable = Arc::new(Memtable::new(own.memtable_bytes));
+    Ok(Keyspace::new(id, name.clone(), own, memtable, version))
 }

@@ -171,7 +171,7 @@ impl Core {
             cache_bytes: self.cache.bytes(),
             cache_hits: self.cache.hits(),
             cache_misses: self.cache.misses(),
-            open_table_bytes: self.tables.bytes(),
+            open_table_bytes: self.tables.bytes() + self.cache.pins.used(),
             log_bytes: self.wal.size_bytes(),
             snapshots: self.snapshots.len(),
         }

@@ -36,7 +36,7 @@ pub fn verify(
         what: format!("there is no database in {}", dir.display()),
     })?;
     let total = found.files().map(|(_, meta)| meta.size).sum();
-    let blocks = Arc::new(BlockCache::new(0));
+    let blocks = Arc::new(BlockCache::new(0, 0));
     let mut verified = Verified::default();
     for (number, meta) in found.files() {
         let path = dir.join(table_cache::name_of(number));

@@ -200,7 +200,7 @@ impl Core {
                 return Ok(());
             }
             full.seal(commit.next_sequence - 1);
-            let fresh = Arc::new(Memtable::new());
+            let fresh = Arc::new(Memtable::new(keyspace.options().memtable_bytes));
             commit.replace(keyspace, &fresh);
             keyspace.rotate(fresh);
         }

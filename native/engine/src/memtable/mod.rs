@@ -3,6 +3,7 @@
 //! Entries are not copied: nodes of the [`skip_list`] point into the batches that were logged. A
 //! memtable takes entries until it is full, then it is only read until it was flushed.
 
+mod bloom;
 mod skip_list;
 mod slots;
 
@@ -14,7 +15,9 @@ use parking_lot::RwLock;
 
 use crate::key::{Kind, Sequence, Tag};
 use crate::range_delete::{RangeDelete, RangeDeletes};
+use crate::table::hash;
 use crate::value::Value;
+use bloom::Bloom;
 use skip_list::SkipList;
 
 /// What an entry costs beside its bytes: its node and its share of links.
@@ -24,6 +27,7 @@ const ENTRY_OVERHEAD: usize = 88;
 #[derive(Debug)]
 pub(crate) struct Memtable {
     list: SkipList,
+    bloom: Bloom,
     range_deletes: RwLock<Ranges>,
     bytes: AtomicUsize,
     /// Where the log must be kept from, as long as this was not flushed.
@@ -41,9 +45,11 @@ struct Ranges {
 }
 
 impl Memtable {
-    pub(crate) fn new() -> Self {
+    /// An empty one, which is full at about so many bytes. Its filter takes one percent more.
+    pub(crate) fn new(full_bytes: usize) -> Self {
         Self {
             list: SkipList::new(),
+            bloom: Bloom::new(full_bytes),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
             first_record: AtomicU64::new(u64::MAX),
@@ -81,6 +87,8 @@ impl Memtable {
             });
             return true;
         }
+        let bytes = batch.get(key.start as usize..key.end as usize);
+        self.bloom.add(hash(bytes.unwrap_or_default()));
         self.list.insert(batch, key, value, tag)
     }
 
@@ -223,13 +231,18 @@ impl Found<'_> {
 }
 
 impl Memtable {
-    /// The entries of a key that are at or behind `tag`, the newest first.
+    /// The entries of a key, whose hash is given, that are at or behind `tag`, the newest first.
     pub(crate) fn versions<'a>(
         &'a self,
         key: &'a [u8],
+        hash: u64,
         tag: Tag,
     ) -> impl Iterator<Item = Found<'a>> {
-        let mut number = self.list.seek(key, tag);
+        let mut number = if self.bloom.may_contain(hash) {
+            self.list.seek(key, tag)
+        } else {
+            0
+        };
         std::iter::from_fn(move || {
             let node = self.list.node(number)?;
             if node.key() != key {

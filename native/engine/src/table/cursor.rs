@@ -91,13 +91,6 @@ impl TableCursor {
         self.data.value()
     }
 
-    fn block(&mut self, handle: Handle, part: Part) -> Result<Arc<super::block::Block>> {
-        match &mut self.ahead {
-            None => self.table.block(handle, part),
-            Some(ahead) => self.table.block_ahead(handle, part, ahead),
-        }
-    }
-
     /// Enters the index of a partition; false if there is no such partition.
     fn enter_partition(&mut self, number: usize) -> Result<bool> {
         let Some(partition) = self.table.partitions.get(number) else {
@@ -108,7 +101,10 @@ impl TableCursor {
         let handle = partition.index;
         self.partition = number;
         self.handle = handle;
-        let block = self.block(handle, Part::Index)?;
+        let block = match &mut self.ahead {
+            None => self.table.index_of(partition)?,
+            Some(ahead) => self.table.block_ahead(handle, Part::Index, ahead)?,
+        };
         self.index.enter(block);
         Ok(true)
     }
@@ -118,7 +114,10 @@ impl TableCursor {
         let handle = Handle::decode(&mut Reader::new(self.index.value()))
             .ok_or_else(|| self.table.malformed(self.handle))?;
         self.handle = handle;
-        let block = self.block(handle, Part::Data)?;
+        let block = match &mut self.ahead {
+            None => self.table.block(handle, Part::Data)?,
+            Some(ahead) => self.table.block_ahead(handle, Part::Data, ahead)?,
+        };
         self.data.enter(block);
         Ok(())
     }

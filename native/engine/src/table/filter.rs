@@ -55,12 +55,12 @@ pub(crate) fn may_contain(filter: &[u8], hash: u64) -> bool {
 
 /// The upper half of the hash, scaled to the number of lines.
 #[inline]
-fn line_of(hash: u64, lines: usize) -> usize {
+pub(crate) fn line_of(hash: u64, lines: usize) -> usize {
     crate::coding::to_usize(((hash >> 32) * lines as u64) >> 32)
 }
 
 #[inline]
-fn bits_of(hash: u64, probes: u8) -> impl Iterator<Item = u32> {
+pub(crate) fn bits_of(hash: u64, probes: u8) -> impl Iterator<Item = u32> {
     let low = (hash & 0xffff_ffff) as u32;
     let step = low.rotate_left(15).wrapping_mul(0x9e37_79b9) | 1;
     (0..u32::from(probes)).map(move |probe| low.wrapping_add(step.wrapping_mul(probe)) >> 23)

@@ -16,6 +16,7 @@ pub(crate) mod cursor;
 pub(crate) mod filter;
 pub(crate) mod footer;
 pub(crate) mod frame;
+pub(crate) mod pins;
 pub(crate) mod properties;
 pub(crate) mod reader;
 

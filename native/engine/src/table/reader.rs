@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::block::{Block, Entry, Malformed, NextVersion};
 use super::block_cursor::BlockCursor;
@@ -31,6 +31,8 @@ pub(crate) struct Partition {
     tag: Tag,
     pub(crate) index: Handle,
     filter: Handle,
+    pinned_index: OnceLock<Arc<Block>>,
+    pinned_filter: OnceLock<Arc<Block>>,
 }
 
 /// An open table.
@@ -166,6 +168,40 @@ impl Table {
         Ok(block)
     }
 
+    /// A block that the table keeps, if the budget allows.
+    #[inline]
+    fn kept(&self, handle: Handle, what: Part, pin: &OnceLock<Arc<Block>>) -> Result<Arc<Block>> {
+        if let Some(block) = pin.get() {
+            return Ok(Arc::clone(block));
+        }
+        self.keep(handle, what, pin)
+    }
+
+    fn keep(&self, handle: Handle, what: Part, pin: &OnceLock<Arc<Block>>) -> Result<Arc<Block>> {
+        let bytes = to_usize(handle.length);
+        if !self.cache.pins.take(bytes) {
+            return self.block(handle, what);
+        }
+        let read = self.read_block(handle, what).map(Arc::new);
+        let block = match read {
+            Ok(block) => block,
+            Err(error) => {
+                self.cache.pins.give_back(bytes);
+                return Err(error);
+            }
+        };
+        if pin.set(Arc::clone(&block)).is_err() {
+            // Another reader was faster.
+            self.cache.pins.give_back(bytes);
+        }
+        Ok(block)
+    }
+
+    /// The index block of a partition.
+    pub(crate) fn index_of(&self, partition: &Partition) -> Result<Arc<Block>> {
+        self.kept(partition.index, Part::Index, &partition.pinned_index)
+    }
+
     fn read_block(&self, handle: Handle, what: Part) -> Result<Block> {
         self.to_block(read_frame(self.file.as_ref(), handle)?, handle, what)
     }
@@ -205,12 +241,12 @@ impl Table {
             return Ok(());
         };
         if partition.filter.length > 0 {
-            let filter = self.block(partition.filter, Part::Filter)?;
+            let filter = self.kept(partition.filter, Part::Filter, &partition.pinned_filter)?;
             if !filter::may_contain(filter.bytes(), hash) {
                 return Ok(());
             }
         }
-        let index = self.block(partition.index, Part::Index)?;
+        let index = self.index_of(partition)?;
         let found = index
             .lower_bound(key, tag)
             .map_err(|_| self.malformed(partition.index))?;
@@ -290,6 +326,21 @@ impl Table {
             return Err(Error::corruption(self.path(), 0, detail));
         }
         Ok(entries)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        for partition in &self.partitions {
+            for (handle, pin) in [
+                (partition.index, &partition.pinned_index),
+                (partition.filter, &partition.pinned_filter),
+            ] {
+                if pin.get().is_some() {
+                    self.cache.pins.give_back(to_usize(handle.length));
+                }
+            }
+        }
     }
 }
 
@@ -417,6 +468,8 @@ fn read_top(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Partition>> {
             tag,
             index: Handle::decode(&mut reader)?,
             filter: Handle::decode(&mut reader)?,
+            pinned_index: OnceLock::new(),
+            pinned_filter: OnceLock::new(),
         });
         Some(())
     })?;

@@ -1,0 +1,53 @@
+//! Index blocks and filters that stay with their table, past the cache.
+//!
+//! Every lookup needs them. While the budget lasts, a table keeps those that it has read; closing it
+//! gives their bytes back. What no longer fits comes by way of the cache, as data blocks do.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many bytes tables may keep in all.
+#[derive(Debug)]
+pub(crate) struct PinBudget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl PinBudget {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            used: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes bytes, if there are so many left.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = used.saturating_add(bytes) <= self.limit;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_than_there_is() {
+        let budget = PinBudget::new(100);
+        assert!(budget.take(60) && !budget.take(41) && budget.take(40));
+        budget.give_back(60);
+        assert_eq!(budget.used(), 40);
+    }
+}
