@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foundation.scope import scoped
-from tenants.models import AuditEntry, Quota
+from tenants.models import ApiKey, AuditEntry, Quota
 from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key
 from tests.make import MadeTenant, make_key, make_member, make_tenant
@@ -300,3 +300,29 @@ def test_each_change_is_in_the_audit_log(caller: Caller, made: MadeTenant) -> No
     assert before is not None
     assert after is not None
     assert (before["access_rules"], after["access_rules"]) == ({}, RULES)
+
+
+def test_a_changed_schema_binds_the_next_write(caller: Caller, made: MadeTenant) -> None:
+    create(caller, made)
+    documents = "/v1/collections/todos/documents"
+    assert caller.post(documents, {"_id": "a"}).status_code == 201
+    caller.patch(path_of(made, "todos"), {"schema": {"required": ["title"]}})
+    errors = problem(caller.post(documents, {"_id": "b"}), 400, "invalid_document")["errors"]
+    assert [error["pointer"] for error in errors] == ["/title"]
+    caller.patch(path_of(made, "todos"), {"schema": None})
+    assert caller.post(documents, {"_id": "b"}).status_code == 201
+
+
+def test_a_changed_rule_binds_the_next_write_of_an_end_user(
+    server: str, caller: Caller, made: MadeTenant
+) -> None:
+    create(caller, made, access_rules={"create": True})
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:write"])
+    anybody = Caller(server, {"Rillbase-Key": key})
+    documents = "/v1/collections/todos/documents"
+    assert anybody.post(documents, {"_id": "a", "open": True}).status_code == 201
+    caller.patch(path_of(made, "todos"), {"access_rules": {"create": {"open": True}}})
+    assert anybody.post(documents, {"_id": "b", "open": True}).status_code == 201
+    problem(anybody.post(documents, {"_id": "c", "open": False}), 403, "forbidden")
+    caller.patch(path_of(made, "todos"), {"access_rules": {}})
+    problem(anybody.post(documents, {"_id": "d", "open": True}), 403, "forbidden")
