@@ -7,6 +7,8 @@
 //! an array without documents gives nothing at all: `{"a.b": null}` matches
 //! `{a: 1}` and not `{a: []}`.
 
+use std::sync::Arc;
+
 use crate::bson::{Array, Document, ValueRef};
 use crate::error::Failure;
 use crate::fuel::Fuel;
@@ -41,10 +43,11 @@ pub fn position(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
-/// A dotted path. The path without segments means the value itself.
+/// A dotted path. The path without segments means the value itself. A copy
+/// shares the segments: many filters have the same few paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
-    segments: Box<[Segment]>,
+    segments: Arc<[Segment]>,
 }
 
 /// What a path gives where it ends at an array.
@@ -74,7 +77,7 @@ impl Path {
     #[must_use]
     pub fn itself() -> Self {
         Self {
-            segments: Box::default(),
+            segments: Arc::default(),
         }
     }
 

@@ -146,11 +146,12 @@ impl FilterSet {
             shared.uses += 1;
             return *number;
         }
-        let path = self.path(&predicate.path);
+        let (path, number) = self.path(&predicate.path);
+        let test = predicate.test.clone();
         let shared = Some(Shared {
             bytes: bytes.clone(),
-            predicate: predicate.clone(),
-            path,
+            predicate: Predicate { path, test },
+            path: number,
             uses: 1,
         });
         let number = self.free_predicates.pop().unwrap_or_else(|| {
@@ -164,11 +165,15 @@ impl FilterSet {
         number
     }
 
-    /// The number of a path, which has one more predicate from now on.
-    fn path(&mut self, path: &Path) -> u32 {
-        if let Some(shared) = self.paths.get_mut(path) {
-            shared.uses += 1;
-            return shared.number;
+    /// The set's own copy of a path, which has one more predicate from now on,
+    /// and its number.
+    fn path(&mut self, path: &Path) -> (Path, u32) {
+        if let Some((own, shared)) = self.paths.get_key_value(path) {
+            let known = (own.clone(), shared.number);
+            if let Some(shared) = self.paths.get_mut(path) {
+                shared.uses += 1;
+            }
+            return known;
         }
         let number = self.free_paths.pop().unwrap_or_else(|| {
             self.path_numbers += 1;
@@ -176,7 +181,7 @@ impl FilterSet {
         });
         self.paths
             .insert(path.clone(), SharedPath { number, uses: 1 });
-        number
+        (path.clone(), number)
     }
 
     fn release_path(&mut self, path: &Path) {

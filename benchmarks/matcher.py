@@ -1,0 +1,112 @@
+"""The query engine alone: compiling filters, evaluating them one by one and many at once.
+
+    python -m benchmarks.matcher [--quick]
+
+Documents have five strings of ten characters and five integers; filters are
+`random >= i AND random < j`. The work is native (native/query/examples/match_rate.rs), built here
+and run in a process of its own; rates are per second of a core's time, so that what else the
+machine does changes them little. `shared` evaluates ten thousand filters that share a path on one
+document after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.support.report import Report, median
+
+_NATIVE = Path(__file__).resolve().parents[1] / "native"
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """How much is measured."""
+
+    seconds: float
+    rounds: int
+    optimised: bool
+
+
+def main() -> None:
+    """Measure and report."""
+    knobs = _knobs()
+    report = Report("matcher", {"seconds": knobs.seconds, "rounds": knobs.rounds})
+    binary = _built(optimised=knobs.optimised)
+    rounds = [_round(binary, knobs.seconds) for _ in range(knobs.rounds)]
+    middle = {name: median([found[name] for found in rounds]) for name in rounds[0]}
+    report.add(
+        "single_per_s",
+        middle["single_per_second"],
+        "/s",
+        "evaluations of one filter on a decoded document, a core",
+        ">= 3000000",
+    )
+    report.add(
+        "shared_per_s",
+        middle["shared_per_second"],
+        "/s",
+        "evaluations when 10,000 filters meet one document, a core",
+        ">= 20000000",
+    )
+    report.add(
+        "compiled_per_s",
+        middle["compiled_per_second"],
+        "/s",
+        "filters parsed, normalized and hashed, a core",
+        ">= 100000",
+    )
+    report.add(
+        "idle_bytes",
+        middle["idle_bytes"],
+        "B",
+        "resident memory of a filter of three predicates that waits in a set",
+        "<= 1024",
+    )
+    report.finish()
+
+
+def _knobs() -> Knobs:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="finish in about a minute")
+    parser.add_argument("--seconds", type=float, help="core time for each figure of a round")
+    parser.add_argument("--rounds", type=int, help="rounds, of which the middle one counts")
+    parser.add_argument(
+        "--unoptimised", action="store_true", help="build fast and run slowly: figures mean nothing"
+    )
+    given = parser.parse_args()
+    return Knobs(
+        seconds=given.seconds or (1.0 if given.quick else 5.0),
+        rounds=given.rounds or (3 if given.quick else 7),
+        optimised=not given.unoptimised,
+    )
+
+
+def _built(*, optimised: bool) -> Path:
+    """Build the native program beside what `make` builds, and return where it is."""
+    cache = os.environ.get("RILLBASE_CACHE_DIR") or str(
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rillbase"
+    )
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path(cache) / "target")
+    command = ["cargo", "build", "--quiet", "--package=rillbase-query", "--example=match_rate"]
+    if optimised:
+        command.append("--release")
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+    subprocess.run(command, cwd=_NATIVE, env=environment, check=True)
+    return target / ("release" if optimised else "debug") / "examples" / "match_rate"
+
+
+def _round(binary: Path, seconds: float) -> dict[str, float]:
+    """Run once; the program checks its own answers and fails where they are wrong."""
+    command = [str(binary), str(seconds)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    main()
