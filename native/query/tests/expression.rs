@@ -444,6 +444,14 @@ const CASES: &[(&str, &str)] = &[
         r#"{"$date":"2024-07-01T04:00:00Z"}"#,
     ),
     (
+        r#"{"$dateFromString":{"dateString":"2024 366","format":"%Y %j"}}"#,
+        r#"{"$date":"2024-12-31T00:00:00Z"}"#,
+    ),
+    (
+        r#"{"$dateFromString":{"dateString":"2023 366","format":"%Y %j"}}"#,
+        "fails",
+    ),
+    (
         r#"{"$dateFromString":{"dateString":"x","onError":"bad"}}"#,
         r#""bad""#,
     ),
@@ -496,6 +504,20 @@ const CASES: &[(&str, &str)] = &[
     (
         r#"{"$dateDiff":{"startDate":"$old","endDate":{"$add":["$old",1]},"unit":"hour"}}"#,
         "1",
+    ),
+    // Summer time began between them: 23 hours passed, 24 by the clock.
+    (
+        r#"{"$dateDiff":{"startDate":{"$toDate":"2024-03-30T11:00:00Z"},"endDate":{"$toDate":"2024-03-31T10:00:00Z"},"unit":"hour","timezone":"Europe/Paris"}}"#,
+        "23",
+    ),
+    // Where clocks change by half an hour, exchanging the dates changes the sign only.
+    (
+        r#"{"$dateDiff":{"startDate":{"$toDate":"2024-04-06T14:00:00Z"},"endDate":{"$toDate":"2024-04-06T15:15:00Z"},"unit":"hour","timezone":"Australia/Lord_Howe"}}"#,
+        "0",
+    ),
+    (
+        r#"{"$dateDiff":{"startDate":{"$toDate":"2024-04-06T15:15:00Z"},"endDate":{"$toDate":"2024-04-06T14:00:00Z"},"unit":"hour","timezone":"Australia/Lord_Howe"}}"#,
+        "0",
     ),
     (
         r#"{"$dateTrunc":{"date":"$when","unit":"month"}}"#,

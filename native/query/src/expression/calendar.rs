@@ -219,9 +219,10 @@ pub(super) fn difference(
                 .checked_add(zone.offset(millis))
                 .map(|local| local.div_euclid(unit.millis()))
         };
-        // A clock change is no boundary of an hour.
+        // A clock change is no boundary of an hour. One of half an hour is none
+        // either way, so that exchanging the dates only changes the sign.
         let shift = zone.offset(end) - zone.offset(start);
-        return Some(local(end)? - local(start)? - shift.div_euclid(unit.millis()));
+        return Some(local(end)? - local(start)? - shift / unit.millis());
     }
     let (from, to) = (zone.civil(start), zone.civil(end));
     Some(match unit.months() {

@@ -170,7 +170,15 @@ pub(super) fn parse_format(text: &str, format: &str, zone: Option<&Zone>) -> Opt
             _ => return None,
         }
     }
-    if let Some(day) = day_of_year.filter(|day| (1..=366).contains(day)) {
+    if let Some(day) = day_of_year {
+        let last = if days_in_month(civil.year, 2) == 29 {
+            366
+        } else {
+            365
+        };
+        if !(1..=last).contains(&day) {
+            return None;
+        }
         let start = crate::ejson::date::days_from_civil(civil.year, 1, 1);
         (_, civil.month, civil.day) = crate::ejson::date::civil_from_days(start + day - 1);
     }
