@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 
 from documents.store.locks import lock_alone
@@ -26,6 +26,7 @@ KEEP = datetime.timedelta(hours=24)
 #: As long as so many are removed, the collection's writers wait.
 BATCH_ROWS = 1_000
 MAX_BATCHES = 50
+_LOCK_TIMEOUT = "55P03"
 
 #: The collections of the oldest marks.
 _DUE = (
@@ -57,7 +58,7 @@ def sweep() -> None:
     before = timezone.now() - KEEP
     for _ in range(MAX_BATCHES):
         collections = _due(before)
-        if sum(purge(collection_id, before) for collection_id in collections) == 0:
+        if sum(_purge_if_free(collection_id, before) for collection_id in collections) == 0:
             return
 
 
@@ -65,6 +66,16 @@ def _due(before: datetime.datetime) -> list[UUID]:
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_DUE, (before, BATCH_ROWS))
         return [collection_id for (collection_id,) in cursor.fetchall()]
+
+
+def _purge_if_free(collection_id: UUID, before: datetime.datetime) -> int:
+    """Purge, but leave a collection whose writers are too busy to the next run."""
+    try:
+        return purge(collection_id, before)
+    except OperationalError as failed:
+        if getattr(failed.__cause__, "sqlstate", None) != _LOCK_TIMEOUT:
+            raise
+        return 0
 
 
 def purge(collection_id: UUID, before: datetime.datetime) -> int:

@@ -9,8 +9,10 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.db import transaction
 
 from documents.collections import tombstones
+from documents.store.locks import lock_shared
 from tests.caller import Caller, with_key
 from tests.documents.collections import stored
 from tests.make import MadeTenant, make_tenant
@@ -94,6 +96,26 @@ def test_a_purge_in_batches_removes_all(
     age(postgres_url, identity, DAY)
     tombstones.sweep()
     assert stored.count(identity) == 0
+
+
+def test_a_collection_that_is_being_written_to_does_not_hold_up_the_others(
+    caller: Caller, made: MadeTenant, postgres_url: str
+) -> None:
+    busy = collection(caller, made)
+    other = make_tenant()
+    quiet = collection(with_key(caller.base, other.admin_key), other)
+    for tenant in (made, other):
+        its = with_key(caller.base, tenant.admin_key)
+        insert(its, "a")
+        delete(its, "a")
+    age(postgres_url, busy, 2 * DAY)
+    age(postgres_url, quiet, DAY)
+    with transaction.atomic():
+        lock_shared(busy)
+        tombstones.sweep()
+    assert (stored.count(busy), stored.count(quiet)) == (1, 0)
+    tombstones.sweep()
+    assert stored.count(busy) == 0
 
 
 def test_no_version_is_used_twice_while_purges_and_writes_race(
