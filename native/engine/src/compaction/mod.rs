@@ -11,3 +11,6 @@ pub(crate) mod plan;
 pub(crate) mod rules;
 pub(crate) mod tiered;
 pub(crate) mod window;
+
+#[cfg(test)]
+mod tests;
