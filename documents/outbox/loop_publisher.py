@@ -80,6 +80,11 @@ class LoopPublisher:
         """Look for the event layer, now and whenever it is lost."""
         self._keeper = self._loop.create_task(self._keep(), name="publisher")
 
+    @property
+    def queued_bytes(self) -> int:
+        """How much waits for a call."""
+        return self._queued_bytes
+
     async def close(self) -> None:
         """Let go of what waits: the relay has it."""
         self._queue.clear()

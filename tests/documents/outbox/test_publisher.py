@@ -1,0 +1,209 @@
+"""Publishing after the commit, on a real PostgreSQL and a real Valkey."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from redis.exceptions import RedisError
+
+from documents.outbox.batches import CALL_BYTES
+from documents.outbox.database import close_relay_pool
+from documents.outbox.entries import Kind
+from documents.outbox.events import EventLayer, Verdict
+from documents.outbox.images import AfterImage, CommittedWrites
+from documents.outbox.loop_publisher import MAX_QUEUED_BYTES, LoopPublisher
+from tests.documents.outbox.streams import Streams
+from tests.own_valkey import OwnValkey
+
+TIMEOUT_S = 15.0
+#: Ids that no transaction of the suite's database reaches.
+_xids = count(10**12)
+
+
+@pytest.fixture
+async def publisher(
+    valkey: OwnValkey, events: EventLayer, settings_environment: pytest.MonkeyPatch
+) -> AsyncIterator[LoopPublisher]:
+    settings_environment.setenv("EVENTS_URL", valkey.url)
+    await events.install(1, "1:2")
+    publisher = LoopPublisher(asyncio.get_running_loop())
+    publisher.start()
+    await until(lambda: publisher.stamp() is not None, "the publisher to find the event layer")
+    yield publisher
+    await publisher.close()
+    await close_relay_pool()
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not holds():  # noqa: ASYNC110 -- the streams are in another process
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
+
+
+def put(key: int, body: bytes = b"body") -> AfterImage:
+    return AfterImage(b"key %d" % key, key, 1, body, None)
+
+
+def delete(key: int) -> AfterImage:
+    return AfterImage(b"key %d" % key, key, 2, None, b"the id")
+
+
+def wrote(
+    *images: AfterImage,
+    batch: Sequence[int] | None = None,
+    collection: UUID | None = None,
+    xid: int | None = None,
+) -> CommittedWrites:
+    return CommittedWrites(
+        xid=next(_xids) if xid is None else xid,
+        tenant_id=uuid4(),
+        collection_id=collection or uuid4(),
+        rules_version=5,
+        images=images,
+        batch_hashes=batch,
+    )
+
+
+def marked(url: str, xid: int) -> bool:
+    with psycopg.connect(url) as connection:
+        query = "SELECT 1 FROM documents_outboxmark WHERE xid = %s::text::xid8"
+        return connection.execute(query, [str(xid)]).fetchone() is not None
+
+
+async def test_a_write_comes_out_as_it_was_committed(
+    publisher: LoopPublisher, streams: Streams
+) -> None:
+    writes = wrote(put(1), delete(2))
+    publisher.offer(publisher.stamp(), [writes])
+    await until(lambda: len(streams.images()) == 2, "the after-images")
+    found = {image.key: image for image in streams.images()}
+    kept, deleted = found[b"key 1"], found[b"key 2"]
+    assert (kept.kind, kept.version, kept.body) == (Kind.PUT, 1, b"body")
+    assert (deleted.kind, deleted.version, deleted.body) == (Kind.DELETE, 2, b"the id")
+    for image in (kept, deleted):
+        assert (image.xid, image.tenant_id, image.collection_id, image.rules_version) == (
+            writes.xid,
+            writes.tenant_id,
+            writes.collection_id,
+            5,
+        )
+
+
+async def test_what_was_published_is_marked_so_that_the_relay_leaves_it(
+    publisher: LoopPublisher, postgres_url: str
+) -> None:
+    writes = wrote(put(1))
+    publisher.offer(publisher.stamp(), [writes])
+    await until(lambda: marked(postgres_url, writes.xid), "the mark")
+
+
+async def test_a_batch_over_two_collections_is_one_group(
+    publisher: LoopPublisher, streams: Streams
+) -> None:
+    xid = next(_xids)
+    batch = [1, 2]
+    publisher.offer(
+        publisher.stamp(),
+        [wrote(put(1), batch=batch, xid=xid), wrote(put(2), batch=batch, xid=xid)],
+    )
+    await until(lambda: len(streams.images()) == 2, "the after-images")
+    assert [entry.partitions for p in (0, 1) for entry in streams.read(p)] == [(0, 1), (0, 1)]
+
+
+async def test_a_transaction_of_many_calls_is_marked_once_all_of_it_is_out(
+    publisher: LoopPublisher, streams: Streams, postgres_url: str
+) -> None:
+    half = bytes(CALL_BYTES // 2)
+    writes = wrote(*(put(key, half) for key in range(12)))
+    publisher.offer(publisher.stamp(), [writes])
+    await until(lambda: marked(postgres_url, writes.xid), "the mark")
+    assert sorted(image.key for image in streams.images()) == sorted(
+        b"key %d" % key for key in range(12)
+    )
+
+
+async def test_a_writer_that_slept_through_its_publication_cannot_make_up_for_it(
+    publisher: LoopPublisher, streams: Streams, postgres_url: str
+) -> None:
+    now_us = publisher.stamp()
+    assert now_us is not None
+    slept, awake = wrote(put(1)), wrote(put(2))
+    publisher.offer(now_us - 6_000_000, [slept])
+    await asyncio.sleep(0)  # the two must not share a call, which has one stamp
+    await asyncio.sleep(0)
+    publisher.offer(now_us, [awake])
+    await until(lambda: marked(postgres_url, awake.xid), "the mark of the other")
+    assert [image.xid for image in streams.images()] == [awake.xid]
+    assert not marked(postgres_url, slept.xid)
+
+
+async def test_writes_neither_wait_nor_fail_while_valkey_is_away_and_publishing_goes_on_after(
+    publisher: LoopPublisher, valkey: OwnValkey, events: EventLayer, streams: Streams
+) -> None:
+    valkey.kill()
+    publisher.offer(publisher.stamp(), [wrote(put(1))])
+    await until(lambda: publisher.stamp() is None, "the publisher to notice")
+    publisher.offer(publisher.stamp(), [wrote(put(2))])
+    valkey.start()
+    await until(lambda: valkey_answers(valkey), "Valkey")
+    await set_up(events)
+    await until(lambda: publisher.stamp() is not None, "the publisher to come back")
+    publisher.offer(publisher.stamp(), [wrote(put(3))])
+    await until(lambda: bool(streams.images()), "the write after the outage")
+    assert [image.key for image in streams.images()] == [b"key 3"]
+
+
+async def test_after_valkey_was_emptied_nothing_is_published_until_a_relay_has_set_it_up(
+    publisher: LoopPublisher, valkey: OwnValkey, events: EventLayer, streams: Streams
+) -> None:
+    with valkey.client() as client:
+        client.flushall()
+    publisher.offer(publisher.stamp(), [wrote(put(1))])
+    await until(lambda: publisher.stamp() is None, "the publisher to notice")
+    await set_up(events)
+    await until(lambda: publisher.stamp() is not None, "the publisher to come back")
+    publisher.offer(publisher.stamp(), [wrote(put(2))])
+    await until(lambda: bool(streams.images()), "the write after that")
+    assert [image.key for image in streams.images()] == [b"key 2"]
+
+
+async def test_while_valkey_hangs_the_queue_takes_no_more_than_its_bound(
+    publisher: LoopPublisher, valkey: OwnValkey, streams: Streams
+) -> None:
+    body = bytes(4 * 1024 * 1024)
+    valkey.freeze()
+    try:
+        stamp_us = publisher.stamp()
+        for key in range(40):
+            publisher.offer(stamp_us, [wrote(put(key, body))])
+        queued = publisher.queued_bytes
+    finally:
+        valkey.thaw()
+    assert MAX_QUEUED_BYTES <= queued < MAX_QUEUED_BYTES + 2 * len(body)
+    await until(lambda: publisher.queued_bytes == 0, "the queue to drain")
+    await until(lambda: bool(streams.images()), "what was queued to come out")
+
+
+def valkey_answers(valkey: OwnValkey) -> bool:
+    with valkey.client() as client:
+        return bool(client.ping())
+
+
+async def set_up(events: EventLayer) -> None:
+    """Do what a relay does when it finds an event layer empty."""
+    while True:
+        try:
+            answer = await events.install(2, "1:2")
+        except RedisError:
+            await asyncio.sleep(0.01)
+            continue
+        assert answer.verdict is Verdict.OK
+        return
