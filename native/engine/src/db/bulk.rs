@@ -135,6 +135,8 @@ impl Core {
             added.push((0, run, File::new(meta, path, &self.graveyard)));
         }
         self.vfs.sync_dir(&self.dir)?;
+        // What has a lower sequence must not be lost while this survives.
+        self.wal.sync()?;
         let mut state = self.state.lock();
         self.append_edits(&mut state, edits)?;
         let version = keyspace
