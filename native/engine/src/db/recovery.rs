@@ -79,6 +79,8 @@ impl Description {
                 meta,
             } => {
                 self.next_file = self.next_file.max(meta.number + 1).max(run + 1);
+                // What was loaded past the log became visible after this edit.
+                self.sequence = self.sequence.max(meta.last_sequence);
                 self.sequence = self.sequence.max(meta.last_sequence);
                 let files = &mut self.keyspaces.get_mut(&keyspace)?.files;
                 (level < LEVELS).then_some(())?;

@@ -109,17 +109,23 @@ impl History {
 pub(crate) struct World {
     pub(crate) db: Db,
     spaces: [Keyspace; 3],
+    vfs: FaultVfs,
     clock: Arc<ManualClock>,
     snapshots: Vec<(Snapshot, State)>,
 }
 
 impl World {
     pub(crate) fn open(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> Result<Self> {
-        let db = Db::open(DIR, options(vfs, clock))?;
+        Self::open_in(DIR, vfs, clock)
+    }
+
+    fn open_in(dir: &str, vfs: &FaultVfs, clock: &Arc<ManualClock>) -> Result<Self> {
+        let db = Db::open(dir, options(vfs, clock))?;
         let spaces = NAMES.map(|name| db.keyspace(name).unwrap());
         Ok(Self {
             db,
             spaces,
+            vfs: vfs.clone(),
             clock: Arc::clone(clock),
             snapshots: Vec::new(),
         })
@@ -158,7 +164,7 @@ impl World {
 
     /// Does something; what it may change is in the history before it begins.
     pub(crate) fn step(&mut self, history: &mut History, random: &mut Random) -> Result<()> {
-        match random.below(20) {
+        match random.below(22) {
             0..12 => self.write(history, random)?,
             12 => {
                 self.db.sync()?;
@@ -172,8 +178,45 @@ impl World {
                 .snapshots
                 .push((self.db.snapshot(), history.newest().clone())),
             18 => self.snapshots.clear(),
+            19 => self.bulk_load(history, random)?,
+            20 => self.copy(history, random)?,
             _ => self.check_snapshots()?,
         }
+        Ok(())
+    }
+
+    /// Many entries at once, past the log.
+    fn bulk_load(&self, history: &mut History, random: &mut Random) -> Result<()> {
+        let mut state = history.newest().clone();
+        let at = random.up_to(2);
+        let keys = (0..KEYS)
+            .filter(|_| random.one_in(3))
+            .map(key)
+            .collect::<Vec<_>>();
+        let entries: Vec<_> = keys.into_iter().map(|key| (key, value(random))).collect();
+        for (key, value) in entries.clone() {
+            state.0[at].insert(key, (value, None));
+        }
+        history.states.push(state);
+        self.db.bulk_load(&self.spaces[at], entries)?;
+        history.acknowledge(Durability::Sync);
+        Ok(())
+    }
+
+    /// A checkpoint or a backup holds what the database does.
+    fn copy(&self, history: &History, random: &mut Random) -> Result<()> {
+        let to = format!("/data/copy-{:x}", random.any());
+        if random.one_in(2) {
+            self.db.checkpoint(&to)?;
+        } else {
+            self.db.backup(&to)?;
+        }
+        let copy = Self::open_in(&to, &self.vfs, &self.clock)?;
+        let expected = history.newest().at(self.clock.now());
+        assert!(
+            copy.read(None)? == expected,
+            "the copy holds something else"
+        );
         Ok(())
     }
 
