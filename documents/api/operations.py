@@ -386,7 +386,17 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "imports_list",
             "List imports, the newest first",
-            _answers("200", _object({"items": {"type": "array", "items": _JOB}})),
+            _answers(
+                "200",
+                _object(
+                    {
+                        "items": {"type": "array", "items": _JOB},
+                        "next_cursor": {"type": ["string", "null"]},
+                    },
+                    "items",
+                    "next_cursor",
+                ),
+            ),
         ),
     ),
     Operation(
