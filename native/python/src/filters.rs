@@ -187,7 +187,7 @@ impl Sort {
     }
 
     fn canonical(&self) -> String {
-        format!("{:?}", self.inner)
+        self.inner.canonical()
     }
 
     fn direction(&self, fields: Fields, equalities: usize) -> Option<i32> {

@@ -6,7 +6,8 @@
 //! reversed bytes make the least). An empty array counts as undefined, a
 //! missing field as null.
 
-use crate::bson::{Array, Document, ValueRef};
+use crate::bson::{Array, ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
+use crate::ejson::{Form, value_to_string};
 use crate::error::{Code, Error, Failure, Place};
 use crate::fuel::Fuel;
 use crate::index::IndexField;
@@ -145,6 +146,32 @@ impl Sort {
     #[must_use]
     pub fn keys(&self) -> &[SortKey] {
         &self.keys
+    }
+
+    /// The sort as text, as [`Sort::parse`] reads it, `_id` included. Equal
+    /// sorts have equal texts.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut pairs = ArrayWriter::new();
+        for key in &self.keys {
+            let mut pair = ArrayWriter::new();
+            let (name, rank) = match &key.by {
+                By::Path(path) => (path.text(), None),
+                By::TextScore => ("score".to_owned(), Some("textScore")),
+                By::Distance => ("distance".to_owned(), Some("geoNearDistance")),
+            };
+            pair.push(ValueRef::String(&name));
+            match rank {
+                None => pair.push(ValueRef::Int32(if key.descending { -1 } else { 1 })),
+                Some(rank) => {
+                    let mut meta = DocumentWriter::new();
+                    meta.append("$meta", ValueRef::String(rank));
+                    pair.push(ValueRef::Document(DocumentBuf::from(meta).as_ref()));
+                }
+            }
+            pairs.push(Value::Array(pair.into()).as_ref());
+        }
+        value_to_string(Value::Array(pairs.into()).as_ref(), Form::Relaxed)
     }
 
     /// The document's place: bytes in the order of the sort. `rank` is the

@@ -452,6 +452,19 @@ const CASES: &[(&str, &str)] = &[
         "fails",
     ),
     (
+        r#"{"$dateFromString":{"dateString":"2020-W53-5 +120","format":"%G-W%V-%u %Z"}}"#,
+        r#"{"$date":"2020-12-31T22:00:00Z"}"#,
+    ),
+    // A date is named by week or by month, not by both.
+    (
+        r#"{"$dateFromString":{"dateString":"2020 53 07","format":"%G %V %m"}}"#,
+        "fails",
+    ),
+    (
+        r#"{"$dateFromString":{"dateString":"2020 001 07","format":"%Y %j %m"}}"#,
+        "fails",
+    ),
+    (
         r#"{"$dateFromString":{"dateString":"x","onError":"bad"}}"#,
         r#""bad""#,
     ),

@@ -37,6 +37,23 @@ fn key(sort: &Sort, doc: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_sort_is_written_as_it_can_be_read_again() {
+    for (given, canonical) in [
+        (r#"{"a.b":1,"c":-1.0}"#, r#"[["a.b",1],["c",-1],["_id",1]]"#),
+        (r#"{"_id":-1,"a":1}"#, r#"[["_id",-1]]"#),
+        (
+            r#"{"s":{"$meta":"textScore"},"a":1}"#,
+            r#"[["score",{"$meta":"textScore"}],["a",1],["_id",1]]"#,
+        ),
+    ] {
+        let sort = sort(given);
+        assert_eq!(sort.canonical(), canonical);
+        let again = Sort::parse(common::value(canonical).as_ref(), &Place::root());
+        assert_eq!(again.expect(canonical), sort);
+    }
+}
+
+#[test]
 fn documents_stand_in_the_order_of_their_least_elements() {
     for (by, ascending) in [
         (

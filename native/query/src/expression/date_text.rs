@@ -1,7 +1,7 @@
 //! Dates as text, free and by format.
 
 use super::calendar::{Zone, day_of_year, iso_week, iso_weekday, sunday_week};
-use crate::ejson::date::{Civil, Scan, days_in_month};
+use crate::ejson::date::{Civil, Scan, civil_from_days, days_from_civil, days_in_month};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -135,58 +135,119 @@ fn finish(civil: Civil, mut scan: Scan<'_>, zone: Option<&Zone>) -> Option<i64> 
         .flatten()
 }
 
-/// Reads a date by a format.
-pub(super) fn parse_format(text: &str, format: &str, zone: Option<&Zone>) -> Option<i64> {
-    let mut scan = Scan { rest: text };
-    let mut civil = Civil {
-        year: 1970,
-        month: 1,
-        day: 1,
-        hour: 0,
-        minute: 0,
-        second: 0,
-        millisecond: 0,
-    };
-    let mut offset = None;
-    let mut day_of_year = None;
-    let mut letters = format.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '%' {
-            scan.expect(letter)?;
-            continue;
-        }
-        match letters.next()? {
-            'Y' => civil.year = scan.digits(4)?,
-            'm' => civil.month = scan.digits(2)?,
-            'd' => civil.day = scan.digits(2)?,
-            'H' => civil.hour = scan.digits(2)?,
-            'M' => civil.minute = scan.digits(2)?,
-            'S' => civil.second = scan.digits(2)?,
-            'L' => civil.millisecond = scan.digits(3)?,
-            'j' => day_of_year = Some(scan.digits(3)?),
-            'b' | 'B' => civil.month = month(&mut scan)?,
-            'z' => offset = Some(scan.offset()?),
+/// What a format reads from a text, in as far as it names it.
+#[derive(Default)]
+struct Parts {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    iso_year: Option<i64>,
+    iso_week: Option<i64>,
+    iso_weekday: Option<i64>,
+    /// Hours, minutes, seconds, milliseconds.
+    clock: [i64; 4],
+    offset_minutes: Option<i64>,
+}
+
+impl Parts {
+    fn read(&mut self, letter: char, scan: &mut Scan<'_>) -> Option<()> {
+        let [hour, minute, second, millisecond] = &mut self.clock;
+        match letter {
+            'Y' => self.year = Some(scan.digits(4)?),
+            'm' => self.month = Some(scan.digits(2)?),
+            'b' | 'B' => self.month = Some(month(scan)?),
+            'd' => self.day = Some(scan.digits(2)?),
+            'j' => self.day_of_year = Some(scan.digits(3)?),
+            'G' => self.iso_year = Some(scan.digits(4)?),
+            'V' => self.iso_week = Some(scan.digits(2)?),
+            'u' => self.iso_weekday = Some(scan.digits(1)?),
+            'H' => *hour = scan.digits(2)?,
+            'M' => *minute = scan.digits(2)?,
+            'S' => *second = scan.digits(2)?,
+            'L' => *millisecond = scan.digits(3)?,
+            'z' => self.offset_minutes = Some(scan.offset()?),
+            'Z' => self.offset_minutes = Some(minutes(scan)?),
             '%' => scan.expect('%')?,
             _ => return None,
         }
+        Some(())
     }
-    if let Some(day) = day_of_year {
-        let last = if days_in_month(civil.year, 2) == 29 {
+
+    /// Year, month and day: by the calendar, by the day of the year, or by the
+    /// week, which cannot be mixed with the others.
+    fn date(&self) -> Option<(i64, i64, i64)> {
+        let by_week =
+            self.iso_year.is_some() || self.iso_week.is_some() || self.iso_weekday.is_some();
+        let by_month = self.month.is_some() || self.day.is_some();
+        if by_week {
+            let others = by_month || self.year.is_some() || self.day_of_year.is_some();
+            let (week, weekday) = (self.iso_week.unwrap_or(1), self.iso_weekday.unwrap_or(1));
+            let in_range = (1..=53).contains(&week) && (1..=7).contains(&weekday);
+            if others || !in_range {
+                return None;
+            }
+            let fourth = days_from_civil(self.iso_year?, 1, 4);
+            let monday = fourth - (iso_weekday(fourth) - 1);
+            return Some(civil_from_days(monday + (week - 1) * 7 + weekday - 1));
+        }
+        let year = self.year.unwrap_or(1970);
+        let Some(day) = self.day_of_year else {
+            return Some((year, self.month.unwrap_or(1), self.day.unwrap_or(1)));
+        };
+        let last = if days_in_month(year, 2) == 29 {
             366
         } else {
             365
         };
-        if !(1..=last).contains(&day) {
-            return None;
-        }
-        let start = crate::ejson::date::days_from_civil(civil.year, 1, 1);
-        (_, civil.month, civil.day) = crate::ejson::date::civil_from_days(start + day - 1);
+        let in_range = (1..=last).contains(&day) && !by_month;
+        in_range.then(|| civil_from_days(days_from_civil(year, 1, 1) + day - 1))
     }
-    if !scan.rest.is_empty() || (offset.is_some() && zone.is_some()) {
+}
+
+/// Reads a date by a format.
+pub(super) fn parse_format(text: &str, format: &str, zone: Option<&Zone>) -> Option<i64> {
+    let mut scan = Scan { rest: text };
+    let mut parts = Parts::default();
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '%' {
+            parts.read(letters.next()?, &mut scan)?;
+        } else {
+            scan.expect(letter)?;
+        }
+    }
+    if !scan.rest.is_empty() || (parts.offset_minutes.is_some() && zone.is_some()) {
         return None;
     }
-    let fixed = offset.map(|minutes| Zone::Fixed(minutes * 60_000));
+    let (year, month, day) = parts.date()?;
+    let [hour, minute, second, millisecond] = parts.clock;
+    let civil = Civil {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+        millisecond,
+    };
+    let fixed = parts
+        .offset_minutes
+        .map(|minutes| Zone::Fixed(minutes * 60_000));
     finish(civil, Scan { rest: "" }, fixed.as_ref().or(zone))
+}
+
+/// An offset in minutes: a sign and up to four digits.
+fn minutes(scan: &mut Scan<'_>) -> Option<i64> {
+    let sign = match scan.expect('+') {
+        Some(()) => 1,
+        None => scan.expect('-').map(|()| -1)?,
+    };
+    let count = scan.rest.bytes().take_while(u8::is_ascii_digit).count();
+    (1..=4)
+        .contains(&count)
+        .then(|| scan.digits(count))?
+        .map(|minutes| sign * minutes)
 }
 
 fn month(scan: &mut Scan<'_>) -> Option<i64> {
