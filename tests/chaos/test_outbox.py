@@ -1,0 +1,244 @@
+"""Relays and the event layer are killed while documents are written: everything comes out.
+
+The long variant kills the servers of a whole installation, under writes over HTTP.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import redis
+import requests
+
+from rillbase_native import Value, id_key
+from rillbase_server.launcher.ports import free_port
+from tests.documents.outbox.listener import Listener
+from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
+from tests.launched import Place
+from tests.own_valkey import OwnValkey
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+KILL_S = int(os.environ.get("RILLBASE_OUTBOX_S", "120"))
+DOCUMENTS = 40
+
+
+class RelayProcess:
+    """`manage.py relay`, to be killed and started again."""
+
+    def __init__(self, valkey: OwnValkey, log: Path) -> None:
+        self._environment = {**os.environ, "EVENTS_URL": valkey.url}
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._port = free_port()
+        argv = [sys.executable, "manage.py", "relay", "--port", str(self._port)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                argv, env=self._environment, cwd=ROOT, stdout=log, stderr=log
+            )
+
+    def leads(self) -> bool:
+        try:
+            return bool(
+                requests.get(f"http://127.0.0.1:{self._port}/status", timeout=2).json()["leading"]
+            )
+        except requests.RequestException:
+            return False
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
+    server = OwnValkey(tmp_path)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def relays(valkey: OwnValkey, tmp_path: Path) -> Iterator[list[RelayProcess]]:
+    """Two relays, of which one leads."""
+    running = [RelayProcess(valkey, tmp_path / f"relay{number}.log") for number in (1, 2)]
+    for relay in running:
+        relay.start()
+    yield running
+    for relay in running:
+        relay.kill()
+
+
+@pytest.mark.timeout(400)
+def test_everything_comes_out_although_the_leader_and_valkey_are_killed(
+    relays: list[RelayProcess], valkey: OwnValkey, postgres_url: str
+) -> None:
+    writer, listener = SqlWriter(postgres_url), Listener(valkey.client)
+    versions: dict[int, int] = {}
+    over = threading.Event()
+
+    def write() -> None:
+        for number in itertools.count():
+            if over.is_set():
+                return
+            versions.update(zip([key := number % DOCUMENTS], writer.write(key), strict=True))
+
+    with listener.following():
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            _kill_leader(relays)
+            valkey.kill()
+            valkey.start()
+            wait_until(lambda: _ticking(listener), what="ticks", timeout_s=60)
+            with valkey.client() as client:
+                client.flushall()
+            _kill_leader(relays)
+        finally:
+            over.set()
+            thread.join()
+        wait_until(
+            lambda: all(
+                listener.has(writer.collection, key_bytes(key), version)
+                for key, version in versions.items()
+            ),
+            what="the newest version of each document",
+            timeout_s=60,
+        )
+    assert sum(versions.values()) > DOCUMENTS
+
+
+def _kill_leader(relays: list[RelayProcess]) -> None:
+    wait_until(lambda: any(relay.leads() for relay in relays), what="a leader", timeout_s=60)
+    (leader,) = [relay for relay in relays if relay.leads()]
+    leader.kill()
+    leader.start()
+    others = [relay for relay in relays if relay is not leader]
+    wait_until(
+        lambda: any(o.leads() for o in others) or leader.leads(), what="a new leader", timeout_s=60
+    )
+
+
+def _ticking(listener: Listener) -> bool:
+    before = {name: tick.count for name, tick in listener.ticks.items()}
+    time.sleep(0.5)  # a tick is due every fifth of a second
+    return any(tick.count != before.get(name) for name, tick in listener.ticks.items())
+
+
+@dataclass
+class HttpWriters:
+    """Writers over HTTP, who remember what was acknowledged."""
+
+    url: str
+    headers: dict[str, str]
+    #: The newest acknowledged version of each document.
+    versions: dict[str, int] = field(default_factory=dict)
+    acknowledged: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def await_more(self, writes: int) -> None:
+        wanted = self.acknowledged + writes
+        wait_until(lambda: self.acknowledged >= wanted, what="writes to go on", timeout_s=90)
+
+    def write(self, number: int) -> None:
+        for count in itertools.count():
+            if self.over.is_set():
+                return
+            document = f"{number}-{count % DOCUMENTS}"
+            try:
+                answer = requests.put(
+                    f"{self.url}/documents/{document}",
+                    json={"_id": document, "count": count},
+                    headers=self.headers,
+                    timeout=20,
+                )
+            except requests.RequestException:
+                self.over.wait(0.05)
+                continue
+            if answer.ok:
+                self.acknowledged += 1
+                self.versions[document] = int(answer.json()["version"])
+            else:
+                self.over.wait(0.05)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(KILL_S + 600)
+def test_what_was_acknowledged_is_in_the_database_and_comes_out_whatever_is_killed(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o755)
+    place, chance = Place(tmp_path), random.Random(7)
+    with place.up() as launched:
+        ready = launched.ready
+        headers = {"Authorization": f"Bearer {ready['api_key']}"}
+        collections = f"{ready['url']}/api/v1/tenants/{ready['tenant']}/collections"
+        made = requests.post(collections, json={"name": "chaos"}, headers=headers, timeout=20)
+        assert made.status_code == 201, made.text
+        collection = UUID(made.json()["id"])
+        writers = HttpWriters(f"{ready['url']}/v1/collections/chaos", headers)
+        listener = Listener(lambda: _valkey_of(place))
+        with listener.following():
+            kills = _kill_for(place, writers, chance)
+            wait_until(
+                lambda: all(
+                    listener.has(collection, id_key(Value.parse(f'"{name}"'.encode())), version)
+                    for name, version in writers.versions.items()
+                ),
+                what="the newest acknowledged version of each document",
+                timeout_s=60,
+            )
+        _check_stored(writers)
+    assert kills >= 3
+
+
+def _kill_for(place: Place, writers: HttpWriters, chance: random.Random) -> int:
+    """Kill one process after another under load; return how many."""
+    threads = [threading.Thread(target=writers.write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    kills, end = 0, time.monotonic() + KILL_S
+    try:
+        while time.monotonic() < end:
+            victim = chance.choice(["web", "postgres", "valkey", "relay"])
+            pid = place.services()[victim]["pid"]
+            if pid is not None:
+                os.kill(pid, 9)
+                kills += 1
+            writers.await_more(20)
+    finally:
+        writers.over.set()
+        for thread in threads:
+            thread.join()
+    return kills
+
+
+def _check_stored(writers: HttpWriters) -> None:
+    """Each document is there, in the acknowledged version or one whose answer was cut off."""
+    for name, version in writers.versions.items():
+        answer = requests.get(
+            f"{writers.url}/documents/{name}", headers=writers.headers, timeout=20
+        )
+        assert answer.status_code == 200, answer.text
+        assert int(answer.json()["version"]) >= version
+
+
+def _valkey_of(place: Place) -> redis.Redis:
+    text = (place.data / "valkey" / "valkey.conf").read_text()
+    settings = dict(re.findall(r'^(port|requirepass) "?([^"\n]+)"?$', text, re.MULTILINE))
+    return redis.Redis(port=int(settings["port"]), password=settings["requirepass"])
