@@ -132,6 +132,8 @@ class Relay:
         #: Of the entries on their way: the stamp, and the transactions that they complete.
         self._stamp_us = 0
         self._done: tuple[int, ...] = ()
+        #: Whether this round has published a transaction to its end.
+        self._advanced = False
 
     @property
     def unfinished(self) -> int:
@@ -195,6 +197,7 @@ class Relay:
         self._round_s = now_s
         self._backlog.clear()
         self._after = 0
+        self._advanced = False
         if self.token is None or self._world is None:
             return self._ask(Claim(), now_s)
         return self._ask(LookAt(self._world.installation), now_s)
@@ -272,7 +275,7 @@ class Relay:
         if life.sent:
             return self._ask(Mark(tuple(sorted(life.sent))), now_s)
         if self._backlog:
-            if now_s - self._round_s > LONG_ROUND_S:
+            if self._may_break_off(now_s):
                 return self._begin(now_s)
             return self._ask(Fetch(self._first(life), self._after), now_s)
         provable = self._provable(life, now_s)
@@ -288,6 +291,13 @@ class Relay:
             )
             return self._ask(tick, now_s)
         return self._keep_house(now_s)
+
+    def _may_break_off(self, now_s: float) -> bool:
+        """Tell whether the round is long. Each gets something done and cuts no transaction in two:
+        otherwise a slow list, or a transaction that takes long, would be begun again for ever.
+        """
+        is_long = now_s - self._round_s > LONG_ROUND_S
+        return is_long and self._advanced and self._after == 0
 
     def _provable(self, life: Life, now_s: float) -> Snapshot | None:
         """Return the newest snapshot up to which nothing is outstanding."""
@@ -331,6 +341,7 @@ class Relay:
 
     def _settle(self, done: tuple[int, ...], now_s: float) -> Step:
         life = self._living()
+        self._advanced = self._advanced or bool(done)
         life.sent.update(done)
         for taken in life.taken:
             taken.outstanding.difference_update(done)

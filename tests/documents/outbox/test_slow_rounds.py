@@ -1,0 +1,77 @@
+"""A relay whose servers are slow gets on all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from documents.outbox.entries import Snapshot
+from documents.outbox.events import Answer, Group, Look, Verdict
+from documents.outbox.machine import LONG_ROUND_S, Relay, incarnation_of
+from documents.outbox.requests import (
+    Append,
+    Claim,
+    Claimed,
+    Done,
+    EmptySlot,
+    Fetch,
+    Fetched,
+    Listed,
+    ListRows,
+    LookAt,
+    Looked,
+    Mark,
+    Reply,
+    Request,
+    SendTick,
+    World,
+)
+
+WORLD = World(1, "1:2", "a life")
+LOOK = Look(1_000_000, "run", "random", "", "1:2")
+COMPLETE = Look(1_000_000, "run", "random", incarnation_of(WORLD, LOOK).hex(), "1:2")
+PAGES = 3
+
+
+class SlowServers:
+    """Answer after longer than a long round, each transaction in several pages."""
+
+    def __init__(self, xids: Sequence[int]) -> None:
+        self.unmarked = list(xids)
+        self.ticks = 0
+        self._pages = dict.fromkeys(xids, PAGES)
+
+    def reply(self, request: Request) -> Reply:
+        match request:
+            case Claim():
+                return Claimed(1, WORLD)
+            case LookAt():
+                return Looked(COMPLETE)
+            case ListRows():
+                return Listed(True, WORLD, Snapshot(50, 50, ()), dict.fromkeys(self.unmarked, 9))
+            case Fetch(xids=xids):
+                self._pages[xids[0]] -= 1
+                over = not self._pages[xids[0]]
+                group = Group([(1, b"entry")])
+                return Fetched([group], (xids[0],) if over else (), 0 if over else 1)
+            case Mark(xids=xids):
+                self.unmarked = [xid for xid in self.unmarked if xid not in xids]
+            case SendTick():
+                self.ticks += 1
+                return Answer(Verdict.OK, 1_000_000)
+            case Append():
+                return Answer(Verdict.OK, 1_000_000)
+            case _:
+                assert isinstance(request, EmptySlot)
+        return Done()
+
+
+def test_transactions_come_out_although_each_answer_takes_longer_than_a_long_round() -> None:
+    relay, servers, now_s = Relay(), SlowServers([10, 20]), 0.0
+    for _ in range(40):
+        now_s = max(now_s, relay.due_s)
+        step = relay.wake(now_s)
+        while step is not None and now_s < 1_000:
+            now_s += 2 * LONG_ROUND_S
+            step = relay.hear(step[0], servers.reply(step[1]), now_s)
+    assert servers.unmarked == []
+    assert servers.ticks > 0
