@@ -59,9 +59,14 @@ _LIST = (
     "snapshot) s LEFT JOIN (SELECT o.xid, count(*) AS rows, min(o.created_at) AS oldest "
     "FROM documents_outbox o WHERE o.xid >= $1 {unmarked} GROUP BY o.xid) o ON true"
 )
-_MARK_EXISTS = "EXISTS (SELECT FROM documents_outboxmark m WHERE m.xid = o.xid)"
 _LIST_ALL = Statement(_LIST.format(unmarked=""), (Oid.XID8,))
-_LIST_UNMARKED = Statement(_LIST.format(unmarked=f"AND NOT {_MARK_EXISTS}"), (Oid.XID8,))
+_LIST_UNMARKED = Statement(
+    _LIST.format(
+        unmarked="AND NOT EXISTS (SELECT FROM documents_outboxmark m "
+        "WHERE m.xid = o.xid AND m.xid >= $1)"
+    ),
+    (Oid.XID8,),
+)
 _SIZES = Statement(
     "SELECT o.xid, o.id, "  # noqa: S608 -- a constant
     "coalesce(octet_length(d.body), 0), o.batch_hashes IS NOT NULL "
