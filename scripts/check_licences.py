@@ -19,7 +19,8 @@ from scripts.check_locks import PIN, ROOT
 
 ALLOWED = re.compile(
     r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Python-2\.0|MPL|Mozilla|LGPL|"
-    r"Lesser General Public|Unlicense|0BSD|Zlib|Unicode|PostgreSQL|HPND|CC0|BSL-1\.0|Public Domain)",
+    r"Lesser General Public|Unlicense|0BSD|Zlib|Unicode|PostgreSQL|HPND|CC0|BSL-1\.0|"
+    r"Public Domain)",
     re.IGNORECASE,
 )
 #: A strong copyleft counts where no permissive alternative is offered beside it.
