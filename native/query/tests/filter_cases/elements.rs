@@ -187,6 +187,10 @@ pub(crate) const ROWS: &[Row] = &[
         &[
             r#"{"a":4}"#,
             r#"{"a":5.5}"#,
+            r#"{"a":{"$numberDecimal":"5.5"}}"#,
+            r#"{"a":{"$numberDecimal":"NaN"}}"#,
+            r#"{"a":{"$numberDecimal":"1E+30"}}"#,
+            r#"{"a":9223372036854775808.0}"#,
             r#"{"a":"5"}"#,
             r#"{}"#,
             r#"{"a":{"$numberDouble":"NaN"}}"#,
