@@ -180,10 +180,9 @@ class HttpWriters:
 @pytest.mark.long
 @pytest.mark.timeout(KILL_S + 600)
 def test_what_was_acknowledged_is_in_the_database_and_comes_out_whatever_is_killed(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
-    tmp_path.chmod(0o755)
-    place, chance = Place(tmp_path), random.Random(7)
+    chance = random.Random(7)
     with place.up() as launched:
         ready = launched.ready
         headers = {"Authorization": f"Bearer {ready['api_key']}"}
