@@ -1,0 +1,335 @@
+//! What the parties of the grid say to one another.
+//!
+//! Three streams carry it. **Write streams** (one per write partition) hold after-images and ticks,
+//! as the outbox publishes them. The **request stream** of a query partition tells its nodes which
+//! queries there are. The **notification log** of a query partition holds what its filter nodes and
+//! its sort node found out; hubs and the sort node read it.
+
+use std::sync::Arc;
+
+use crate::snapshot::Snapshot;
+
+/// Names a query: the hash over tenant, collection, filter with access rule, sort and window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueryHash(pub [u8; 16]);
+
+/// A place in a stream: milliseconds and number, as Valkey gives them. Zero is before everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct StreamId {
+    /// Milliseconds since 1970.
+    pub ms: u64,
+    /// Number within the millisecond.
+    pub number: u64,
+}
+
+/// A party's right to speak for its partition: who holds a lease later has a higher one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Token(pub u64);
+
+/// The life of the event layer and the database in which streams are complete.
+pub type Incarnation = [u8; 16];
+
+/// One version of one document, as a committed transaction left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AfterImage {
+    /// The writing transaction.
+    pub xid: u64,
+    /// Whose collection.
+    pub tenant: [u8; 16],
+    /// Which collection.
+    pub collection: [u8; 16],
+    /// The document's version after the write.
+    pub version: u64,
+    /// The version of the access rules that the transaction read.
+    pub rules_version: u64,
+    /// When the document came into being, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it was written, in microseconds since 1970. Decides nothing.
+    pub written_us: i64,
+    /// The `_id` in order-preserving bytes.
+    pub key: Arc<[u8]>,
+    /// What is left of it.
+    pub content: Content,
+    /// Write partitions that its atomic batch touches; empty: no batch.
+    pub parts: Arc<[u16]>,
+}
+
+/// What a write left of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The document, in BSON.
+    Document(Arc<[u8]>),
+    /// It was deleted; BSON of its `_id` alone.
+    Deleted(Arc<[u8]>),
+    /// A newer version exists already: this one only counts as a part of its batch.
+    Superseded,
+}
+
+/// An entry of a write stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteEntry {
+    /// A write.
+    Image(AfterImage),
+    /// Proof that the stream holds whatever the snapshot sees.
+    Tick(Tick),
+}
+
+/// Proof that a stream is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tick {
+    /// Valkey's time when it was appended, in microseconds.
+    pub time_us: u64,
+    /// How many entries the stream was ever given, this one included.
+    pub count: u64,
+    /// The relay's token.
+    pub token: Token,
+    /// In which life of Valkey and PostgreSQL.
+    pub incarnation: Incarnation,
+    /// What is in the stream.
+    pub snapshot: Snapshot,
+}
+
+/// A query as nodes know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name.
+    pub hash: QueryHash,
+    /// Rises with each time that it comes to life; given by the registry.
+    pub activation: u64,
+    /// Whose it is.
+    pub tenant: [u8; 16],
+    /// What it reads.
+    pub collection: [u8; 16],
+    /// The version of the access rules in its filter; 0: no rule is in it.
+    pub rules_version: u64,
+    /// The filter, access rule included, in canonical BSON.
+    pub filter: Arc<[u8]>,
+    /// The sort as a BSON document `{"sort": […]}`; empty: by `_id`.
+    pub sort: Arc<[u8]>,
+    /// Rows passed over.
+    pub offset: u32,
+    /// Rows shown; none: all.
+    pub limit: Option<u32>,
+    /// Whether a sort node keeps it: it has a sort, an offset or a limit.
+    pub sorted: bool,
+    /// Rows that a sort node keeps beyond the window.
+    pub slack: u32,
+}
+
+/// A document in the result of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The `_id` in order-preserving bytes.
+    pub key: Arc<[u8]>,
+    /// Its version.
+    pub version: u64,
+    /// When it came into being.
+    pub created_ms: i64,
+    /// When it was written last.
+    pub updated_ms: i64,
+    /// The document in BSON; empty where only membership is told.
+    pub body: Arc<[u8]>,
+}
+
+/// What an app server asks of all nodes of a query partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Watch a query, or go on watching it. The rows are those that `snapshot` sees; for sorted
+    /// queries the first `offset + limit + slack`, and `complete` tells whether there are no more.
+    Register {
+        /// The query.
+        query: Definition,
+        /// The end of each write stream before the snapshot was taken.
+        positions: Vec<StreamId>,
+        /// What the rows have seen.
+        snapshot: Snapshot,
+        /// For a sorted query with documents, for others keys and versions.
+        rows: Vec<Row>,
+        /// Whether `rows` is the whole result.
+        complete: bool,
+        /// Answers a `Renew` of the sort node.
+        renewal: bool,
+    },
+    /// Nobody has watched it for its time to live: forget it, if it is this activation.
+    Expire {
+        /// The query.
+        query: QueryHash,
+        /// Which of its lives.
+        activation: u64,
+    },
+}
+
+/// Who wrote an entry of the notification log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// The filter node of a write partition.
+    Filter(u16),
+    /// The sort node of the query partition.
+    Sort,
+}
+
+/// An entry of the notification log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// Who says it.
+    pub source: Source,
+    /// By what right: entries of one source with a lower token than one before are ignored.
+    pub token: Token,
+    /// How many notifications this source wrote under this token, this one included: a hole means
+    /// that some were lost.
+    pub count: u64,
+    /// What it says.
+    pub news: News,
+}
+
+/// Why a document is no longer in a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// It was deleted.
+    Deleted,
+    /// It exists, and is not in the result, or nobody knows.
+    Left,
+}
+
+/// What a filter node or a sort node found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// A new holder of the lease begins. Whatever it is to know comes as `Rebase`.
+    Start,
+    /// A filter node: which answers a write changes. Hubs go by it for unsorted queries, the sort
+    /// node for sorted ones.
+    Match {
+        /// The write.
+        image: AfterImage,
+        /// Queries that it enters.
+        added: Vec<QueryHash>,
+        /// Queries that it stays in.
+        changed: Vec<QueryHash>,
+        /// Queries that it leaves.
+        removed: Vec<QueryHash>,
+    },
+    /// A filter node has handled its part of an atomic batch, also where no query was concerned.
+    Done {
+        /// The batch's transaction.
+        xid: u64,
+    },
+    /// From here on this node watches the query.
+    Active {
+        /// The query.
+        query: QueryHash,
+        /// Which of its lives.
+        activation: u64,
+    },
+    /// The registration is older than what the node kept: read again and register again.
+    TooOld {
+        /// The query.
+        query: QueryHash,
+        /// Which of its lives.
+        activation: u64,
+    },
+    /// The query cannot be watched any more: a problem's `code` and `detail`.
+    Failed {
+        /// The query.
+        query: QueryHash,
+        /// The stable code.
+        code: String,
+        /// For people.
+        detail: String,
+    },
+    /// Everything that the tick's snapshot sees has been handled. The sort node sends one when the
+    /// ticks of all filter nodes have reached it: the oldest of them.
+    Tick(Tick),
+    /// A part of this source's whole state of a query. Filter nodes: its members in the partition;
+    /// sort node: its window (in order, documents included).
+    Rebase {
+        /// The query.
+        query: QueryHash,
+        /// Which of its lives.
+        activation: u64,
+        /// What the rows have seen.
+        snapshot: Snapshot,
+        /// The rows.
+        rows: Vec<Row>,
+        /// 0, 1, …: the rows are told in parts.
+        part: u32,
+        /// Whether this is the last part.
+        last: bool,
+    },
+    /// A new holder has told all its queries.
+    Rebased {
+        /// What its state has seen.
+        snapshot: Snapshot,
+    },
+    /// The sort node: how a window changes by one write or one renewal, in this order.
+    Window {
+        /// The query.
+        query: QueryHash,
+        /// Which of its lives.
+        activation: u64,
+        /// The write that caused it; none: a renewal.
+        image: Option<Cause>,
+        /// The changes.
+        changes: Vec<WindowChange>,
+    },
+    /// The sort node has lost sight of the window's end and needs the query asked again.
+    Renew {
+        /// The query.
+        query: QueryHash,
+        /// Which of its lives.
+        activation: u64,
+        /// How many rows beyond the window it wants.
+        slack: u32,
+    },
+}
+
+/// What is told of the write behind a change of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// The writing transaction.
+    pub xid: u64,
+    /// The version of the access rules that it read.
+    pub rules_version: u64,
+    /// When it was written, in microseconds.
+    pub written_us: i64,
+    /// Partitions of its batch; empty: no batch.
+    pub parts: Arc<[u16]>,
+}
+
+/// One step from the old window to the new one. Indexes are those at the moment of the step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WindowChange {
+    /// A row comes in.
+    Add {
+        /// Where.
+        index: u32,
+        /// What.
+        row: Row,
+    },
+    /// A row stays where it is.
+    Change {
+        /// Where.
+        index: u32,
+        /// What.
+        row: Row,
+    },
+    /// A row moves.
+    Move {
+        /// From where.
+        old_index: u32,
+        /// To where.
+        index: u32,
+        /// What.
+        row: Row,
+    },
+    /// A row goes.
+    Remove {
+        /// From where.
+        old_index: u32,
+        /// Which.
+        key: Arc<[u8]>,
+        /// Its version: of the delete, or of the write with which it left.
+        version: u64,
+        /// Why.
+        gone: Gone,
+    },
+}
