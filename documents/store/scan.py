@@ -25,16 +25,18 @@ _DOCUMENTS = Statement(
     "AND body IS NOT NULL ORDER BY key LIMIT $5",
     (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
 )
-#: The documents are fetched one by one for entries that a range of the index gave in order.
+#: The documents are fetched one by one for entries that a range of the index gave in order. The
+#: place to begin is one row comparison and nothing else bounds it from below: beside `key >= low`
+#: PostgreSQL descends to the one that it meets first, which may be the beginning of the index.
 _FORWARD = Statement(
     "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
     "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
-    "AND key >= $3 AND key < $4 AND (key, document_key) > ($5, $6) "
-    "ORDER BY key, document_key LIMIT $7) e "
+    "AND (key, document_key) > ($3, $4) AND key < $5 "
+    "ORDER BY key, document_key LIMIT $6) e "
     "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
     "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
     "ORDER BY e.key, e.document_key",
-    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
 )
 #: Backwards by key, and forwards by document among equal keys: `_id` is ascending in every sort.
 _BACKWARD = Statement(
@@ -116,11 +118,13 @@ def _step(
     if plan.index is None:
         after = position.document_key if position is not None else b""
         return _DOCUMENTS, (collection.id.bytes, low, high, after, int8(size))
-    start = BEHIND_ALL if plan.backward else b""
-    entry = position.entry if position is not None else start
-    key = position.document_key if position is not None else b""
-    head = (collection.id.bytes, int8(plan.index.number), low, high)
-    return _BACKWARD if plan.backward else _FORWARD, (*head, entry, key, int8(size))
+    head = (collection.id.bytes, int8(plan.index.number))
+    if plan.backward:
+        begin = position or Position(BEHIND_ALL, b"")
+        return _BACKWARD, (*head, low, high, begin.entry, begin.document_key, int8(size))
+    # No document's key is empty, so behind (low, "") means from low on.
+    begin = position if position and position.entry >= low else Position(low, b"")
+    return _FORWARD, (*head, begin.entry, begin.document_key, high, int8(size))
 
 
 def _row(result: Result, number: int, plan: Plan) -> Row:

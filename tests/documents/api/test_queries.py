@@ -175,6 +175,14 @@ def test_explain_shows_that_postgresql_uses_the_index(things: MadeCollection) ->
     assert plan["grid"] == {"indexable": True, "access": [{"path": "rank", "kind": "range"}]}
 
 
+def test_a_range_of_an_index_begins_at_its_lower_bound(things: MadeCollection) -> None:
+    """With a second lower bound, PostgreSQL 18 may read the index from its beginning."""
+    asked = {"filter": {"rank": {"$gte": 20, "$lt": 30}}, "limit": 5}
+    plan = things.caller.post(f"{things.path}/explain", asked).json()
+    assert conditions(plan).count("ROW(key, document_key) >") == 1
+    assert "(key >" not in conditions(plan)
+
+
 def test_explain_shows_ranges_of_ids(things: MadeCollection) -> None:
     plan = things.caller.post(f"{things.path}/explain", {"filter": {"_id": 7}}).json()
     assert (plan["plan"]["reads"], plan["plan"]["reads_everything"]) == ("documents", False)
