@@ -8,11 +8,12 @@ thread asks PostgreSQL.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
 from django.db import connections
 
@@ -30,6 +31,8 @@ from tenants.credentials.cache import NotCached, cached_only
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
 from tenants.quotas import refusal_limits, request_limits
+
+T = TypeVar("T")
 
 LOOK_UPS_AT_ONCE = 16
 
@@ -87,9 +90,10 @@ class DataPlane:
             return Answer(204, headers=cors.preflight_headers(head))
         head.get_host()
         match = self._match(scope, head)
-        principal, tenant = await _authenticate(head)
+        principal, tenant = await authenticated(head)
+        headers.update(cors.answer_headers(head, tenant))
+        await let_in(principal, tenant, headers)
         call = Call(head, Body(head, receive), principal, tenant, match.parameters, headers)
-        await _let_in(call)
         return await match.operation.handler(call)
 
     def _match(self, scope: Scope, head: Head) -> Match[Call]:
@@ -98,16 +102,19 @@ class DataPlane:
         return match
 
 
-async def _authenticate(head: Head) -> tuple[Principal, TenantFacts]:
+async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
     """Return who calls. Refused credentials count against the address that they came from."""
     try:
-        return await _look_up(head)
+        principal, tenant = await _look_up(head)
     except ApiError as refused:
         if refused.status == Unauthenticated.status:
             decision = await limiter().acheck(refusal_limits())
             if not decision.allowed:
                 raise decision.refusal() from None
         raise
+    request_context.principal.set(principal.actor)
+    request_context.tenant_id.set(str(tenant.id))
+    return principal, tenant
 
 
 async def _look_up(head: Head) -> tuple[Principal, TenantFacts]:
@@ -115,11 +122,18 @@ async def _look_up(head: Head) -> tuple[Principal, TenantFacts]:
         with cached_only():
             return authenticate_data_plane(head)
     except NotCached:
-        # Not on asyncio's own threads, which are few: some look-ups wait for tenants' servers.
-        within = copy_context().run
-        return await asyncio.get_running_loop().run_in_executor(
-            _threads(), within, _authenticate_in_thread, head
-        )
+        return await looked_up(lambda: authenticate_data_plane(head))
+
+
+async def looked_up(look_up: Callable[[], T]) -> T:
+    """Look credentials up in a thread, in the caller's context.
+
+    Not one of asyncio's own threads, which are few: some look-ups wait for tenants' servers.
+    """
+    within = copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(
+        _threads(), within, _with_connection, look_up
+    )
 
 
 @lru_cache(maxsize=1)
@@ -127,23 +141,19 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(LOOK_UPS_AT_ONCE, thread_name_prefix="authenticate")
 
 
-def _authenticate_in_thread(head: Head) -> tuple[Principal, TenantFacts]:
+def _with_connection(look_up: Callable[[], T]) -> T:
     try:
-        return authenticate_data_plane(head)
+        return look_up()
     finally:
         connections["auth"].close()
 
 
-async def _let_in(call: Call) -> None:
-    """Count the call, and let a listed origin's page read the answer."""
-    tenant, principal = call.tenant, call.principal
-    request_context.principal.set(principal.actor)
-    request_context.tenant_id.set(str(tenant.id))
-    call.headers.update(cors.answer_headers(call.head, tenant))
+async def let_in(principal: Principal, tenant: TenantFacts, headers: dict[str, str]) -> None:
+    """Count a call, or raise that a limit is used up. `headers` get what the caller is told."""
     decision = await limiter().acheck(
         request_limits(str(tenant.id), str(principal.credential_id), tenant.limits)
     )
-    call.headers.update(decision.headers())
+    headers.update(decision.headers())
     if not decision.allowed:
         raise decision.refusal()
     usage.count(tenant.id, "requests")

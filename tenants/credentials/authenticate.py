@@ -7,7 +7,9 @@ The same function serves REST, GraphQL and, with headers from its first message,
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
+from types import MappingProxyType
 
 from django.utils import timezone
 
@@ -21,6 +23,7 @@ from foundation.errors import (
     TenantSuspended,
     Unauthenticated,
 )
+from foundation.json_types import JsonValue
 from foundation.request_context import client_address
 from foundation.request_head import RequestHead
 from tenants.credentials import facts, keys, last_used, sessions
@@ -76,16 +79,7 @@ def _bearer_principal(bearer: str) -> Principal:
 
 
 def _secret_key(key: keys.ParsedKey) -> Principal:
-    known = _checked_key(key, ApiKey.Kind.SECRET)
-    return Principal(
-        kind=Kind.SECRET_KEY,
-        credential_id=known.id,
-        tenant_id=known.tenant.id,
-        tenant_slug=known.tenant.slug,
-        scopes=known.scopes,
-        collections=known.collections,
-        label=known.name,
-    )
+    return key_principal(_checked_key(key, ApiKey.Kind.SECRET), Kind.SECRET_KEY)
 
 
 def _publishable(text: str, bearer: str | None) -> Principal:
@@ -95,8 +89,17 @@ def _publishable(text: str, bearer: str | None) -> Principal:
         )
     known = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
     claims = verify_end_user(known.tenant, bearer) if bearer is not None else {}
+    return key_principal(
+        known, Kind.END_USER if bearer is not None else Kind.PUBLISHABLE_KEY, claims
+    )
+
+
+def key_principal(
+    known: facts.KeyFacts, kind: Kind, claims: Mapping[str, JsonValue] = MappingProxyType({})
+) -> Principal:
+    """Return the caller that a key, with an end user's claims if there is one, stands for."""
     return Principal(
-        kind=Kind.END_USER if bearer is not None else Kind.PUBLISHABLE_KEY,
+        kind=kind,
         credential_id=known.id,
         tenant_id=known.tenant.id,
         tenant_slug=known.tenant.slug,
@@ -114,13 +117,18 @@ def _checked_key(key: keys.ParsedKey, kind: ApiKey.Kind) -> facts.KeyFacts:
         raise InvalidCredentials("There is no such key.") from None
     if known.kind != kind or not keys.matches(key.text, known.secret_hash):
         raise InvalidCredentials("There is no such key.")
+    refuse_unusable_key(known)
+    last_used.note_key(known.id, known.last_used_at)
+    return known
+
+
+def refuse_unusable_key(known: facts.KeyFacts) -> None:
+    """Raise unless the key may be used from where the caller is, by a tenant in use."""
     if known.revoked:
         raise InvalidCredentials("The key has been revoked.")
     _check_expiry(known.expires_at, "key")
     _check_address(known.allowed_networks)
     refuse_inactive(known.tenant)
-    last_used.note_key(known.id, known.last_used_at)
-    return known
 
 
 def _personal_token(key: keys.ParsedKey) -> Principal:
@@ -130,10 +138,15 @@ def _personal_token(key: keys.ParsedKey) -> Principal:
         raise InvalidCredentials("There is no such token.") from None
     if not keys.matches(key.text, token.secret_hash):
         raise InvalidCredentials("There is no such token.")
+    last_used.note_token(token.id, token.last_used_at)
+    return token_principal(token)
+
+
+def token_principal(token: facts.TokenFacts) -> Principal:
+    """Return the caller that a personal token stands for, or raise why it is not valid."""
     if token.revoked or not token.user_active:
         raise InvalidCredentials("The token has been revoked.")
     _check_expiry(token.expires_at, "token")
-    last_used.note_token(token.id, token.last_used_at)
     return Principal(
         kind=Kind.PERSONAL_TOKEN,
         credential_id=token.id,
@@ -148,10 +161,16 @@ def _session(request: RequestHead, cookie: str) -> Principal:
         session = facts.session_facts(keys.stored_hash(cookie))
     except facts.NoFacts:
         raise InvalidCredentials("The session has ended. Sign in again.") from None
-    if session.expires_at <= timezone.now() or not session.user_active:
-        raise CredentialsExpired("The session has ended. Sign in again.")
+    principal = session_principal(session)
     sessions.check_csrf(request, cookie)
     last_used.note_session(session.id, session.last_seen_at)
+    return principal
+
+
+def session_principal(session: facts.SessionFacts) -> Principal:
+    """Return the caller that a console session stands for, or raise that it has ended."""
+    if session.expires_at <= timezone.now() or not session.user_active:
+        raise CredentialsExpired("The session has ended. Sign in again.")
     return Principal(
         kind=Kind.SESSION,
         credential_id=session.id,
@@ -228,6 +247,11 @@ def authenticate_data_plane(request: RequestHead) -> tuple[Principal, facts.Tena
     slug = request.headers.get(TENANT_HEADER)
     if not slug:
         raise InvalidParameter(f"Members name the tenant in the header {TENANT_HEADER}.")
+    return enter_as_member(principal, slug)
+
+
+def enter_as_member(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
+    """Return a member as it stands in the data plane of a tenant that is in use."""
     entered, tenant = enter_tenant(principal, slug)
     refuse_inactive(tenant)
     return entered, tenant

@@ -20,6 +20,7 @@ MAX_ENTRIES = 20_000
 V = TypeVar("V")
 
 _cached_only: ContextVar[bool] = ContextVar("credentials_cached_only", default=False)
+_at_most_s: ContextVar[float] = ContextVar("credentials_at_most_s", default=TTL_S)
 
 
 class NotCached(Exception):
@@ -34,6 +35,16 @@ def cached_only() -> Iterator[None]:
         yield
     finally:
         _cached_only.reset(token)
+
+
+@contextmanager
+def at_most(age_s: float) -> Iterator[None]:
+    """Believe nothing that is older than this. For those who look again and again by themselves."""
+    token = _at_most_s.set(age_s)
+    try:
+        yield
+    finally:
+        _at_most_s.reset(token)
 
 
 def check_may_load() -> None:
@@ -58,9 +69,10 @@ class ShortCache(Generic[V]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> V | None:
-        """Return the value if it is younger than `ttl_s`."""
+        """Return the value if it is younger than `ttl_s`, and than what `at_most` asks for."""
         entry = self._entries.get(key)
-        if entry is None or entry[0] <= self._clock():
+        wanted_s = min(_at_most_s.get(), self._ttl_s)
+        if entry is None or entry[0] - self._ttl_s + wanted_s <= self._clock():
             return None
         return entry[1]
 
@@ -70,14 +82,22 @@ class ShortCache(Generic[V]):
         if cached is not None:
             return cached
         check_may_load()
-        deadline = self._clock() + self._ttl_s
+        begin = self.now()
         value = load()
+        self.put(key, value, begin)
+        return value
+
+    def now(self) -> float:
+        """Return the moment from which the time of a value counts that is loaded next."""
+        return self._clock()
+
+    def put(self, key: Hashable, value: V, begin: float) -> None:
+        """Keep a value whose loading began then."""
         with self._lock:
-            self._entries[key] = (deadline, value)
+            self._entries[key] = (begin + self._ttl_s, value)
             self._entries.move_to_end(key)
             while len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)
-        return value
 
     def forget(self, key: Hashable) -> None:
         """Drop one entry of this process at once."""

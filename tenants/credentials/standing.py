@@ -1,0 +1,103 @@
+"""Whether credentials that were accepted once still hold, for connections that stay open.
+
+A connection cannot keep the secret that it was opened with: it keeps a `Standing`, which names the
+credential without being one. `stand` looks it up again and says who the caller is now, so a
+revoked key, a lost membership, other scopes and a deleted tenant are noticed. An end user's token
+was verified when it came; its end is in its claims.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from foundation.errors import CredentialsExpired, InvalidCredentials
+from foundation.json_types import JsonValue
+from foundation.request_context import client_address
+from foundation.request_head import RequestHead
+from tenants.credentials import authenticate, facts, keys, sessions
+from tenants.credentials.authenticate import KEY_HEADER
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Kind, Principal
+
+_NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Names a credential and from where it is used."""
+
+    kind: Kind
+    #: The public id of a key or personal token; the keyed hash of a session's cookie, as hex.
+    reference: str
+    tenant_slug: str
+    address: str
+
+
+def standing_of(principal: Principal, head: RequestHead) -> Standing:
+    """Return the standing of a caller who has just been authenticated by this request."""
+    return Standing(
+        principal.kind,
+        _reference(principal.kind, head),
+        principal.tenant_slug,
+        client_address.get(),
+    )
+
+
+def _reference(kind: Kind, head: RequestHead) -> str:
+    match kind:
+        case Kind.SESSION:
+            return keys.stored_hash(head.COOKIES[sessions.cookie_name()]).hex()
+        case Kind.PUBLISHABLE_KEY | Kind.END_USER:
+            return keys.parse(head.headers[KEY_HEADER]).key_id
+        case Kind.SECRET_KEY | Kind.PERSONAL_TOKEN:
+            return keys.parse(head.headers["Authorization"].partition(" ")[2].strip()).key_id
+
+
+def stand(
+    standing: Standing, claims: Mapping[str, JsonValue] = _NO_CLAIMS
+) -> tuple[Principal, TenantFacts]:
+    """Return who the caller is now and its tenant, or raise why it is nobody any more."""
+    token = client_address.set(standing.address)
+    try:
+        return _stand(standing, claims)
+    except facts.NoFacts:
+        raise InvalidCredentials("The credentials exist no longer.") from None
+    finally:
+        client_address.reset(token)
+
+
+def _stand(standing: Standing, claims: Mapping[str, JsonValue]) -> tuple[Principal, TenantFacts]:
+    match standing.kind:
+        case Kind.PERSONAL_TOKEN:
+            member = authenticate.token_principal(facts.token_facts(standing.reference))
+            return authenticate.enter_as_member(member, standing.tenant_slug)
+        case Kind.SESSION:
+            found = facts.session_facts(bytes.fromhex(standing.reference))
+            member = authenticate.session_principal(found)
+            return authenticate.enter_as_member(member, standing.tenant_slug)
+        case _:
+            known = facts.key_facts(standing.reference)
+            authenticate.refuse_unusable_key(known)
+            refuse_expired(claims)
+            return authenticate.key_principal(known, standing.kind, claims), known.tenant
+
+
+def refuse_expired(claims: Mapping[str, JsonValue]) -> None:
+    """Raise when an end user's token is past its end."""
+    expiry = claims.get("exp")
+    if isinstance(expiry, int | float) and expiry <= time.time():
+        raise CredentialsExpired("The token has expired.")
+
+
+def read_together(standings: Iterable[Standing]) -> None:
+    """Read the keys among them by one query; `stand` then finds them in the cache."""
+    facts.read_keys(
+        {
+            standing.reference
+            for standing in standings
+            if standing.kind in (Kind.SECRET_KEY, Kind.PUBLISHABLE_KEY, Kind.END_USER)
+        }
+    )
