@@ -39,6 +39,7 @@ from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from foundation.errors import BodyTooLarge, InvalidParameter
 from rillbase_server.gate import Gate
+from rillbase_server.request_headers import Request
 
 THREADS = 16
 #: Requests that run at the same moment, and how long others let themselves be held up by them.
@@ -98,7 +99,7 @@ class RoutedHandler(BaseHandler):
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         try:
-            request = ASGIRequest(scope, body)
+            request = Request(scope, body)
         except UnicodeDecodeError:
             body.close()
             return problem_response(InvalidParameter("The path is not valid UTF-8."))

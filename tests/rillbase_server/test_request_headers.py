@@ -1,0 +1,39 @@
+"""Headers are found under any spelling, and listing them shows what Django's own would."""
+
+from __future__ import annotations
+
+import pytest
+from django.http.request import HttpHeaders
+
+from rillbase_server.request_headers import Headers
+
+META = {
+    "REQUEST_METHOD": "GET",
+    "CONTENT_TYPE": "application/json",
+    "HTTP_AUTHORIZATION": "Bearer x",
+    "HTTP_X_REQUEST_ID": "7",
+    "HTTP_EMPTY": "",
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["Content-Type", "authorization", "X-Request-Id", "x_request_id", "Empty"]
+)
+def test_a_header_is_found_as_django_finds_it(name: str) -> None:
+    assert Headers(META)[name] == HttpHeaders(META)[name]
+    assert name in Headers(META)
+
+
+@pytest.mark.parametrize("name", ["Request-Method", "If-Match", "Http-Authorization", ""])
+def test_what_is_no_header_is_not_found(name: str) -> None:
+    assert name not in Headers(META)
+    assert Headers(META).get(name) is None
+    assert Headers(META).get(name, "else") == "else"
+    with pytest.raises(KeyError):
+        Headers(META)[name]
+
+
+def test_listing_shows_every_header() -> None:
+    assert dict(Headers(META)) == dict(HttpHeaders(META))
+    assert len(Headers(META)) == 4
+    assert repr(Headers(META)) == repr(HttpHeaders(META))
