@@ -61,7 +61,7 @@ pub enum Leaf {
 
 /// A value that a path found (none: missing), and the position in the
 /// outermost array on the way.
-pub(crate) type Found<'f, 'a> =
+pub type Found<'f, 'a> =
     &'f mut dyn FnMut(Option<ValueRef<'a>>, Option<u32>) -> Result<bool, Failure>;
 
 impl Path {
@@ -98,7 +98,7 @@ impl Path {
     }
 
     /// Tells `found` the values in order until it answers true.
-    pub(crate) fn any<'a>(
+    pub fn any<'a>(
         &self,
         document: Document<'a>,
         leaf: Leaf,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{BitTest, Kinds, List};
-use crate::bson::Value;
+use super::{BitTest, Kinds, List, Matcher};
+use crate::bson::{Document, Value};
+use crate::environment::Environment;
+use crate::error::Failure;
 use crate::expression::Expression;
 use crate::geo::{GeoTest, Near};
 use crate::path::{Leaf, Path};
@@ -29,6 +31,16 @@ pub enum Node {
 }
 
 impl Node {
+    /// Whether the document matches this part of a filter, in normal form or
+    /// not; fuel and time come from outside.
+    pub fn matches_in(
+        &self,
+        document: Document<'_>,
+        environment: &Environment,
+    ) -> Result<bool, Failure> {
+        Matcher::new(document, environment).node(self, document)
+    }
+
     /// The first node, in order, for which something is found.
     pub(super) fn find<'n, T>(&'n self, pick: &dyn Fn(&'n Self) -> Option<T>) -> Option<T> {
         match self {

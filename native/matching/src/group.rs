@@ -1,0 +1,169 @@
+//! The queries of one collection, in the structures that find them.
+
+use std::collections::BTreeSet;
+
+use rillbase_query::bson::Document;
+use rillbase_query::filter::Filter;
+use rillbase_query::path::Path;
+use rillbase_query::shared::FilterId;
+
+use crate::entry::{Entry, Hashes, Wanted};
+use crate::postings::Postings;
+use crate::residual::Residual;
+use crate::sample::Sample;
+use crate::trie::Trie;
+use crate::walk::{Candidates, Scratch, Walk};
+
+/// One collection's queries.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    trie: Trie,
+    postings: Postings,
+    everything: BTreeSet<u32>,
+    pub(crate) residual: Residual,
+    pub(crate) sample: Sample,
+    /// Documents that were matched; the number comes round.
+    pub(crate) documents: u32,
+}
+
+/// How a query is found.
+#[derive(Debug)]
+pub(crate) enum Access {
+    Everything,
+    Residual(FilterId),
+    /// By one entry.
+    One(Entry),
+    /// By any of several entries, or by none.
+    Any(Box<[Entry]>),
+}
+
+impl Access {
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match self {
+            Self::One(entry) => std::slice::from_ref(entry),
+            Self::Any(entries) => entries,
+            Self::Everything | Self::Residual(_) => &[],
+        }
+    }
+
+    /// About how many bytes it takes besides itself.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Any(entries) => size_of_val::<[Entry]>(entries),
+            _ => 0,
+        }
+    }
+}
+
+impl Group {
+    pub(crate) fn add_everything(&mut self, query: u32) -> Access {
+        self.everything.insert(query);
+        Access::Everything
+    }
+
+    pub(crate) fn add_residual(&mut self, filter: &Filter, query: u32) -> Access {
+        Access::Residual(self.residual.insert(filter, query))
+    }
+
+    pub(crate) fn add_entries(&mut self, wanted: &[Wanted], query: u32) -> Access {
+        let entries: Vec<Entry> = wanted
+            .iter()
+            .map(|wanted| self.enter(wanted, query))
+            .collect();
+        match entries.as_slice() {
+            [only] => Access::One(*only),
+            _ => Access::Any(entries.into()),
+        }
+    }
+
+    fn enter(&mut self, wanted: &Wanted, query: u32) -> Entry {
+        let node = self.trie.enter(&wanted.path);
+        let probe = wanted.probe;
+        if let Some(key) = probe.key(node) {
+            self.postings.insert(key, query);
+        }
+        self.trie.wait(node, &probe, query);
+        Entry { node, probe }
+    }
+
+    /// Takes a query out of where it was put.
+    pub(crate) fn take_out(&mut self, access: &Access, query: u32) {
+        match access {
+            Access::Everything => {
+                self.everything.remove(&query);
+            }
+            Access::Residual(id) => self.residual.remove(*id),
+            Access::One(_) | Access::Any(_) => {}
+        }
+        for entry in access.entries() {
+            if let Some(key) = entry.probe.key(entry.node) {
+                self.postings.remove(key, query);
+            }
+            self.trie.stop(entry.node, &entry.probe, query);
+            self.trie.leave(entry.node);
+        }
+    }
+
+    /// The entries as they were wanted, in order.
+    pub(crate) fn wanted(&self, access: &Access) -> Vec<Wanted> {
+        let entries = access.entries().iter();
+        let mut wanted: Vec<Wanted> = entries
+            .map(|entry| Wanted {
+                path: self.trie.path(entry.node),
+                probe: entry.probe,
+            })
+            .collect();
+        wanted.sort_unstable();
+        wanted
+    }
+
+    pub(crate) fn paths(&self, access: &Access) -> Vec<String> {
+        let entries = access.entries().iter();
+        let mut paths: Vec<String> = entries
+            .map(|entry| Path::text(&self.trie.path(entry.node)))
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Whether an entry stands behind a position.
+    pub(crate) fn is_numeric(&self, access: &Access) -> bool {
+        let entries = access.entries().iter();
+        let mut nodes = entries.filter_map(|entry| self.trie.node(entry.node));
+        nodes.any(|node| node.numeric)
+    }
+
+    /// Tells those whom a document may concern; false where what lies behind
+    /// positions had to be given up.
+    pub(crate) fn candidates(
+        &mut self,
+        document: Document<'_>,
+        number: u32,
+        hashes: &Hashes,
+        scratch: &mut Scratch,
+        candidates: &mut impl Candidates,
+    ) -> bool {
+        let Self { trie, postings, .. } = self;
+        Walk::new(trie, postings, hashes, scratch, number, candidates).run(document)
+    }
+
+    pub(crate) fn everything(&self) -> impl Iterator<Item = u32> {
+        self.everything.iter().copied()
+    }
+
+    /// Forgets the numbers of documents: they have come round.
+    pub(crate) fn restart(&mut self) {
+        self.postings.restart();
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.trie.memory()
+            + self.postings.memory()
+            + self.everything.len() * 2 * size_of::<u32>()
+            + self.residual.memory()
+            + self.sample.memory()
+            + size_of::<Self>()
+    }
+}

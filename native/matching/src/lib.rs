@@ -1,0 +1,45 @@
+//! The index of live queries: which of very many filters match a document.
+//!
+//! It knows no streams, versions or clocks; who asks decides what a match
+//! means. The cost of a document does not grow with the number of queries,
+//! only with the number of those that it may concern:
+//!
+//! ```text
+//! filter ── plan ──▶ entries, of which a matching document meets one
+//!                       │  the rarest, by a sample of documents
+//!                       ▼
+//! document ── walk ──▶ tree of paths ──▶ postings by value, type, absence
+//!                                        intervals by bounds
+//!                       │
+//!                       ▼
+//!                   candidates ── check ──▶ found
+//! ```
+//!
+//! The entries are a proven superset; the filter itself verifies each
+//! candidate. What no entry can stand for is residual: evaluated for every
+//! document, and limited by a quota. A query that is often proposed in vain
+//! moves to a predicate that was seen to be rarer.
+#![allow(
+    clippy::doc_markdown,
+    reason = "MongoDB, ObjectId, GeoJSON and so on are names, not code"
+)]
+mod check;
+mod entry;
+mod group;
+mod intervals;
+mod limits;
+mod matcher;
+mod placement;
+mod plan;
+mod point;
+mod postings;
+mod residual;
+mod sample;
+mod statistics;
+mod trie;
+mod walk;
+
+pub use limits::{Limits, Refused};
+pub use matcher::{Matcher, QueryId};
+pub use placement::{Class, Placement, placement};
+pub use statistics::Statistics;

@@ -1,0 +1,42 @@
+//! What a matcher takes at most, and what it refuses beyond.
+
+use std::fmt;
+
+/// Bounds of a matcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most residual queries of one group: it bounds what a document costs.
+    pub residual_per_group: usize,
+    /// Most residual queries that count against one quota.
+    pub residual_per_quota: usize,
+    /// Most bytes of documents that are kept as samples, of all groups.
+    pub sample_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            residual_per_group: 1_000,
+            residual_per_quota: 1_000,
+            sample_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Why a query was not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// It would have to be evaluated for every document, and there are as
+    /// many such queries as are allowed.
+    ResidualQuota,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ResidualQuota => f.write_str("too many live queries that no predicate can find"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}

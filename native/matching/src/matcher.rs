@@ -1,0 +1,526 @@
+//! Adding, removing and matching queries of all collections.
+
+use std::collections::HashMap;
+
+use rillbase_query::bson::Document;
+use rillbase_query::filter::Filter;
+
+use crate::check::{Check, Compiled, Paths};
+use crate::entry::Hashes;
+use crate::group::{Access, Group};
+use crate::limits::{Limits, Refused};
+use crate::placement::{Class, Placement, is_everything};
+use crate::plan::{Plan, Planner};
+use crate::statistics::Statistics;
+use crate::walk::{Candidates, Scratch};
+
+/// After this many proposals it is asked whether they were in vain.
+const PROPOSALS: u16 = 32;
+/// Proposals are in vain when fewer than one of this many matched.
+const VAIN: u16 = 8;
+/// Most queries that are reconsidered after one document.
+const RECONSIDERED: usize = 4;
+/// Most times that the patience with a query doubles.
+const PATIENCE: u8 = 9;
+
+/// Dense number of a live query; numbers of removed queries are given again.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct QueryId(pub u32);
+
+/// A live query.
+#[derive(Debug)]
+struct Query {
+    group: u32,
+    quota: u32,
+    access: Access,
+    check: Check,
+    class: Class,
+    /// Expected, as a share of the documents.
+    selectivity: f32,
+    /// The group's number of documents when it was placed.
+    since: u32,
+    /// Proposals since then or since it was last reconsidered.
+    proposed: u16,
+    /// How many of them matched.
+    matched: u16,
+    /// How often it was reconsidered for nothing.
+    patience: u8,
+}
+
+/// Numbers in place of sixteen bytes, given again when nobody uses them.
+#[derive(Debug, Default)]
+struct Names {
+    numbers: HashMap<[u8; 16], u32>,
+    held: Vec<([u8; 16], usize)>,
+    free: Vec<u32>,
+}
+
+/// Live queries of all collections, found by the documents that they match.
+#[derive(Debug)]
+pub struct Matcher {
+    limits: Limits,
+    hashes: Hashes,
+    group_names: Names,
+    groups: Vec<Group>,
+    /// Tenants, each used as often as it has residual queries.
+    quotas: Names,
+    paths: Paths,
+    compiled: Compiled,
+    queries: Vec<Option<Query>>,
+    free: Vec<u32>,
+    scratch: Scratch,
+    proposals: Proposals,
+    /// Those that were proposed in vain lately.
+    doubtful: Vec<u32>,
+    sampled_bytes: usize,
+    statistics: Statistics,
+    check_bytes: usize,
+}
+
+/// The queries that a document may concern, each once.
+#[derive(Debug, Default)]
+struct Proposals {
+    queries: Vec<u32>,
+    /// For each query the document for which it was proposed last.
+    proposed: Vec<u32>,
+    document: u32,
+}
+
+impl Candidates for Proposals {
+    fn found(&mut self, query: u32) {
+        if let Some(last) = self.proposed.get_mut(query as usize)
+            && std::mem::replace(last, self.document) != self.document
+        {
+            self.queries.push(query);
+        }
+    }
+}
+
+impl Names {
+    /// The number of a name, which has one more use from now on.
+    fn hold(&mut self, name: [u8; 16]) -> u32 {
+        let number = self.numbers.get(&name).copied();
+        let number = number.unwrap_or_else(|| self.give(name));
+        if let Some((_, uses)) = self.held.get_mut(number as usize) {
+            *uses += 1;
+        }
+        number
+    }
+
+    fn give(&mut self, name: [u8; 16]) -> u32 {
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => u32::try_from(self.held.len()).unwrap_or(u32::MAX),
+        };
+        match self.held.get_mut(number as usize) {
+            Some(slot) => *slot = (name, 0),
+            None => self.held.push((name, 0)),
+        }
+        self.numbers.insert(name, number);
+        number
+    }
+
+    fn uses(&self, name: &[u8; 16]) -> usize {
+        let number = self.numbers.get(name);
+        let held = number.and_then(|number| self.held.get(*number as usize));
+        held.map_or(0, |(_, uses)| *uses)
+    }
+
+    /// Whether that was the last use.
+    fn release(&mut self, number: u32) -> bool {
+        let Some((name, uses)) = self.held.get_mut(number as usize) else {
+            return false;
+        };
+        *uses = uses.saturating_sub(1);
+        if *uses == 0 && self.numbers.remove(name).is_some() {
+            self.free.push(number);
+            return true;
+        }
+        false
+    }
+
+    fn in_use(&self) -> impl Iterator<Item = ([u8; 16], usize)> {
+        self.held.iter().copied().filter(|(_, uses)| *uses > 0)
+    }
+}
+
+impl Matcher {
+    /// A matcher without queries.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            hashes: Hashes::default(),
+            group_names: Names::default(),
+            groups: Vec::new(),
+            quotas: Names::default(),
+            paths: Paths::default(),
+            compiled: Compiled::default(),
+            queries: Vec::new(),
+            free: Vec::new(),
+            scratch: Scratch::default(),
+            proposals: Proposals::default(),
+            doubtful: Vec::new(),
+            sampled_bytes: 0,
+            statistics: Statistics::default(),
+            check_bytes: 0,
+        }
+    }
+
+    /// Adds a query. `group` is the collection whose documents it is matched
+    /// with, `quota` names whose quota it counts against if it is residual.
+    ///
+    /// # Errors
+    ///
+    /// It would be residual and there are as many as are allowed.
+    pub fn add(
+        &mut self,
+        group: [u8; 16],
+        quota: [u8; 16],
+        filter: &Filter,
+    ) -> Result<QueryId, Refused> {
+        let number = self.group_names.hold(group);
+        if self.groups.len() <= number as usize {
+            self.groups.resize_with(number as usize + 1, Group::default);
+        }
+        let placed = self.place(number, quota, filter);
+        if placed.is_err() {
+            self.release_group(number);
+        }
+        placed
+    }
+
+    fn place(&mut self, number: u32, quota: [u8; 16], filter: &Filter) -> Result<QueryId, Refused> {
+        let id = self.free.last().copied();
+        let id = id.unwrap_or_else(|| u32::try_from(self.queries.len()).unwrap_or(u32::MAX));
+        let Some(group) = self.groups.get_mut(number as usize) else {
+            return Err(Refused::ResidualQuota);
+        };
+        let everything = is_everything(filter);
+        let plan = Planner::new(&self.hashes, Some(&group.sample)).plan(filter.root());
+        let access = match &plan {
+            Some(plan) => group.add_entries(&plan.entries, id),
+            None if everything => group.add_everything(id),
+            None => {
+                if group.residual.len() >= self.limits.residual_per_group
+                    || self.quotas.uses(&quota) >= self.limits.residual_per_quota
+                {
+                    return Err(Refused::ResidualQuota);
+                }
+                group.add_residual(filter, id)
+            }
+        };
+        let check = match access {
+            // The set of residual filters has its own form of them.
+            Access::Everything | Access::Residual(_) => Check::Source(Box::default()),
+            Access::One(_) | Access::Any(_) => Check::new(filter, &mut self.paths),
+        };
+        let (class, selectivity) = summary(plan.as_ref(), everything);
+        let quota = match access {
+            Access::Residual(_) => self.quotas.hold(quota),
+            _ => 0,
+        };
+        let query = Query {
+            group: number,
+            quota,
+            access,
+            check,
+            class,
+            selectivity,
+            since: group.documents,
+            proposed: 0,
+            matched: 0,
+            patience: 0,
+        };
+        self.keep(id, query);
+        Ok(QueryId(id))
+    }
+
+    fn keep(&mut self, id: u32, query: Query) {
+        self.check_bytes += query.memory();
+        self.free.pop();
+        match self.queries.get_mut(id as usize) {
+            Some(slot) => *slot = Some(query),
+            None => self.queries.push(Some(query)),
+        }
+        self.proposals.proposed.resize(self.queries.len(), 0);
+    }
+
+    fn release_group(&mut self, number: u32) {
+        if self.group_names.release(number)
+            && let Some(group) = self.groups.get_mut(number as usize)
+        {
+            self.sampled_bytes = self.sampled_bytes.saturating_sub(group.sample.memory());
+            *group = Group::default();
+        }
+    }
+
+    /// Removes a query; its number may be given again.
+    pub fn remove(&mut self, id: QueryId) {
+        let slot = self.queries.get_mut(id.0 as usize);
+        let Some(query) = slot.and_then(Option::take) else {
+            return;
+        };
+        self.check_bytes = self.check_bytes.saturating_sub(query.memory());
+        if let Some(group) = self.groups.get_mut(query.group as usize) {
+            group.take_out(&query.access, id.0);
+        }
+        if matches!(query.access, Access::Residual(_)) {
+            self.quotas.release(query.quota);
+        }
+        query.check.release(&mut self.paths);
+        self.compiled.forget(id.0);
+        self.free.push(id.0);
+        self.release_group(query.group);
+    }
+
+    /// The queries of a group that a document matches go to `found`, sorted
+    /// and without repetition; those whose evaluation came to no answer go to
+    /// `failed`, likewise. What the two held before is dropped.
+    pub fn matches(
+        &mut self,
+        group: &[u8; 16],
+        document: Document<'_>,
+        found: &mut Vec<QueryId>,
+        failed: &mut Vec<QueryId>,
+    ) {
+        found.clear();
+        failed.clear();
+        let Some(number) = self.group_names.numbers.get(group).copied() else {
+            return;
+        };
+        self.propose(number, document, failed);
+        self.verify(document, found, failed);
+        self.rest(number, document, found, failed);
+        found.sort_unstable();
+        failed.sort_unstable();
+        self.statistics.failures += failed.len() as u64;
+        self.reconsider();
+    }
+
+    /// Finds the candidates.
+    fn propose(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) {
+        self.begin();
+        let Some(group) = self.groups.get_mut(number as usize) else {
+            return;
+        };
+        group.documents = group.documents.wrapping_add(1);
+        self.statistics.documents += 1;
+        let before = group.sample.memory();
+        let room = self.limits.sample_bytes.saturating_sub(self.sampled_bytes);
+        group.sample.offer(document, room);
+        self.sampled_bytes = self.sampled_bytes + group.sample.memory() - before;
+        let proposals = &mut self.proposals;
+        let whole = group.candidates(
+            document,
+            proposals.document,
+            &self.hashes,
+            &mut self.scratch,
+            proposals,
+        );
+        if !whole {
+            self.give_up(number, failed);
+        }
+        self.proposals.queries.sort_unstable();
+    }
+
+    /// Gives the document a number.
+    fn begin(&mut self) {
+        self.proposals.queries.clear();
+        self.proposals.document = self.proposals.document.wrapping_add(1);
+        if self.proposals.document == 0 {
+            self.proposals.document = 1;
+            self.proposals.proposed.fill(0);
+            self.scratch.restart();
+            self.groups.iter_mut().for_each(Group::restart);
+        }
+    }
+
+    /// The ways through positions were too many: the queries that wait behind
+    /// them end up without an answer, like their own evaluation would.
+    fn give_up(&mut self, number: u32, failed: &mut Vec<QueryId>) {
+        let Some(group) = self.groups.get(number as usize) else {
+            return;
+        };
+        for (id, query) in (0..).zip(&self.queries) {
+            if let Some(query) = query
+                && query.group == number
+                && group.is_numeric(&query.access)
+            {
+                failed.push(QueryId(id));
+            }
+        }
+        let lost = |query: &u32| failed.binary_search(&QueryId(*query)).is_ok();
+        self.proposals.queries.retain(|query| !lost(query));
+    }
+
+    /// Lets each candidate's filter decide.
+    fn verify(
+        &mut self,
+        document: Document<'_>,
+        found: &mut Vec<QueryId>,
+        failed: &mut Vec<QueryId>,
+    ) {
+        self.statistics.candidates += self.proposals.queries.len() as u64;
+        for id in &self.proposals.queries {
+            let Some(Some(query)) = self.queries.get_mut(*id as usize) else {
+                continue;
+            };
+            let answer = query.check.matches(*id, document, &mut self.compiled);
+            let matched = matches!(answer, Ok(true));
+            match answer {
+                Ok(true) => found.push(QueryId(*id)),
+                Ok(false) => {}
+                Err(_) => failed.push(QueryId(*id)),
+            }
+            if query.count(matched) && self.doubtful.len() < RECONSIDERED {
+                self.doubtful.push(*id);
+            }
+        }
+        self.statistics.verified += found.len() as u64;
+    }
+
+    /// Those that no index proposes.
+    fn rest(
+        &mut self,
+        number: u32,
+        document: Document<'_>,
+        found: &mut Vec<QueryId>,
+        failed: &mut Vec<QueryId>,
+    ) {
+        let Some(group) = self.groups.get_mut(number as usize) else {
+            return;
+        };
+        found.extend(group.everything().map(QueryId));
+        self.statistics.residual_evaluations += group.residual.len() as u64;
+        group.residual.matches(
+            document,
+            &mut |query| found.push(QueryId(query)),
+            &mut |query| failed.push(QueryId(query)),
+        );
+    }
+
+    /// Moves queries that are often proposed in vain, if something better is
+    /// known by now.
+    fn reconsider(&mut self) {
+        while let Some(id) = self.doubtful.pop() {
+            self.reconsider_one(id);
+        }
+    }
+
+    fn reconsider_one(&mut self, id: u32) {
+        let Some(Some(query)) = self.queries.get_mut(id as usize) else {
+            return;
+        };
+        let Some(group) = self.groups.get_mut(query.group as usize) else {
+            return;
+        };
+        let passed = group.documents.wrapping_sub(query.since).max(1);
+        let observed = (f64::from(query.proposed) / f64::from(passed)).min(1.0);
+        let wanted = group.wanted(&query.access);
+        let planner = Planner::new(&self.hashes, Some(&group.sample)).knowing(&wanted, observed);
+        let plan = query
+            .check
+            .with_tree(id, &mut self.compiled, |tree| Ok(planner.plan(tree)));
+        query.begin_count(group.documents);
+        let Ok(Some(plan)) = plan else {
+            return;
+        };
+        if plan.entries == wanted || plan.selectivity > observed / 2.0 {
+            query.patience = (query.patience + 1).min(PATIENCE);
+            return;
+        }
+        self.check_bytes = self.check_bytes.saturating_sub(query.memory());
+        group.take_out(&query.access, id);
+        query.access = group.add_entries(&plan.entries, id);
+        (query.class, query.selectivity) = summary(Some(&plan), false);
+        self.check_bytes += query.memory();
+        self.statistics.moves += 1;
+    }
+
+    /// How many queries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queries.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// By what a query is found. A number that no query has never matches.
+    #[must_use]
+    pub fn explain(&self, id: QueryId) -> Placement {
+        let query = self.queries.get(id.0 as usize).and_then(Option::as_ref);
+        let group = query.and_then(|query| self.groups.get(query.group as usize));
+        Placement {
+            class: query.map_or(Class::Never, |query| query.class),
+            selectivity: query.map_or(0.0, |query| f64::from(query.selectivity)),
+            paths: match (query, group) {
+                (Some(query), Some(group)) => group.paths(&query.access),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// The figures; counts the queries.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let count = |class: &Class| {
+            let queries = self.queries.iter().flatten();
+            queries.filter(|query| query.class == *class).count()
+        };
+        let classes = Class::ALL.iter().map(|class| (*class, count(class)));
+        Statistics {
+            queries: classes.filter(|(_, count)| *count > 0).collect(),
+            residual: self.quotas.in_use().collect(),
+            memory_bytes: self.memory(),
+            ..self.statistics.clone()
+        }
+    }
+
+    /// About how many bytes all of it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let slots = self.queries.capacity() * size_of::<Option<Query>>()
+            + self.proposals.proposed.capacity() * size_of::<u32>();
+        let groups = self.groups.iter().map(Group::memory).sum::<usize>();
+        slots + groups + self.check_bytes + self.paths.memory() + self.scratch.memory()
+    }
+}
+
+impl Query {
+    fn memory(&self) -> usize {
+        self.check.memory() + self.access.memory()
+    }
+
+    /// Counts a proposal; whether it is time to reconsider.
+    fn count(&mut self, matched: bool) -> bool {
+        self.proposed = self.proposed.saturating_add(1);
+        self.matched += u16::from(matched);
+        if self.proposed < PROPOSALS << self.patience {
+            return false;
+        }
+        let vain = self.matched < self.proposed / VAIN;
+        if !vain {
+            (self.proposed, self.matched) = (self.proposed / 2, self.matched / 2);
+        }
+        vain
+    }
+
+    fn begin_count(&mut self, documents: u32) {
+        (self.proposed, self.matched, self.since) = (0, 0, documents);
+    }
+}
+
+fn summary(plan: Option<&Plan>, everything: bool) -> (Class, f32) {
+    let placement = Placement::of(plan, everything);
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a share of documents needs no more digits"
+    )]
+    let selectivity = placement.selectivity as f32;
+    (placement.class, selectivity)
+}

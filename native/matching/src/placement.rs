@@ -1,0 +1,100 @@
+//! Where a query stands in the index, for `explain` and the figures.
+
+use rillbase_query::filter::Filter;
+
+use crate::entry::Hashes;
+use crate::plan::{Plan, Planner};
+
+/// By what kind of predicate a query is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// No document matches it, and none is looked at.
+    Never,
+    /// Every document matches it.
+    Everything,
+    /// A value equal to one of some, null and missing included.
+    Equality,
+    /// A value between bounds.
+    Range,
+    /// That a field is there, is not there, or is of a type.
+    Existence,
+    /// Several of these, one for each branch of an `$or`.
+    Mixed,
+    /// Nothing useful must hold: it is evaluated for every document.
+    Residual,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 7] = [
+        Self::Never,
+        Self::Everything,
+        Self::Equality,
+        Self::Range,
+        Self::Existence,
+        Self::Mixed,
+        Self::Residual,
+    ];
+
+    /// The name that `explain` and metrics show.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Everything => "everything",
+            Self::Equality => "equality",
+            Self::Range => "range",
+            Self::Existence => "existence",
+            Self::Mixed => "mixed",
+            Self::Residual => "residual",
+        }
+    }
+}
+
+/// By what a query is found, and how often that is expected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placement {
+    /// The kind of predicate.
+    pub class: Class,
+    /// The share of documents that are expected to be evaluated, from 0 to 1.
+    pub selectivity: f64,
+    /// The paths at which it waits, in order.
+    pub paths: Vec<String>,
+}
+
+impl Placement {
+    pub(crate) fn of(plan: Option<&Plan>, everything: bool) -> Self {
+        let Some(plan) = plan else {
+            let class = if everything {
+                Class::Everything
+            } else {
+                Class::Residual
+            };
+            return Self {
+                class,
+                selectivity: 1.0,
+                paths: Vec::new(),
+            };
+        };
+        let mut paths: Vec<String> = plan.entries.iter().map(|entry| entry.path.text()).collect();
+        paths.dedup();
+        Self {
+            class: plan.class,
+            selectivity: plan.selectivity,
+            paths,
+        }
+    }
+}
+
+/// Where a filter would be placed as long as no document was seen.
+#[must_use]
+pub fn placement(filter: &Filter) -> Placement {
+    let hashes = Hashes::default();
+    let plan = Planner::new(&hashes, None).plan(filter.root());
+    Placement::of(plan.as_ref(), is_everything(filter))
+}
+
+/// Whether it is the filter without conditions.
+pub(crate) fn is_everything(filter: &Filter) -> bool {
+    matches!(filter.root(), rillbase_query::filter::Node::And(all) if all.is_empty())
+}

@@ -1,0 +1,392 @@
+//! From a filter to what it waits for.
+//!
+//! A conjunction may wait for any of its children: the rarest is chosen. A
+//! disjunction waits for all of its children. A negation says little about
+//! where its documents are; only `$exists: false` does.
+//!
+//! What is promised, and what the tests hold this to: a document that matches
+//! meets one of the entries.
+
+use std::collections::BTreeMap;
+
+use rillbase_query::bson::{Kind, ValueRef};
+use rillbase_query::environment::Environment;
+use rillbase_query::filter::{Comparison, List, Node, Predicate, Test};
+use rillbase_query::fuel::Fuel;
+use rillbase_query::limits::EVALUATION_BYTES;
+use rillbase_query::path::Path;
+
+use crate::entry::{Hashes, Probe, Wanted, is_compound};
+use crate::placement::Class;
+use crate::point::Interval;
+use crate::sample::Sample;
+
+/// Steps of evaluation that are worth taking for a good choice.
+const SAMPLE_STEPS: u64 = 20_000;
+/// The types of values that a regular expression can match.
+const TEXT_KINDS: [Kind; 3] = [Kind::String, Kind::Symbol, Kind::Regex];
+
+/// What a query waits for.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// None of them: it never matches.
+    pub(crate) entries: Vec<Wanted>,
+    pub(crate) class: Class,
+    /// The share of documents that are expected to meet one.
+    pub(crate) selectivity: f64,
+}
+
+/// Chooses plans.
+#[derive(Debug)]
+pub(crate) struct Planner<'p> {
+    hashes: &'p Hashes,
+    /// What documents look like, if that is known.
+    sample: Option<&'p Sample>,
+    /// For looking at the sample.
+    environment: Environment,
+    /// The plan that is in force, with the share of documents that it met.
+    tried: Option<(&'p [Wanted], f64)>,
+}
+
+impl<'p> Planner<'p> {
+    pub(crate) fn new(hashes: &'p Hashes, sample: Option<&'p Sample>) -> Self {
+        Self {
+            hashes,
+            sample,
+            environment: Environment {
+                fuel: Fuel::new(SAMPLE_STEPS, EVALUATION_BYTES),
+                now_ms: 0,
+            },
+            tried: None,
+        }
+    }
+
+    /// The same, knowing that a plan with these entries met this share of the
+    /// documents.
+    pub(crate) const fn knowing(mut self, entries: &'p [Wanted], met: f64) -> Self {
+        self.tried = Some((entries, met));
+        self
+    }
+
+    /// The plan of a filter; none where nothing useful must hold.
+    pub(crate) fn plan(&self, root: &Node) -> Option<Plan> {
+        let mut plan = self.node(root, &Path::itself())?;
+        plan.entries.sort_unstable();
+        plan.entries.dedup();
+        Some(plan)
+    }
+
+    /// The plan of a part of a filter whose paths begin at `prefix`.
+    fn node(&self, node: &Node, prefix: &Path) -> Option<Plan> {
+        match node {
+            Node::Field(predicate) => self.test(&predicate.test, joined(prefix, &predicate.path)),
+            Node::And(children) => self.conjunction(children, prefix),
+            Node::Or(children) => children
+                .iter()
+                .map(|child| self.node(child, prefix))
+                .collect::<Option<Vec<_>>>()
+                .map(any_of),
+            Node::Not(inner) => match inner.as_ref() {
+                // Inside `$elemMatch` another element may have the field.
+                Node::Field(Predicate {
+                    path,
+                    test: Test::Exists,
+                }) if prefix.segments().is_empty() => {
+                    Some(one(path.clone(), Probe::Absent, Class::Existence, 0.1))
+                }
+                _ => None,
+            },
+            Node::Whole(_) => None,
+        }
+    }
+
+    /// The rarest of the children, and of what pairs of bounds make together.
+    fn conjunction(&self, children: &[Node], prefix: &Path) -> Option<Plan> {
+        let mut choices = Vec::new();
+        for range in ranges(children, prefix) {
+            choices.push((range.nodes, range.plan));
+        }
+        for child in children {
+            if !is_range(child)
+                && let Some(plan) = self.node(child, prefix)
+            {
+                choices.push((vec![child], plan));
+            }
+        }
+        if choices.len() > 1 {
+            for (nodes, plan) in &mut choices {
+                plan.selectivity = self.selectivity(nodes, plan, prefix);
+            }
+        }
+        let plans = choices.into_iter().map(|(_, plan)| plan);
+        plans.min_by(|a, b| a.selectivity.total_cmp(&b.selectivity))
+    }
+
+    /// What was observed of a plan, else what a sample says, else what is usual.
+    fn selectivity(&self, nodes: &[&Node], plan: &Plan, prefix: &Path) -> f64 {
+        if let Some((entries, observed)) = self.tried
+            && is_same(&plan.entries, entries)
+        {
+            return observed;
+        }
+        match self.sample {
+            Some(sample) if prefix.segments().is_empty() => {
+                sample.selectivity(nodes, plan.selectivity, &self.environment)
+            }
+            _ => plan.selectivity,
+        }
+    }
+
+    /// The plan of a test of what is at a path.
+    fn test(&self, test: &Test, path: Path) -> Option<Plan> {
+        match test {
+            Test::Compare(Comparison::Equal, operand) => Some(self.equal(path, operand.as_ref())),
+            Test::Compare(comparison, operand) => compared(path, *comparison, operand.as_ref()),
+            Test::In(list) => Some(self.list(&path, list)),
+            Test::Regex(_) => Some(of_kinds(&path, TEXT_KINDS.into_iter(), 0.5)),
+            Test::Exists => Some(one(path, Probe::Present, Class::Existence, 0.8)),
+            Test::Type(kinds) => Some(of_kinds(&path, kinds.iter(), 0.4)),
+            Test::Mod { .. } => Some(of_kinds(&path, numbers(), 0.6)),
+            Test::Bits(_) => Some(of_kinds(&path, numbers().chain([Kind::Binary]), 0.6)),
+            Test::Geo(_) | Test::Near(_) => Some(of_kinds(&path, places(), 0.5)),
+            Test::Size(_) => Some(of_kinds(&path, [Kind::Array].into_iter(), 0.3)),
+            Test::ElementDocument(inner) => {
+                let inside = self.node(inner, &path);
+                Some(inside.unwrap_or_else(|| of_kinds(&path, [Kind::Array].into_iter(), 0.3)))
+            }
+            Test::ElementValue(inner) => Some(self.element(&path, inner)),
+        }
+    }
+
+    /// `$elemMatch` of values. Where a position leads to an array its elements
+    /// are not looked at by the walk.
+    fn element(&self, path: &Path, inner: &Node) -> Plan {
+        let sure = path
+            .segments()
+            .iter()
+            .all(|segment| segment.index.is_none());
+        let inside = if sure {
+            self.element_node(path, inner)
+        } else {
+            None
+        };
+        inside.unwrap_or_else(|| of_kinds(path, [Kind::Array].into_iter(), 0.3))
+    }
+
+    fn element_node(&self, path: &Path, node: &Node) -> Option<Plan> {
+        match node {
+            Node::Field(predicate) => match &predicate.test {
+                // These look at an array that is an element as a whole.
+                Test::ElementDocument(_) | Test::ElementValue(_) | Test::Size(_) => None,
+                test => self.test(test, path.clone()),
+            },
+            Node::And(children) => {
+                let range = element_range(path, children);
+                let others = children.iter().filter(|child| !is_range(child));
+                let others = others.filter_map(|child| self.element_node(path, child));
+                range
+                    .into_iter()
+                    .chain(others)
+                    .min_by(|a, b| a.selectivity.total_cmp(&b.selectivity))
+            }
+            Node::Or(children) => {
+                let plans = children.iter().map(|child| self.element_node(path, child));
+                plans.collect::<Option<Vec<_>>>().map(any_of)
+            }
+            Node::Not(_) | Node::Whole(_) => None,
+        }
+    }
+
+    fn equal(&self, path: Path, operand: ValueRef<'_>) -> Plan {
+        let usual = match operand {
+            ValueRef::Bool(_) => 0.4,
+            ValueRef::Null | ValueRef::Undefined => 0.1,
+            _ => 0.001,
+        };
+        one(path, self.value(operand), Class::Equality, usual)
+    }
+
+    fn value(&self, operand: ValueRef<'_>) -> Probe {
+        if matches!(operand, ValueRef::Null) {
+            return Probe::Nothing;
+        }
+        let hash = self.hashes.value(operand, &mut Vec::new());
+        if is_compound(operand) {
+            Probe::Compound(hash)
+        } else {
+            Probe::Scalar(hash)
+        }
+    }
+
+    fn list(&self, path: &Path, list: &List) -> Plan {
+        let equal = list.values().iter();
+        let equal = equal.map(|value| self.equal(path.clone(), value.as_ref()));
+        let patterns = list.patterns().iter();
+        let patterns = patterns.map(|_| of_kinds(path, TEXT_KINDS.into_iter(), 0.5));
+        any_of(equal.chain(patterns).collect())
+    }
+}
+
+/// Whether a plan that was just made consists of these entries, in order.
+fn is_same(plan: &[Wanted], entries: &[Wanted]) -> bool {
+    // Doubles are dropped only at the end.
+    if plan.len() < entries.len() {
+        return false;
+    }
+    let mut sorted: Vec<&Wanted> = plan.iter().collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted.into_iter().eq(entries)
+}
+
+/// A bound, or two that stand together.
+struct Range<'n> {
+    nodes: Vec<&'n Node>,
+    plan: Plan,
+}
+
+/// The comparison that a node is, if it bounds values other than documents
+/// and arrays.
+fn bound(node: &Node) -> Option<(&Path, Interval)> {
+    let Node::Field(Predicate {
+        path,
+        test: Test::Compare(comparison, operand),
+    }) = node
+    else {
+        return None;
+    };
+    Some((path, interval(*comparison, operand.as_ref())?))
+}
+
+fn is_range(node: &Node) -> bool {
+    bound(node).is_some()
+}
+
+/// The values that a comparison lets through, where they are in order.
+fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<Interval> {
+    let out_of_order = matches!(
+        operand,
+        ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Null | ValueRef::Undefined
+    );
+    if out_of_order || is_compound(operand) {
+        return None;
+    }
+    let (less, inclusive) = match comparison {
+        Comparison::Equal => return None,
+        Comparison::Less => (true, false),
+        Comparison::LessOrEqual => (true, true),
+        Comparison::Greater => (false, false),
+        Comparison::GreaterOrEqual => (false, true),
+    };
+    Some(Interval::beside(operand, less, inclusive))
+}
+
+/// The bounds among the children, those of one path and one type together:
+/// some value lies above the greatest lower bound and some below the least
+/// upper one.
+fn ranges<'n>(children: &'n [Node], prefix: &Path) -> Vec<Range<'n>> {
+    let mut found: BTreeMap<(&Path, u8), (Interval, Vec<&'n Node>)> = BTreeMap::new();
+    for child in children {
+        if let Some((path, interval)) = bound(child) {
+            let (held, nodes) = found
+                .entry((path, interval.high.rank()))
+                .or_insert_with(|| (interval, Vec::new()));
+            *held = held.and(interval);
+            nodes.push(child);
+        }
+    }
+    let planned = found
+        .into_iter()
+        .map(|((path, _), (interval, nodes))| Range {
+            nodes,
+            plan: ranged(joined(prefix, path), interval, false),
+        });
+    planned.collect()
+}
+
+/// The bounds that one element must meet; of several types none can.
+fn element_range(path: &Path, children: &[Node]) -> Option<Plan> {
+    let bounds = children.iter().filter_map(bound);
+    let both = bounds.map(|(_, interval)| interval).reduce(Interval::and)?;
+    Some(ranged(path.clone(), both, true))
+}
+
+fn ranged(path: Path, interval: Interval, each: bool) -> Plan {
+    let usual = if interval.is_two_sided() { 0.02 } else { 0.3 };
+    one(
+        path,
+        Probe::Interval { interval, each },
+        Class::Range,
+        usual,
+    )
+}
+
+/// A comparison by order that stands alone. MinKey and MaxKey compare with
+/// everything, even with what is missing.
+fn compared(path: Path, comparison: Comparison, operand: ValueRef<'_>) -> Option<Plan> {
+    if let Some(interval) = interval(comparison, operand) {
+        return Some(ranged(path, interval, false));
+    }
+    match operand {
+        ValueRef::MinKey | ValueRef::MaxKey => None,
+        ValueRef::Null => Some(one(path, Probe::Nothing, Class::Equality, 0.1)),
+        other => Some(of_kinds(&path, [other.kind()].into_iter(), 0.2)),
+    }
+}
+
+fn numbers() -> impl Iterator<Item = Kind> {
+    [Kind::Int32, Kind::Int64, Kind::Double, Kind::Decimal].into_iter()
+}
+
+/// The types that geometries have.
+fn places() -> impl Iterator<Item = Kind> {
+    [Kind::Document, Kind::Array].into_iter()
+}
+
+fn one(path: Path, probe: Probe, class: Class, selectivity: f64) -> Plan {
+    Plan {
+        entries: vec![Wanted { path, probe }],
+        class,
+        selectivity,
+    }
+}
+
+fn of_kinds(path: &Path, kinds: impl Iterator<Item = Kind>, selectivity: f64) -> Plan {
+    let wanted = |kind| Wanted {
+        path: path.clone(),
+        probe: Probe::Kind(kind),
+    };
+    Plan {
+        entries: kinds.map(wanted).collect(),
+        class: Class::Existence,
+        selectivity,
+    }
+}
+
+/// All of the plans at once.
+fn any_of(plans: Vec<Plan>) -> Plan {
+    let mut all = Plan {
+        entries: Vec::new(),
+        class: Class::Never,
+        selectivity: 0.0,
+    };
+    for plan in plans {
+        all.class = match all.class {
+            Class::Never => plan.class,
+            class if class == plan.class => class,
+            _ => Class::Mixed,
+        };
+        all.selectivity = (all.selectivity + plan.selectivity).min(1.0);
+        all.entries.extend(plan.entries);
+    }
+    all
+}
+
+fn joined(prefix: &Path, path: &Path) -> Path {
+    if prefix.segments().is_empty() {
+        return path.clone();
+    }
+    let segments = prefix.segments().iter().chain(path.segments());
+    let names: Vec<&str> = segments.map(|segment| &*segment.name).collect();
+    Path::new(&names.join("."))
+}

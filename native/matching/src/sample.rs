@@ -1,0 +1,74 @@
+//! A few documents of a group, by which the rarest predicate is known.
+
+use rillbase_query::bson::Document;
+use rillbase_query::environment::Environment;
+use rillbase_query::filter::Node;
+
+/// Documents that are kept.
+const DOCUMENTS: usize = 32;
+/// Larger ones are not.
+const DOCUMENT_BYTES: usize = 4096;
+/// Of this many documents one takes another's place.
+const REPLACE: u32 = 64;
+
+/// Some of the documents that came by, recent ones more often than old ones.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    documents: Vec<Box<[u8]>>,
+    /// Documents that came since one was taken.
+    passed: u32,
+    /// Whose place is taken next.
+    next: usize,
+    bytes: usize,
+}
+
+impl Sample {
+    /// Looks at a document and perhaps keeps it; `room` bytes may be added.
+    pub(crate) fn offer(&mut self, document: Document<'_>, room: usize) {
+        self.passed += 1;
+        let full = self.documents.len() >= DOCUMENTS;
+        let bytes = document.as_bytes();
+        if bytes.len() > DOCUMENT_BYTES.min(room) || (full && self.passed < REPLACE) {
+            return;
+        }
+        self.passed = 0;
+        self.bytes += bytes.len();
+        if let Some(slot) = self.documents.get_mut(self.next).filter(|_| full) {
+            self.bytes -= slot.len();
+            *slot = bytes.into();
+            self.next = (self.next + 1) % DOCUMENTS;
+        } else {
+            self.documents.push(bytes.into());
+        }
+    }
+
+    /// The share of documents for which all of the nodes hold; what is usual
+    /// counts as much as one document. Where the fuel does not last, only
+    /// what is usual is known.
+    pub(crate) fn selectivity(
+        &self,
+        nodes: &[&Node],
+        usual: f64,
+        environment: &Environment,
+    ) -> f64 {
+        let (mut met, mut all) = (usual, 1.0);
+        for bytes in &self.documents {
+            let document = Document::trusted(bytes);
+            let mut holds = true;
+            for node in nodes {
+                match node.matches_in(document, environment) {
+                    Ok(answer) => holds &= answer,
+                    Err(_) => return usual,
+                }
+            }
+            all += 1.0;
+            met += f64::from(u8::from(holds));
+        }
+        met / all
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) const fn memory(&self) -> usize {
+        self.bytes + self.documents.capacity() * size_of::<Box<[u8]>>()
+    }
+}

@@ -1,0 +1,300 @@
+//! The paths of a group's access predicates as a tree of segments.
+//!
+//! A document is walked once for all paths, and only into fields that some
+//! path names: neither the number of paths nor what else the document holds
+//! makes the walk longer. Each node says what waits there, so that nothing is
+//! computed that nobody asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rillbase_query::path::{Path, Segment};
+
+use crate::entry::Probe;
+use crate::intervals::Intervals;
+
+/// A node's number in its tree; numbers of removed nodes are given again.
+pub(crate) type NodeId = u32;
+
+/// The node of the path without segments.
+pub(crate) const ROOT: NodeId = 0;
+
+/// What waits at a node.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    /// Keys of values other than documents and arrays.
+    pub(crate) scalars: u32,
+    /// Keys of documents and arrays.
+    pub(crate) compounds: u32,
+    /// Keys of types.
+    pub(crate) kinds: u32,
+    /// Those who wait for any value.
+    pub(crate) present: u32,
+    /// Those who wait for null or nothing.
+    pub(crate) nothing: u32,
+    /// Those who wait for no value at all.
+    pub(crate) absent: u32,
+    /// Intervals, if there are any.
+    pub(crate) ranges: Option<Box<Ranges>>,
+}
+
+/// Intervals that wait at a node.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    /// Bounds that two values of a document may meet one each: the values'
+    /// hull decides.
+    pub(crate) hull: Intervals,
+    /// Bounds that one value must meet.
+    pub(crate) each: Intervals,
+}
+
+/// One segment of some paths.
+#[derive(Debug)]
+pub(crate) struct Node {
+    parent: NodeId,
+    segment: Segment,
+    /// Where documents lead, by key.
+    children: BTreeMap<Box<str>, NodeId>,
+    /// Where arrays lead, by position.
+    positions: BTreeMap<u32, NodeId>,
+    /// Entries of queries at this node.
+    uses: u32,
+    /// Whether a segment up to here is a position too, so that ways to it can
+    /// double from level to level.
+    pub(crate) numeric: bool,
+    pub(crate) waiting: Waiting,
+}
+
+/// The paths of a group.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    nodes: Vec<Node>,
+    free: Vec<NodeId>,
+    /// Nodes at which someone waits for null or for nothing.
+    watched: BTreeSet<NodeId>,
+}
+
+impl Default for Trie {
+    fn default() -> Self {
+        Self {
+            nodes: vec![Node::new(ROOT, Segment::new(""), false)],
+            free: Vec::new(),
+            watched: BTreeSet::new(),
+        }
+    }
+}
+
+impl Node {
+    const fn new(parent: NodeId, segment: Segment, numeric: bool) -> Self {
+        Self {
+            parent,
+            segment,
+            children: BTreeMap::new(),
+            positions: BTreeMap::new(),
+            uses: 0,
+            numeric,
+            waiting: Waiting {
+                scalars: 0,
+                compounds: 0,
+                kinds: 0,
+                present: 0,
+                nothing: 0,
+                absent: 0,
+                ranges: None,
+            },
+        }
+    }
+
+    /// Where a key of a document leads.
+    pub(crate) fn child(&self, key: &[u8]) -> Option<NodeId> {
+        if let [_, ..] = key
+            && self.children.len() == 1
+        {
+            let (name, only) = self.children.first_key_value()?;
+            return (name.as_bytes() == key).then_some(*only);
+        }
+        let key = std::str::from_utf8(key).ok()?;
+        self.children.get(key).copied()
+    }
+
+    /// Where a position of an array leads.
+    pub(crate) fn position(&self, index: u32) -> Option<NodeId> {
+        self.positions.get(&index).copied()
+    }
+
+    pub(crate) fn has_positions(&self) -> bool {
+        !self.positions.is_empty()
+    }
+
+    pub(crate) fn has_children(&self) -> bool {
+        !self.children.is_empty()
+    }
+
+    /// Whether values are asked for here.
+    pub(crate) const fn is_end(&self) -> bool {
+        self.uses > 0
+    }
+}
+
+impl Trie {
+    pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id as usize)
+    }
+
+    /// One more than the greatest number of a node.
+    pub(crate) const fn width(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Nodes at which someone waits for null or for nothing.
+    pub(crate) const fn watched(&self) -> &BTreeSet<NodeId> {
+        &self.watched
+    }
+
+    /// The node of a path, which has one more entry from now on.
+    pub(crate) fn enter(&mut self, path: &Path) -> NodeId {
+        let mut at = ROOT;
+        for segment in path.segments() {
+            at = self.step(at, segment);
+        }
+        if let Some(node) = self.nodes.get_mut(at as usize) {
+            node.uses += 1;
+        }
+        at
+    }
+
+    /// The path of a node.
+    pub(crate) fn path(&self, id: NodeId) -> Path {
+        let mut names = Vec::new();
+        let mut at = id;
+        while let Some(node) = self.nodes.get(at as usize)
+            && at != ROOT
+        {
+            names.push(&*node.segment.name);
+            at = node.parent;
+        }
+        names.reverse();
+        Path::new(&names.join("."))
+    }
+
+    fn step(&mut self, at: NodeId, segment: &Segment) -> NodeId {
+        let Some(node) = self.nodes.get(at as usize) else {
+            return at;
+        };
+        if let Some(child) = node.children.get(&segment.name) {
+            return *child;
+        }
+        let numeric = node.numeric || segment.index.is_some();
+        let fresh = Node::new(at, segment.clone(), numeric);
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX),
+        };
+        match self.nodes.get_mut(id as usize) {
+            Some(slot) => *slot = fresh,
+            None => self.nodes.push(fresh),
+        }
+        if let Some(node) = self.nodes.get_mut(at as usize) {
+            node.children.insert(segment.name.clone(), id);
+            if let Some(index) = segment.index {
+                node.positions.insert(index, id);
+            }
+        }
+        id
+    }
+
+    /// An entry of a node is gone; nodes that lead nowhere go too.
+    pub(crate) fn leave(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id as usize) {
+            node.uses = node.uses.saturating_sub(1);
+        }
+        let mut at = id;
+        while let Some(node) = self.nodes.get(at as usize)
+            && at != ROOT
+            && node.uses == 0
+            && node.children.is_empty()
+        {
+            let (parent, segment) = (node.parent, node.segment.clone());
+            if let Some(node) = self.nodes.get_mut(parent as usize) {
+                node.children.remove(&segment.name);
+                if let Some(index) = segment.index {
+                    node.positions.remove(&index);
+                }
+            }
+            self.free.push(at);
+            at = parent;
+        }
+    }
+
+    /// Notes at a node that a query waits there.
+    pub(crate) fn wait(&mut self, id: NodeId, probe: &Probe, query: u32) {
+        self.change(id, probe, query, true);
+    }
+
+    /// Notes at a node that a query does not wait there any more.
+    pub(crate) fn stop(&mut self, id: NodeId, probe: &Probe, query: u32) {
+        self.change(id, probe, query, false);
+    }
+
+    fn change(&mut self, id: NodeId, probe: &Probe, query: u32, more: bool) {
+        let Some(node) = self.nodes.get_mut(id as usize) else {
+            return;
+        };
+        let waiting = &mut node.waiting;
+        let counter = match probe {
+            Probe::Interval { interval, each } => {
+                return waiting.change_interval(*interval, *each, query, more);
+            }
+            Probe::Scalar(_) => &mut waiting.scalars,
+            Probe::Compound(_) => &mut waiting.compounds,
+            Probe::Kind(_) => &mut waiting.kinds,
+            Probe::Present => &mut waiting.present,
+            Probe::Nothing => &mut waiting.nothing,
+            Probe::Absent => &mut waiting.absent,
+        };
+        *counter = if more {
+            *counter + 1
+        } else {
+            counter.saturating_sub(1)
+        };
+        if waiting.nothing + waiting.absent > 0 {
+            self.watched.insert(id);
+        } else {
+            self.watched.remove(&id);
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn memory(&self) -> usize {
+        let ranges = |node: &Node| {
+            let ranges = node.waiting.ranges.as_ref();
+            ranges.map_or(0, |ranges| ranges.hull.memory() + ranges.each.memory())
+        };
+        let node = size_of::<Node>() + 3 * size_of::<(Box<str>, NodeId)>();
+        self.nodes.len() * node + self.nodes.iter().map(ranges).sum::<usize>()
+    }
+}
+
+impl Waiting {
+    fn change_interval(
+        &mut self,
+        interval: crate::point::Interval,
+        each: bool,
+        query: u32,
+        more: bool,
+    ) {
+        let ranges = self.ranges.get_or_insert_default();
+        let intervals = if each {
+            &mut ranges.each
+        } else {
+            &mut ranges.hull
+        };
+        if more {
+            intervals.insert(interval, query);
+        } else {
+            intervals.remove(interval, query);
+        }
+        if ranges.hull.len() + ranges.each.len() == 0 {
+            self.ranges = None;
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! A document through the paths of a group: which queries it may concern.
+//!
+//! The walk finds what [`Path::any`](rillbase_query::path::Path) finds, for
+//! all paths at once, and sometimes more: an array inside an array is also
+//! entered as the document that `$elemMatch` takes it for. What is found only
+//! so does not count as present.
+//!
+//! A numeric segment has two readings at each array, so that the ways to one
+//! value can double from level to level. A place that was reached by a
+//! position is therefore entered once for each node of the tree of paths, and
+//! after [`STEPS`] such places the walk gives up what lies behind positions.
+//! Everything else is as long as the document.
+
+use std::collections::HashSet;
+
+use rillbase_query::bson::{Array, Document, ValueRef};
+
+use crate::entry::{Hashes, Probe, is_compound};
+use crate::point::Point;
+use crate::postings::Postings;
+use crate::trie::{Node, NodeId, ROOT, Ranges, Trie};
+
+/// Most places behind positions that are looked at in one document.
+const STEPS: u32 = 1_000_000;
+/// More values than this are met with their hull where each would be met.
+const EACH: usize = 16;
+
+/// What a document has at a node.
+#[derive(Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are four observations of their own"
+)]
+struct State {
+    /// The document for which the rest was noted.
+    document: u32,
+    /// From which document, by its address, a key led here last.
+    parent: (u32, usize),
+    /// Whether an array was on the way, so that there may be several values,
+    /// or parts without one.
+    several: bool,
+    /// Whether there is a value.
+    present: bool,
+    /// Whether there is a null.
+    null: bool,
+    /// The least and the greatest value of each type.
+    hulls: Vec<(Point, Point)>,
+    /// The values, if there are few.
+    points: Vec<Point>,
+    /// Whether there are more.
+    overflow: bool,
+}
+
+/// Room for walking, used again from document to document.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    states: Vec<State>,
+    /// Nodes at which intervals have to be met.
+    touched: Vec<NodeId>,
+    /// Places behind positions that were entered.
+    entered: HashSet<(NodeId, usize, Reading)>,
+    buffer: Vec<u8>,
+}
+
+/// Whom a document may concern.
+pub(crate) trait Candidates {
+    /// A query; it may be told again.
+    fn found(&mut self, query: u32);
+}
+
+/// A walk.
+pub(crate) struct Walk<'w, C> {
+    pub(crate) trie: &'w Trie,
+    pub(crate) postings: &'w mut Postings,
+    pub(crate) hashes: &'w Hashes,
+    pub(crate) scratch: &'w mut Scratch,
+    /// The number of the document.
+    pub(crate) number: u32,
+    pub(crate) candidates: &'w mut C,
+    /// What is left for places behind positions.
+    steps: u32,
+}
+
+impl<'w, C: Candidates> Walk<'w, C> {
+    pub(crate) fn new(
+        trie: &'w Trie,
+        postings: &'w mut Postings,
+        hashes: &'w Hashes,
+        scratch: &'w mut Scratch,
+        number: u32,
+        candidates: &'w mut C,
+    ) -> Self {
+        if scratch.states.len() < trie.width() {
+            scratch.states.resize_with(trie.width(), State::default);
+        }
+        scratch.touched.clear();
+        scratch.entered.clear();
+        Self {
+            trie,
+            postings,
+            hashes,
+            scratch,
+            number,
+            candidates,
+            steps: STEPS,
+        }
+    }
+
+    /// Walks; false where it had to give up what lies behind positions.
+    pub(crate) fn run(mut self, document: Document<'_>) -> bool {
+        let whole = self.document(ROOT, document, Way::default());
+        self.meet_intervals();
+        self.tell_absences();
+        whole.is_some()
+    }
+
+    fn document(&mut self, at: NodeId, document: Document<'_>, way: Way) -> Option<()> {
+        let trie = self.trie;
+        let node = trie.node(at)?;
+        let mut whole = Some(());
+        let address = document.as_bytes().as_ptr().addr();
+        if !node.has_children() || !self.enter((at, address, Reading::Keys), way)? {
+            return whole;
+        }
+        for element in document.elements() {
+            self.spend(way)?;
+            if let Some(child) = node.child(element.key_bytes())
+                && let Some(value) = element.value()
+                && self.is_first(child, address)
+            {
+                whole = whole.and(self.field(child, value, way));
+            }
+        }
+        whole
+    }
+
+    /// A value that a key of a document leads to.
+    fn field(&mut self, at: NodeId, value: ValueRef<'_>, way: Way) -> Option<()> {
+        match value {
+            ValueRef::Array(array) => {
+                let way = Way {
+                    several: true,
+                    ..way
+                };
+                self.elements(at, array, way);
+                self.array(at, array, way)
+            }
+            ValueRef::Document(inner) => {
+                self.value(at, value, way);
+                self.document(at, inner, way)
+            }
+            _ => {
+                self.value(at, value, way);
+                Some(())
+            }
+        }
+    }
+
+    /// The elements of an array that a path ends at, then the array.
+    fn elements(&mut self, at: NodeId, array: Array<'_>, way: Way) {
+        if self.trie.node(at).is_some_and(Node::is_end) {
+            for value in array.iter() {
+                self.value(at, value, way);
+            }
+            self.value(at, ValueRef::Array(array), way);
+        }
+    }
+
+    /// What a path goes on to from an array.
+    fn array(&mut self, at: NodeId, array: Array<'_>, way: Way) -> Option<()> {
+        let trie = self.trie;
+        let node = trie.node(at)?;
+        let mut whole = Some(());
+        let place = (at, array.as_bytes().as_ptr().addr(), Reading::Positions);
+        if !node.has_children() || !self.enter(place, way)? {
+            return whole;
+        }
+        for (index, value) in (0..).zip(array.iter()) {
+            self.spend(way)?;
+            match value {
+                ValueRef::Document(inner) => whole = whole.and(self.document(at, inner, way)),
+                ValueRef::Array(inner) => {
+                    let way = Way {
+                        doubtful: true,
+                        ..way
+                    };
+                    whole = whole.and(self.document(at, inner.as_document(), way));
+                }
+                _ => {}
+            }
+            if node.has_positions()
+                && let Some(next) = node.position(index)
+            {
+                whole = whole.and(self.at_position(next, value, way));
+            }
+        }
+        whole
+    }
+
+    /// A value that a position of an array leads to.
+    fn at_position(&mut self, at: NodeId, value: ValueRef<'_>, way: Way) -> Option<()> {
+        let way = Way {
+            by_position: true,
+            ..way
+        };
+        self.spend(way)?;
+        self.value(at, value, way);
+        match value {
+            ValueRef::Document(inner) => self.document(at, inner, way),
+            ValueRef::Array(inner) => self.array(at, inner, way),
+            _ => Some(()),
+        }
+    }
+
+    /// Whether a place, told from others by its address, has to be entered.
+    fn enter(&mut self, place: (NodeId, usize, Reading), way: Way) -> Option<bool> {
+        if !way.by_position {
+            return Some(true);
+        }
+        self.spend(way)?;
+        Some(self.scratch.entered.insert(place))
+    }
+
+    /// Whether a key of the document at this address is the first of its name:
+    /// the others do not count.
+    fn is_first(&mut self, child: NodeId, address: usize) -> bool {
+        let from = (self.number, address);
+        let state = self.scratch.states.get_mut(child as usize);
+        state.is_some_and(|state| std::mem::replace(&mut state.parent, from) != from)
+    }
+
+    fn spend(&mut self, way: Way) -> Option<()> {
+        if way.by_position {
+            self.steps = self.steps.checked_sub(1)?;
+        }
+        Some(())
+    }
+
+    /// A value at the end of a path.
+    fn value(&mut self, at: NodeId, value: ValueRef<'_>, way: Way) {
+        let Some(node) = self.trie.node(at).filter(|node| node.is_end()) else {
+            return;
+        };
+        let Some(state) = self.scratch.states.get_mut(at as usize) else {
+            return;
+        };
+        if state.begin(self.number) && node.waiting.ranges.is_some() {
+            self.scratch.touched.push(at);
+        }
+        state.several |= way.several;
+        state.present |= !way.doubtful;
+        state.null |= matches!(value, ValueRef::Null);
+        if let Some(ranges) = &node.waiting.ranges
+            && !is_compound(value)
+        {
+            let point = Point::of_value(value, &mut self.scratch.buffer);
+            state.note(point, ranges);
+        }
+        self.read_postings(at, node, value);
+    }
+
+    fn read_postings(&mut self, at: NodeId, node: &Node, value: ValueRef<'_>) {
+        let waiting = &node.waiting;
+        let compound = is_compound(value);
+        if compound && waiting.compounds > 0 {
+            let hash = self.hashes.value(value, &mut self.scratch.buffer);
+            self.read(at, &Probe::Compound(hash));
+        }
+        if !compound && waiting.scalars > 0 {
+            let hash = self.hashes.value(value, &mut self.scratch.buffer);
+            self.read(at, &Probe::Scalar(hash));
+        }
+        if waiting.kinds > 0 {
+            self.read(at, &Probe::Kind(value.kind()));
+        }
+        if waiting.present > 0 {
+            self.read(at, &Probe::Present);
+        }
+    }
+
+    fn read(&mut self, at: NodeId, probe: &Probe) {
+        if let Some(key) = probe.key(at) {
+            let candidates = &mut *self.candidates;
+            self.postings
+                .read(key, self.number, &mut |query| candidates.found(query));
+        }
+    }
+
+    fn meet_intervals(&mut self) {
+        for at in &self.scratch.touched {
+            let ranges = self
+                .trie
+                .node(*at)
+                .and_then(|node| node.waiting.ranges.as_ref());
+            let (Some(ranges), Some(state)) = (ranges, self.scratch.states.get(*at as usize))
+            else {
+                continue;
+            };
+            let mut found = |query| self.candidates.found(query);
+            for (least, greatest) in &state.hulls {
+                ranges.hull.meeting(*least, *greatest, &mut found);
+                if state.overflow {
+                    ranges.each.meeting(*least, *greatest, &mut found);
+                }
+            }
+            for point in state.points.iter().filter(|_| !state.overflow) {
+                ranges.each.meeting(*point, *point, &mut found);
+            }
+        }
+    }
+
+    /// Those who wait for null or nothing, wherever it is not sure that each
+    /// way led to a value that is not null.
+    fn tell_absences(&mut self) {
+        let trie = self.trie;
+        for at in trie.watched() {
+            let (nothing, absent) = self.lacks(*at);
+            if nothing {
+                self.read(*at, &Probe::Nothing);
+            }
+            if absent {
+                self.read(*at, &Probe::Absent);
+            }
+        }
+    }
+
+    /// Whether there may be null or nothing at a node, and whether there may
+    /// be no value at all.
+    fn lacks(&self, at: NodeId) -> (bool, bool) {
+        let state = self.scratch.states.get(at as usize);
+        match state.filter(|state| state.document == self.number) {
+            Some(state) => (state.null || state.several, !state.present),
+            None => (true, true),
+        }
+    }
+}
+
+/// How a place was reached.
+#[derive(Debug, Clone, Copy, Default)]
+struct Way {
+    /// Through an array.
+    several: bool,
+    /// Through a position of an array.
+    by_position: bool,
+    /// Through an array that was read as a document.
+    doubtful: bool,
+}
+
+/// How an array is entered: as one, or as the document that its bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Reading {
+    Keys,
+    Positions,
+}
+
+impl State {
+    /// Forgets what an earlier document had; whether there was something to forget.
+    fn begin(&mut self, document: u32) -> bool {
+        if self.document == document {
+            return false;
+        }
+        self.document = document;
+        (self.several, self.present, self.null, self.overflow) = (false, false, false, false);
+        self.hulls.clear();
+        self.points.clear();
+        true
+    }
+
+    fn note(&mut self, point: Point, ranges: &Ranges) {
+        let same = |(least, _): &&mut (Point, Point)| least.rank() == point.rank();
+        match self.hulls.iter_mut().find(same) {
+            Some((least, greatest)) => {
+                *least = (*least).min(point);
+                *greatest = (*greatest).max(point);
+            }
+            None => self.hulls.push((point, point)),
+        }
+        if ranges.each.len() == 0 || self.overflow || self.points.contains(&point) {
+            return;
+        }
+        if self.points.len() < EACH {
+            self.points.push(point);
+        } else {
+            self.overflow = true;
+        }
+    }
+}
+
+impl Scratch {
+    /// Forgets the numbers of documents: they have come round.
+    pub(crate) fn restart(&mut self) {
+        self.states.clear();
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.states.capacity() * (size_of::<State>() + 2 * size_of::<(Point, Point)>())
+    }
+}
