@@ -6,12 +6,21 @@
 //!
 //! In the order in which data flows:
 //!
-//! - [`message`] — what the parties say to one another; [`snapshot`] — which transactions a reader
-//!   has seen.
+//! - [`message`] — what the parties say to one another; [`wire`] — its bytes; [`snapshot`] — which
+//!   transactions a reader has seen.
 #![allow(
     clippy::must_use_candidate,
     reason = "the attribute is given where dropping the result is a mistake"
 )]
+#![allow(
+    clippy::doc_markdown,
+    reason = "PostgreSQL and so on are names, not code"
+)]
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "what reads bytes refuses with Malformed, which names the cause"
+)]
 
 pub mod message;
 pub mod snapshot;
+pub mod wire;

@@ -1,0 +1,28 @@
+//! The bytes of what the parties say to one another.
+//!
+//! `docs/formats/` specifies them: after-image.md ([`write_entry`]), request.md ([`request`], with
+//! definitions) and notification.md ([`notification`]). Numbers are big-endian, lengths stand before
+//! what they measure, and readers refuse whatever does not end where it should. Reading allocates
+//! no more than a small multiple of the bytes given, whatever lengths they claim.
+
+mod bytes;
+pub mod notification;
+pub mod request;
+pub mod write_entry;
+
+use std::fmt;
+
+/// Version of all formats; the first byte.
+pub const FORMAT: u8 = 1;
+
+/// Bytes that are nothing of this format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}

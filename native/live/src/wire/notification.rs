@@ -1,0 +1,337 @@
+//! Entries of the notification log.
+
+use crate::message::{AfterImage, Cause, Gone, News, Notification, Source, Token, WindowChange};
+
+use super::bytes::{Put, Reader};
+use super::write_entry::{content, kind_and_body};
+use super::{FORMAT, Malformed};
+
+const START: u8 = 1;
+const MATCH: u8 = 2;
+const DONE: u8 = 3;
+const ACTIVE: u8 = 4;
+const TOO_OLD: u8 = 5;
+const FAILED: u8 = 6;
+const TICK: u8 = 7;
+const REBASE: u8 = 8;
+const REBASED: u8 = 9;
+const WINDOW: u8 = 10;
+const RENEW: u8 = 11;
+
+const FILTER: u8 = 0;
+const SORT: u8 = 1;
+
+const ADD: u8 = 1;
+const CHANGE: u8 = 2;
+const MOVE: u8 = 3;
+const REMOVE_DELETED: u8 = 4;
+const REMOVE_LEFT: u8 = 5;
+
+/// Reads a notification.
+pub fn decode(bytes: &[u8]) -> Result<Notification, Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? != FORMAT {
+        return Err(Malformed("not a notification of this format"));
+    }
+    let kind = reader.u8()?;
+    let source = match (reader.u8()?, reader.u16()?) {
+        (FILTER, partition) => Source::Filter(partition),
+        (SORT, 0) => Source::Sort,
+        _ => return Err(Malformed("unknown source")),
+    };
+    let token = Token(reader.u64()?);
+    let count = reader.u64()?;
+    let news = news(&mut reader, kind)?;
+    reader.finish()?;
+    Ok(Notification {
+        source,
+        token,
+        count,
+        news,
+    })
+}
+
+fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
+    Ok(match kind {
+        START => News::Start,
+        MATCH => News::Match {
+            image: image(reader)?,
+            added: reader.hashes()?,
+            changed: reader.hashes()?,
+            removed: reader.hashes()?,
+        },
+        DONE => News::Done { xid: reader.u64()? },
+        ACTIVE => News::Active {
+            query: reader.hash()?,
+            activation: reader.u64()?,
+        },
+        TOO_OLD => News::TooOld {
+            query: reader.hash()?,
+            activation: reader.u64()?,
+        },
+        FAILED => News::Failed {
+            query: reader.hash()?,
+            code: reader.text()?,
+            detail: reader.text()?,
+        },
+        TICK => News::Tick(reader.tick()?),
+        REBASE => News::Rebase {
+            query: reader.hash()?,
+            activation: reader.u64()?,
+            snapshot: reader.snapshot()?,
+            part: reader.u32()?,
+            last: reader.flag()?,
+            rows: reader.rows()?,
+        },
+        REBASED => News::Rebased {
+            snapshot: reader.snapshot()?,
+        },
+        WINDOW => News::Window {
+            query: reader.hash()?,
+            activation: reader.u64()?,
+            image: reader.flag()?.then(|| cause(reader)).transpose()?,
+            changes: reader.list(5, change)?,
+        },
+        RENEW => News::Renew {
+            query: reader.hash()?,
+            activation: reader.u64()?,
+            slack: reader.u32()?,
+        },
+        _ => return Err(Malformed("unknown kind of news")),
+    })
+}
+
+fn image(reader: &mut Reader<'_>) -> Result<AfterImage, Malformed> {
+    let kind = reader.u8()?;
+    Ok(AfterImage {
+        xid: reader.u64()?,
+        tenant: reader.array()?,
+        collection: reader.array()?,
+        version: reader.u64()?,
+        rules_version: reader.u64()?,
+        created_ms: reader.i64()?,
+        written_us: reader.i64()?,
+        parts: reader.parts()?,
+        key: reader.short()?.into(),
+        content: content(kind, reader.long()?)?,
+    })
+}
+
+fn cause(reader: &mut Reader<'_>) -> Result<Cause, Malformed> {
+    Ok(Cause {
+        xid: reader.u64()?,
+        rules_version: reader.u64()?,
+        written_us: reader.i64()?,
+        parts: reader.parts()?,
+    })
+}
+
+fn change(reader: &mut Reader<'_>) -> Result<WindowChange, Malformed> {
+    let kind = reader.u8()?;
+    let place = reader.u32()?;
+    Ok(match kind {
+        ADD => WindowChange::Add {
+            index: place,
+            row: reader.row()?,
+        },
+        CHANGE => WindowChange::Change {
+            index: place,
+            row: reader.row()?,
+        },
+        MOVE => WindowChange::Move {
+            old_index: place,
+            index: reader.u32()?,
+            row: reader.row()?,
+        },
+        REMOVE_DELETED | REMOVE_LEFT => WindowChange::Remove {
+            old_index: place,
+            version: reader.u64()?,
+            key: reader.short()?.into(),
+            gone: if kind == REMOVE_DELETED {
+                Gone::Deleted
+            } else {
+                Gone::Left
+            },
+        },
+        _ => return Err(Malformed("unknown change")),
+    })
+}
+
+/// The bytes of a notification.
+pub fn encode(notification: &Notification) -> Vec<u8> {
+    let mut out = vec![FORMAT, kind(&notification.news)];
+    match notification.source {
+        Source::Filter(partition) => {
+            out.put_u8(FILTER);
+            out.put_u16(partition);
+        }
+        Source::Sort => {
+            out.put_u8(SORT);
+            out.put_u16(0);
+        }
+    }
+    out.put_u64(notification.token.0);
+    out.put_u64(notification.count);
+    put_news(&mut out, &notification.news);
+    out
+}
+
+const fn kind(news: &News) -> u8 {
+    match news {
+        News::Start => START,
+        News::Match { .. } => MATCH,
+        News::Done { .. } => DONE,
+        News::Active { .. } => ACTIVE,
+        News::TooOld { .. } => TOO_OLD,
+        News::Failed { .. } => FAILED,
+        News::Tick(_) => TICK,
+        News::Rebase { .. } => REBASE,
+        News::Rebased { .. } => REBASED,
+        News::Window { .. } => WINDOW,
+        News::Renew { .. } => RENEW,
+    }
+}
+
+fn put_news(out: &mut Vec<u8>, news: &News) {
+    match news {
+        News::Start => {}
+        News::Match {
+            image,
+            added,
+            changed,
+            removed,
+        } => {
+            put_image(out, image);
+            out.put_hashes(added);
+            out.put_hashes(changed);
+            out.put_hashes(removed);
+        }
+        News::Done { xid } => out.put_u64(*xid),
+        News::Active { query, activation } | News::TooOld { query, activation } => {
+            out.put(&query.0);
+            out.put_u64(*activation);
+        }
+        News::Failed {
+            query,
+            code,
+            detail,
+        } => {
+            out.put(&query.0);
+            out.put_text(code);
+            out.put_text(detail);
+        }
+        News::Tick(tick) => out.put_tick(tick),
+        News::Rebased { snapshot } => out.put_snapshot(snapshot),
+        News::Rebase { .. } | News::Window { .. } | News::Renew { .. } => put_state(out, news),
+    }
+}
+
+/// What is told of a query's whole state.
+fn put_state(out: &mut Vec<u8>, news: &News) {
+    match news {
+        News::Rebase {
+            query,
+            activation,
+            snapshot,
+            rows,
+            part,
+            last,
+        } => {
+            out.put(&query.0);
+            out.put_u64(*activation);
+            out.put_snapshot(snapshot);
+            out.put_u32(*part);
+            out.put_u8((*last).into());
+            out.put_rows(rows);
+        }
+        News::Window {
+            query,
+            activation,
+            image,
+            changes,
+        } => {
+            out.put(&query.0);
+            out.put_u64(*activation);
+            out.put_u8(image.is_some().into());
+            if let Some(cause) = image {
+                put_cause(out, cause);
+            }
+            out.put_count(changes.len());
+            for change in changes {
+                put_change(out, change);
+            }
+        }
+        News::Renew {
+            query,
+            activation,
+            slack,
+        } => {
+            out.put(&query.0);
+            out.put_u64(*activation);
+            out.put_u32(*slack);
+        }
+        _ => {}
+    }
+}
+
+fn put_image(out: &mut Vec<u8>, image: &AfterImage) {
+    let (kind, body) = kind_and_body(&image.content);
+    out.reserve(128 + image.key.len() + body.len());
+    out.put_u8(kind);
+    out.put_u64(image.xid);
+    out.put(&image.tenant);
+    out.put(&image.collection);
+    out.put_u64(image.version);
+    out.put_u64(image.rules_version);
+    out.put_i64(image.created_ms);
+    out.put_i64(image.written_us);
+    out.put_parts(&image.parts);
+    out.put_short(&image.key);
+    out.put_long(body);
+}
+
+fn put_cause(out: &mut Vec<u8>, cause: &Cause) {
+    out.put_u64(cause.xid);
+    out.put_u64(cause.rules_version);
+    out.put_i64(cause.written_us);
+    out.put_parts(&cause.parts);
+}
+
+fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
+    match change {
+        WindowChange::Add { index, row } | WindowChange::Change { index, row } => {
+            let kind = if matches!(change, WindowChange::Add { .. }) {
+                ADD
+            } else {
+                CHANGE
+            };
+            out.put_u8(kind);
+            out.put_u32(*index);
+            out.put_row(row);
+        }
+        WindowChange::Move {
+            old_index,
+            index,
+            row,
+        } => {
+            out.put_u8(MOVE);
+            out.put_u32(*old_index);
+            out.put_u32(*index);
+            out.put_row(row);
+        }
+        WindowChange::Remove {
+            old_index,
+            key,
+            version,
+            gone,
+        } => {
+            out.put_u8(match gone {
+                Gone::Deleted => REMOVE_DELETED,
+                Gone::Left => REMOVE_LEFT,
+            });
+            out.put_u32(*old_index);
+            out.put_u64(*version);
+            out.put_short(key);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Requests, and definitions of queries as the registry keeps them.
+
+use crate::message::{Definition, Request};
+
+use super::bytes::{Put, Reader};
+use super::{FORMAT, Malformed};
+
+const REGISTER: u8 = 1;
+const EXPIRE: u8 = 2;
+const DEFINITION: u8 = 3;
+
+const COMPLETE: u8 = 1;
+const RENEWAL: u8 = 2;
+
+/// Where the activation number stands, in requests and in definitions: the event layer's function
+/// writes it there.
+pub const ACTIVATION_OFFSET: usize = 18;
+
+/// Reads a request.
+pub fn decode(bytes: &[u8]) -> Result<Request, Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? != FORMAT {
+        return Err(Malformed("not a request of this format"));
+    }
+    let request = match reader.u8()? {
+        REGISTER => register(&mut reader)?,
+        EXPIRE => Request::Expire {
+            query: reader.hash()?,
+            activation: reader.u64()?,
+        },
+        _ => return Err(Malformed("unknown kind of request")),
+    };
+    reader.finish()?;
+    Ok(request)
+}
+
+fn register(reader: &mut Reader<'_>) -> Result<Request, Malformed> {
+    let query = read_definition(reader)?;
+    let flags = reader.u8()?;
+    if flags & !(COMPLETE | RENEWAL) != 0 {
+        return Err(Malformed("unknown flags"));
+    }
+    Ok(Request::Register {
+        query,
+        positions: reader.list(16, Reader::stream_id)?,
+        snapshot: reader.snapshot()?,
+        rows: reader.rows()?,
+        complete: flags & COMPLETE != 0,
+        renewal: flags & RENEWAL != 0,
+    })
+}
+
+/// The bytes of a request.
+pub fn encode(request: &Request) -> Vec<u8> {
+    let mut out = vec![FORMAT];
+    match request {
+        Request::Register {
+            query,
+            positions,
+            snapshot,
+            rows,
+            complete,
+            renewal,
+        } => {
+            out.put_u8(REGISTER);
+            put_definition(&mut out, query);
+            out.put_u8(u8::from(*complete) * COMPLETE + u8::from(*renewal) * RENEWAL);
+            out.put_count(positions.len());
+            for position in positions {
+                out.put_stream_id(*position);
+            }
+            out.put_snapshot(snapshot);
+            out.put_rows(rows);
+        }
+        Request::Expire { query, activation } => {
+            out.put_u8(EXPIRE);
+            out.put(&query.0);
+            out.put_u64(*activation);
+        }
+    }
+    out
+}
+
+/// Reads a definition from the registry.
+pub fn decode_definition(bytes: &[u8]) -> Result<Definition, Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.array()? != [FORMAT, DEFINITION] {
+        return Err(Malformed("not a definition of this format"));
+    }
+    let definition = read_definition(&mut reader)?;
+    reader.finish()?;
+    Ok(definition)
+}
+
+/// The bytes of a definition, as the registry keeps it.
+pub fn encode_definition(definition: &Definition) -> Vec<u8> {
+    let mut out = vec![FORMAT, DEFINITION];
+    put_definition(&mut out, definition);
+    out
+}
+
+fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
+    Ok(Definition {
+        hash: reader.hash()?,
+        activation: reader.u64()?,
+        tenant: reader.array()?,
+        collection: reader.array()?,
+        rules_version: reader.u64()?,
+        sorted: reader.flag()?,
+        offset: reader.u32()?,
+        limit: match (reader.flag()?, reader.u32()?) {
+            (true, limit) => Some(limit),
+            (false, 0) => None,
+            (false, _) => return Err(Malformed("a limit that is none")),
+        },
+        slack: reader.u32()?,
+        filter: reader.long()?.into(),
+        sort: reader.long()?.into(),
+    })
+}
+
+fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
+    out.put(&definition.hash.0);
+    out.put_u64(definition.activation);
+    out.put(&definition.tenant);
+    out.put(&definition.collection);
+    out.put_u64(definition.rules_version);
+    out.put_u8(definition.sorted.into());
+    out.put_u32(definition.offset);
+    out.put_u8(definition.limit.is_some().into());
+    out.put_u32(definition.limit.unwrap_or(0));
+    out.put_u32(definition.slack);
+    out.put_long(&definition.filter);
+    out.put_long(&definition.sort);
+}

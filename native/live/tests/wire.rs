@@ -1,0 +1,372 @@
+//! The bytes of messages: whatever is written is read again, and nothing else is.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rillbase_live::message::{
+    AfterImage, Cause, Content, Definition, Gone, News, Notification, QueryHash, Request, Row,
+    Source, StreamId, Tick, Token, WindowChange, WriteEntry,
+};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_live::wire::request::ACTIVATION_OFFSET;
+use rillbase_live::wire::{notification, request, write_entry};
+
+fn bytes() -> impl Strategy<Value = std::sync::Arc<[u8]>> {
+    vec(any::<u8>(), 0..40).prop_map(Into::into)
+}
+
+fn hash() -> impl Strategy<Value = QueryHash> {
+    any::<[u8; 16]>().prop_map(QueryHash)
+}
+
+fn snapshot() -> impl Strategy<Value = Snapshot> {
+    (any::<u64>(), any::<u64>(), vec(any::<u64>(), 0..4)).prop_map(|(xmin, xmax, mut running)| {
+        running.sort_unstable();
+        Snapshot {
+            xmin,
+            xmax,
+            running,
+        }
+    })
+}
+
+fn tick() -> impl Strategy<Value = Tick> {
+    (
+        any::<u64>(),
+        any::<u64>(),
+        any::<u64>(),
+        any::<[u8; 16]>(),
+        snapshot(),
+    )
+        .prop_map(|(time_us, count, token, incarnation, snapshot)| Tick {
+            time_us,
+            count,
+            token: Token(token),
+            incarnation,
+            snapshot,
+        })
+}
+
+fn parts() -> impl Strategy<Value = std::sync::Arc<[u16]>> {
+    vec(any::<u16>(), 0..4).prop_map(Into::into)
+}
+
+fn image() -> impl Strategy<Value = AfterImage> {
+    let content = prop_oneof![
+        bytes().prop_map(Content::Document),
+        bytes().prop_map(Content::Deleted),
+        Just(Content::Superseded),
+    ];
+    let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<i64>());
+    let names = (any::<[u8; 16]>(), any::<[u8; 16]>());
+    (numbers, names, any::<i64>(), bytes(), content, parts()).prop_map(
+        |((xid, version, rules_version, written_us), names, created_ms, key, content, parts)| {
+            AfterImage {
+                xid,
+                tenant: names.0,
+                collection: names.1,
+                version,
+                rules_version,
+                created_ms,
+                written_us,
+                key,
+                content,
+                parts,
+            }
+        },
+    )
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    (bytes(), any::<u64>(), any::<i64>(), any::<i64>(), bytes()).prop_map(
+        |(key, version, created_ms, updated_ms, body)| Row {
+            key,
+            version,
+            created_ms,
+            updated_ms,
+            body,
+        },
+    )
+}
+
+fn definition() -> impl Strategy<Value = Definition> {
+    let names = (hash(), any::<[u8; 16]>(), any::<[u8; 16]>());
+    let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>());
+    (
+        names,
+        numbers,
+        any::<Option<u32>>(),
+        any::<bool>(),
+        bytes(),
+        bytes(),
+    )
+        .prop_map(|(names, numbers, limit, sorted, filter, sort)| Definition {
+            hash: names.0,
+            activation: numbers.0,
+            tenant: names.1,
+            collection: names.2,
+            rules_version: numbers.1,
+            filter,
+            sort,
+            offset: numbers.2,
+            limit,
+            sorted,
+            slack: numbers.3,
+        })
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let position = (any::<u64>(), any::<u64>()).prop_map(|(ms, number)| StreamId { ms, number });
+    let register = (
+        definition(),
+        vec(position, 0..4),
+        snapshot(),
+        vec(row(), 0..4),
+        any::<(bool, bool)>(),
+    )
+        .prop_map(
+            |(query, positions, snapshot, rows, flags)| Request::Register {
+                query,
+                positions,
+                snapshot,
+                rows,
+                complete: flags.0,
+                renewal: flags.1,
+            },
+        );
+    prop_oneof![
+        register,
+        (hash(), any::<u64>())
+            .prop_map(|(query, activation)| Request::Expire { query, activation }),
+    ]
+}
+
+fn change() -> impl Strategy<Value = WindowChange> {
+    prop_oneof![
+        (any::<u32>(), row()).prop_map(|(index, row)| WindowChange::Add { index, row }),
+        (any::<u32>(), row()).prop_map(|(index, row)| WindowChange::Change { index, row }),
+        (any::<u32>(), any::<u32>(), row()).prop_map(|(old_index, index, row)| {
+            WindowChange::Move {
+                old_index,
+                index,
+                row,
+            }
+        }),
+        (any::<u32>(), bytes(), any::<u64>(), any::<bool>()).prop_map(
+            |(old_index, key, version, deleted)| WindowChange::Remove {
+                old_index,
+                key,
+                version,
+                gone: if deleted { Gone::Deleted } else { Gone::Left },
+            }
+        ),
+    ]
+}
+
+fn news() -> impl Strategy<Value = News> {
+    let cause = (any::<u64>(), any::<u64>(), any::<i64>(), parts()).prop_map(
+        |(xid, rules_version, written_us, parts)| Cause {
+            xid,
+            rules_version,
+            written_us,
+            parts,
+        },
+    );
+    let named = || (hash(), any::<u64>());
+    let hashes = || vec(hash(), 0..3);
+    prop_oneof![
+        Just(News::Start),
+        (image(), hashes(), hashes(), hashes()).prop_map(|(image, added, changed, removed)| {
+            News::Match {
+                image,
+                added,
+                changed,
+                removed,
+            }
+        }),
+        any::<u64>().prop_map(|xid| News::Done { xid }),
+        named().prop_map(|(query, activation)| News::Active { query, activation }),
+        named().prop_map(|(query, activation)| News::TooOld { query, activation }),
+        (hash(), "[a-zé_]{0,9}", "[a-zé ]{0,9}").prop_map(|(query, code, detail)| News::Failed {
+            query,
+            code,
+            detail
+        }),
+        tick().prop_map(News::Tick),
+        (
+            named(),
+            snapshot(),
+            vec(row(), 0..3),
+            any::<u32>(),
+            any::<bool>()
+        )
+            .prop_map(
+                |((query, activation), snapshot, rows, part, last)| News::Rebase {
+                    query,
+                    activation,
+                    snapshot,
+                    rows,
+                    part,
+                    last,
+                }
+            ),
+        snapshot().prop_map(|snapshot| News::Rebased { snapshot }),
+        (named(), proptest::option::of(cause), vec(change(), 0..4)).prop_map(
+            |((query, activation), image, changes)| News::Window {
+                query,
+                activation,
+                image,
+                changes,
+            }
+        ),
+        (named(), any::<u32>()).prop_map(|((query, activation), slack)| News::Renew {
+            query,
+            activation,
+            slack
+        }),
+    ]
+}
+
+fn any_notification() -> impl Strategy<Value = Notification> {
+    let source = prop_oneof![any::<u16>().prop_map(Source::Filter), Just(Source::Sort)];
+    (source, any::<u64>(), any::<u64>(), news()).prop_map(|(source, token, count, news)| {
+        Notification {
+            source,
+            token: Token(token),
+            count,
+            news,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn entries_of_write_streams_are_read_as_they_were_written(
+        entry in prop_oneof![
+            tick().prop_map(WriteEntry::Tick),
+            image().prop_map(|mut image| {
+                image.created_ms = image.written_us.div_euclid(1_000);
+                WriteEntry::Image(image)
+            }),
+        ]
+    ) {
+        let (bytes, parts) = write_entry::encode(&entry);
+        prop_assert_eq!(write_entry::decode(&bytes, Some(&parts)), Ok(entry));
+    }
+
+    #[test]
+    fn requests_are_read_as_they_were_written(asked in any_request()) {
+        prop_assert_eq!(request::decode(&request::encode(&asked)), Ok(asked));
+    }
+
+    #[test]
+    fn definitions_are_read_as_they_were_written(query in definition()) {
+        let bytes = request::encode_definition(&query);
+        prop_assert_eq!(request::decode_definition(&bytes), Ok(query));
+    }
+
+    #[test]
+    fn notifications_are_read_as_they_were_written(told in any_notification()) {
+        prop_assert_eq!(notification::decode(&notification::encode(&told)), Ok(told));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        kind in 0_u8..13,
+        bytes in vec(prop_oneof![4 => Just(0_u8), 1 => any::<u8>()], 0..300),
+    ) {
+        let message: Vec<u8> = [1, kind].into_iter().chain(bytes).collect();
+        let _ = write_entry::decode(&message, Some(&[0, 1]));
+        let _ = request::decode(&message);
+        let _ = request::decode_definition(&message);
+        let _ = notification::decode(&message);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_refused(told in any_notification(), cut in 1_usize..30) {
+        let bytes = notification::encode(&told);
+        let kept = bytes.len().saturating_sub(cut);
+        prop_assert!(notification::decode(&bytes[..kept]).is_err());
+    }
+
+    #[test]
+    fn the_activation_stands_at_one_place_in_requests_and_definitions(
+        mut query in definition(),
+        activation in any::<u64>(),
+    ) {
+        let expire = Request::Expire { query: query.hash, activation: query.activation };
+        let messages = [request::encode(&expire), request::encode_definition(&query)];
+        query.activation = activation;
+        for mut bytes in messages {
+            bytes[ACTIVATION_OFFSET..ACTIVATION_OFFSET + 8]
+                .copy_from_slice(&activation.to_be_bytes());
+            let read = match request::decode(&bytes) {
+                Ok(Request::Expire { activation, .. }) => activation,
+                _ => request::decode_definition(&bytes).unwrap().activation,
+            };
+            prop_assert_eq!(read, activation);
+        }
+    }
+}
+
+#[test]
+fn the_put_of_the_specification_is_read() {
+    let mut bytes = vec![1, 1];
+    bytes.extend(5_u64.to_be_bytes());
+    bytes.extend([10; 16]);
+    bytes.extend([44; 16]);
+    bytes.extend(3_u64.to_be_bytes());
+    bytes.extend(1_u64.to_be_bytes());
+    bytes.extend([0, 6, 0x60, 0xc5, 0xc5, 0x73, 0x56, 0x30]);
+    bytes.extend([0, 1, 0, 0, 0, 5, 0x6b]);
+    bytes.extend([5, 0, 0, 0, 0]);
+    let Ok(WriteEntry::Image(image)) = write_entry::decode(&bytes, None) else {
+        panic!("refused");
+    };
+    assert_eq!((image.xid, image.version), (5, 3));
+    assert_eq!(image.content, Content::Document([5, 0, 0, 0, 0].into()));
+    assert!(image.parts.is_empty());
+}
+
+#[test]
+fn the_active_of_the_specification_is_read() {
+    let mut bytes = vec![1, 4, 0, 0, 1];
+    bytes.extend(7_u64.to_be_bytes());
+    bytes.extend(2_u64.to_be_bytes());
+    bytes.extend([0xab; 16]);
+    bytes.extend(12_u64.to_be_bytes());
+    let told = notification::decode(&bytes).unwrap();
+    assert_eq!(told.source, Source::Filter(1));
+    assert_eq!((told.token, told.count), (Token(7), 2));
+    let query = QueryHash([0xab; 16]);
+    assert_eq!(
+        told.news,
+        News::Active {
+            query,
+            activation: 12
+        }
+    );
+}
+
+#[test]
+fn a_list_that_claims_more_than_there_is_reserves_nothing() {
+    let mut bytes = vec![1, 1];
+    bytes.extend(
+        request::encode_definition(&Definition {
+            hash: QueryHash([0; 16]),
+            activation: 0,
+            tenant: [0; 16],
+            collection: [0; 16],
+            rules_version: 0,
+            filter: [].into(),
+            sort: [].into(),
+            offset: 0,
+            limit: None,
+            sorted: false,
+            slack: 0,
+        })
+        .into_iter()
+        .skip(2),
+    );
+    bytes.extend([0, 0xff, 0xff, 0xff, 0xff]);
+    assert!(request::decode(&bytes).is_err());
+}
