@@ -1,13 +1,14 @@
 """The queues, and which task goes to which.
 
 Webhooks wait for other people's servers and mails for a mail server; queues of their own let an
-installation give each its own workers, so that neither delays the rest.
+installation give each its own workers, so that neither delays the rest. Expiry has to be on time:
+a worker takes from its queues in turn, so it never waits behind a heap of other work.
 """
 
 from __future__ import annotations
 
 DEFAULT = "default"
-QUEUES = (DEFAULT, "webhooks", "mail")
+QUEUES = (DEFAULT, "webhooks", "mail", "expiry")
 
 
 def queue_of(task_name: str) -> str:
