@@ -8,6 +8,8 @@
 //!
 //! - [`message`] — what the parties say to one another; [`wire`] — its bytes; [`snapshot`] — which
 //!   transactions a reader has seen.
+//! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
+//!   [`node`] — what both give out.
 #![allow(
     clippy::must_use_candidate,
     reason = "the attribute is given where dropping the result is a mistake"
@@ -21,6 +23,9 @@
     reason = "what reads bytes refuses with Malformed, which names the cause"
 )]
 
+pub mod filter_node;
 pub mod message;
+pub mod node;
 pub mod snapshot;
+pub mod sort_node;
 pub mod wire;
