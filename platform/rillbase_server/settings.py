@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "foundation",
     "tenants",
     "documents",
+    "realtime",
     "rillbase_server",
 ]
 

@@ -1,0 +1,1 @@
+"""Real-time queries: the grid that matches writes with them, the connections that carry answers."""

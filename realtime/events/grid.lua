@@ -1,0 +1,270 @@
+#!lua name=rillbase_grid_1
+
+-- What nodes, app servers and the grid's supervisor do to streams and registry, each step whole.
+-- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>, G = P:<grid epoch>
+--   P:hubs               sorted set: app server → end of its lease in ms
+--   P:activation         the highest activation number given
+--   G:lease:<node>       hash: holder, token, until (ms)
+--   G:requests:<qp>      stream: e a request, n its number
+--   G:log:<qp>           stream: e a notification
+--   <stream>:count       hash: entries and bytes ever added, bytes trimmed
+--   <stream>:trim        list of "id bytes": how many bytes were added up to an id
+--   G:registry:<qp>      hash: query → definition
+--   G:holders:<qp>       hash: query → number of app servers that hold it
+--   G:held:<qp>:<hub>    set: queries that an app server holds
+--   G:idle:<qp>          sorted set: query → since when (ms) nobody holds it
+
+local RETENTION_MS = 60000
+local RETENTION_BYTES = 256 * 1024 * 1024
+-- Trimming by bytes goes in steps of this share of the limit.
+local CHECKPOINTS = 32
+-- Where a request or a definition has its activation number, counted from 1.
+local ACTIVATION = 19
+
+local function now_us()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local function now_ms()
+  return math.floor(now_us() / 1000)
+end
+
+-- Numbers beyond 10^14 would be written with an exponent.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- Drops what is older than the retention, and the oldest while there are too many bytes.
+local function trim(stream, bytes, now)
+  local oldest_ms = now - RETENTION_MS
+  redis.call('XTRIM', stream, 'MINID', '~', text(oldest_ms))
+  local trimmed = tonumber(redis.call('HGET', stream .. ':count', 'trimmed') or 0)
+  while true do
+    local checkpoint = redis.call('LINDEX', stream .. ':trim', 0)
+    if not checkpoint then
+      return
+    end
+    local ms, number, upto = string.match(checkpoint, '^(%d+)-(%d+) (%d+)$')
+    if tonumber(ms) >= oldest_ms and bytes - trimmed <= RETENTION_BYTES then
+      return
+    end
+    redis.call('XTRIM', stream, 'MINID', ms .. '-' .. text(number + 1))
+    redis.call('LPOP', stream .. ':trim')
+    redis.call('HSET', stream .. ':count', 'trimmed', upto)
+    trimmed = tonumber(upto)
+  end
+end
+
+-- Counts what was added, notes a checkpoint now and then, and drops what is old.
+local function added(stream, size, last_id, now)
+  local bytes = redis.call('HINCRBY', stream .. ':count', 'bytes', size)
+  local noted = tonumber(redis.call('HGET', stream .. ':count', 'noted') or 0)
+  if bytes - noted >= RETENTION_BYTES / CHECKPOINTS then
+    redis.call('HSET', stream .. ':count', 'noted', bytes)
+    redis.call('RPUSH', stream .. ':trim', last_id .. ' ' .. text(bytes))
+  end
+  trim(stream, bytes, now)
+end
+
+-- args: grid epoch, node, holder, for how many ms. With 0 the holder lets go.
+-- A token is kept for as long as the same holder renews it, and never given twice: the time of an
+-- emptied server goes on.
+local function lease(keys, args)
+  local now = now_us()
+  local now_ms = math.floor(now / 1000)
+  local key = keys[1] .. ':' .. args[1] .. ':lease:' .. args[2]
+  local found = redis.call('HMGET', key, 'holder', 'token', 'until')
+  local token, ends = tonumber(found[2] or 0), tonumber(found[3] or 0)
+  if found[1] ~= args[3] then
+    if found[1] and ends > now_ms then
+      return { 'held', token, now }
+    end
+    token = math.max(token + 1, now)
+  end
+  redis.call('HSET', key, 'holder', args[3], 'token', text(token),
+    'until', text(now_ms + tonumber(args[4])))
+  return { 'ok', token, now }
+end
+
+-- args: grid epoch, node, token, query partition, notifications.
+local function append(keys, args)
+  local now, epoch = now_us(), keys[1] .. ':' .. args[1]
+  if redis.call('HGET', epoch .. ':lease:' .. args[2], 'token') ~= args[3] then
+    return { 'fenced', now }
+  end
+  local log, size, id = epoch .. ':log:' .. args[4], 0, nil
+  for position = 5, #args do
+    id = redis.call('XADD', log, '*', 'e', args[position])
+    size = size + #args[position]
+  end
+  if id then
+    added(log, size, id, math.floor(now / 1000))
+  end
+  return { 'ok', now }
+end
+
+local function send_request(epoch, qp, request)
+  local requests = epoch .. ':requests:' .. qp
+  local number = redis.call('HINCRBY', requests .. ':count', 'entries', 1)
+  local id = redis.call('XADD', requests, '*', 'e', request, 'n', number)
+  added(requests, #request, id, now_ms())
+  return id
+end
+
+local function activation_of(definition)
+  return string.sub(definition, ACTIVATION, ACTIVATION + 7)
+end
+
+local function with_activation(bytes, activation)
+  return string.sub(bytes, 1, ACTIVATION - 1) .. activation
+    .. string.sub(bytes, ACTIVATION + 8)
+end
+
+-- Like tokens, activation numbers rise through the loss of everything.
+local function new_activation(prefix)
+  local last = tonumber(redis.call('GET', prefix .. ':activation') or 0)
+  local number = math.max(last + 1, now_us())
+  redis.call('SET', prefix .. ':activation', text(number))
+  return struct.pack('>I8', number)
+end
+
+-- args: grid epoch, query partition, app server, query, definition, request.
+local function register(keys, args)
+  local prefix, qp, hub, query = keys[1], args[2], args[3], args[4]
+  local epoch = prefix .. ':' .. args[1]
+  local known = redis.call('HGET', epoch .. ':registry:' .. qp, query)
+  local activation = known and activation_of(known) or new_activation(prefix)
+  redis.call('HSET', epoch .. ':registry:' .. qp, query, with_activation(args[5], activation))
+  -- An app server that nobody has heard of has a lease that ends now.
+  redis.call('ZADD', prefix .. ':hubs', 'NX', text(now_ms()), hub)
+  if redis.call('SADD', epoch .. ':held:' .. qp .. ':' .. hub, query) == 1 then
+    redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, 1)
+    redis.call('ZREM', epoch .. ':idle:' .. qp, query)
+  end
+  local id = send_request(epoch, qp, with_activation(args[6], activation))
+  return { struct.unpack('>I8', activation), id }
+end
+
+-- Takes one holder from a query; returns whether it has none left.
+local function release(epoch, qp, query)
+  if redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, -1) > 0 then
+    return false
+  end
+  redis.call('HDEL', epoch .. ':holders:' .. qp, query)
+  return true
+end
+
+-- args: grid epoch, query partition, app server, query.
+local function unregister(keys, args)
+  local epoch, qp, query = keys[1] .. ':' .. args[1], args[2], args[4]
+  if redis.call('SREM', epoch .. ':held:' .. qp .. ':' .. args[3], query) == 1
+    and release(epoch, qp, query) then
+    redis.call('ZADD', epoch .. ':idle:' .. qp, text(now_ms()), query)
+  end
+  return 'ok'
+end
+
+-- args: app server, for how many ms. Says `new` to one whose queries are not held any more, so that
+-- it registers them again.
+local function hub_alive(keys, args)
+  local hubs = keys[1] .. ':hubs'
+  local known = redis.call('ZSCORE', hubs, args[1])
+  redis.call('ZADD', hubs, text(now_ms() + tonumber(args[2])), args[1])
+  return { known and 'ok' or 'new', now_us() }
+end
+
+local function forget(epoch, qp, query)
+  local registry = epoch .. ':registry:' .. qp
+  local definition = redis.call('HGET', registry, query)
+  if definition then
+    redis.call('HDEL', registry, query)
+    send_request(epoch, qp, '\1\2' .. query .. activation_of(definition))
+  end
+end
+
+-- Lets go of what a dead app server holds; returns how many queries that were.
+local function bury(prefix, epoch, partitions, hub, most)
+  local buried = 0
+  for qp = 0, partitions - 1 do
+    local held = epoch .. ':held:' .. qp .. ':' .. hub
+    for _, query in ipairs(redis.call('SPOP', held, most)) do
+      buried = buried + 1
+      if release(epoch, qp, query) then
+        forget(epoch, qp, query)
+      end
+    end
+  end
+  if buried == 0 then
+    redis.call('ZREM', prefix .. ':hubs', hub)
+  end
+  return buried
+end
+
+-- args: grid epoch, number of query partitions, time to live in ms, at most how many queries of
+-- each kind. Returns how many it has looked at: none are left when that is 0.
+local function expire(keys, args)
+  local prefix, epoch = keys[1], keys[1] .. ':' .. args[1]
+  local partitions, most = tonumber(args[2]), tonumber(args[4])
+  local before, seen = text(now_ms() - tonumber(args[3])), 0
+  for _, hub in ipairs(redis.call('ZRANGEBYSCORE', prefix .. ':hubs', '-inf', before)) do
+    seen = seen + bury(prefix, epoch, partitions, hub, most)
+  end
+  for qp = 0, partitions - 1 do
+    local idle = epoch .. ':idle:' .. qp
+    for _, query in ipairs(
+      redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most)) do
+      seen = seen + 1
+      redis.call('ZREM', idle, query)
+      forget(epoch, qp, query)
+    end
+  end
+  return seen
+end
+
+local function end_of(stream)
+  local found = redis.pcall('XINFO', 'STREAM', stream)
+  if found.err then
+    return '0-0'
+  end
+  for position = 1, #found, 2 do
+    if found[position] == 'last-generated-id' then
+      return found[position + 1]
+    end
+  end
+end
+
+-- args: grid epoch, number of write partitions, query partition. Returns the ends of the log and
+-- of the write streams, and the time.
+local function ends(keys, args)
+  local epoch, positions = keys[1] .. ':' .. args[1] .. ':', {}
+  for partition = 0, tonumber(args[2]) - 1 do
+    positions[#positions + 1] = end_of(epoch .. partition)
+  end
+  return { end_of(epoch .. 'log:' .. args[3]), positions, now_us() }
+end
+
+-- args: grid epoch, number of query partitions. Works while the server refuses to take more memory.
+local function trim_all(keys, args)
+  local epoch, now = keys[1] .. ':' .. args[1], now_ms()
+  for qp = 0, tonumber(args[2]) - 1 do
+    for _, kind in ipairs({ ':log:', ':requests:' }) do
+      local stream = epoch .. kind .. qp
+      trim(stream, tonumber(redis.call('HGET', stream .. ':count', 'bytes') or 0), now)
+    end
+  end
+  return 'ok'
+end
+
+redis.register_function('rillbase_grid_1_lease', lease)
+redis.register_function('rillbase_grid_1_append', append)
+redis.register_function('rillbase_grid_1_register', register)
+redis.register_function('rillbase_grid_1_unregister', unregister)
+redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
+redis.register_function('rillbase_grid_1_expire', expire)
+redis.register_function {
+  function_name = 'rillbase_grid_1_ends', callback = ends, flags = { 'no-writes' },
+}
+redis.register_function {
+  function_name = 'rillbase_grid_1_trim', callback = trim_all, flags = { 'allow-oom' },
+}

@@ -1,0 +1,186 @@
+"""The grid's streams and registry as their users see them: one Valkey function.
+
+App servers register queries, nodes hold leases and append to the notification log (they speak to
+the function natively), the supervisor lets queries end. The function is loaded by whoever finds it
+missing, so a server that was emptied or replaced needs nobody's care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from redis.exceptions import RedisError, ResponseError
+
+from documents.outbox.events import prefix
+from foundation.valkey_wire import Argument, Reply, ValkeyWire
+
+SOURCE = Path(__file__).with_name("grid.lua")
+_LIBRARY = "rillbase_grid_1"
+
+#: A query nobody watches is watched on for so long: longer than the log lasts, so that whoever
+#: resumes finds either both or none.
+QUERY_TTL_MS = 120_000
+#: How long an app server is believed to be alive after it has said so.
+HUB_LEASE_MS = 10_000
+#: How many queries end in one call: the server answers nobody else meanwhile.
+EXPIRED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An answer to a node that asks for its partition."""
+
+    held: bool
+    #: One's own token, or that of who holds the partition.
+    token: int
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A query as the registry has it."""
+
+    #: Rises with each time that the query comes to life.
+    activation: int
+    #: Where its request stands in the request stream.
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where streams end: what is appended later stands behind."""
+
+    log: str
+    writes: tuple[str, ...]
+    time_us: int
+
+
+class GridLayer:
+    """The grid of one installation and grid epoch. Every method may raise `RedisError`."""
+
+    def __init__(self, wire: ValkeyWire, installation: int, epoch: int) -> None:
+        self._wire = wire
+        self._prefix = prefix(installation)
+        self._epoch = epoch
+
+    async def lease(self, node: str, holder: str, ttl_ms: int) -> Lease:
+        """Ask for a partition, or keep it, or with a time of 0 let it go."""
+        verdict, token, time_us = _list(
+            await self._call("lease", self._epoch, node, holder, ttl_ms), 3
+        )
+        return Lease(_text(verdict) == "ok", _integer(token), _integer(time_us))
+
+    async def append(
+        self, node: str, token: int, query_partition: int, notifications: Sequence[bytes]
+    ) -> bool:
+        """Append to the log; return whether the token still is the node's."""
+        verdict, _ = _list(
+            await self._call("append", self._epoch, node, token, query_partition, *notifications), 2
+        )
+        return _text(verdict) == "ok"
+
+    async def register(
+        self, query_partition: int, hub: str, query: bytes, definition: bytes, request: bytes
+    ) -> Registered:
+        """Hold a query and send its request to the nodes, with its activation number in both."""
+        activation, request_id = _list(
+            await self._call(
+                "register", self._epoch, query_partition, hub, query, definition, request
+            ),
+            2,
+        )
+        return Registered(_integer(activation), _text(request_id))
+
+    async def unregister(self, query_partition: int, hub: str, query: bytes) -> None:
+        """Let go of a query; when nobody holds it, it ends after its time to live."""
+        await self._call("unregister", self._epoch, query_partition, hub, query)
+
+    async def hub_alive(self, hub: str, ttl_ms: int = HUB_LEASE_MS) -> bool:
+        """Extend an app server's lease; return whether its queries are still held."""
+        verdict, _ = _list(await self._call("hub_alive", hub, ttl_ms), 2)
+        return _text(verdict) == "ok"
+
+    async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
+        """End queries that nobody has held for the time; return how many were looked at."""
+        return _integer(
+            await self._call("expire", self._epoch, query_partitions, ttl_ms, EXPIRED_AT_ONCE)
+        )
+
+    async def ends(self, write_partitions: int, query_partition: int) -> Ends:
+        """Return where log and write streams end."""
+        log, writes, time_us = _list(
+            await self._call("ends", self._epoch, write_partitions, query_partition), 3
+        )
+        if not isinstance(writes, list):
+            raise ResponseError("the function answered in another form")
+        return Ends(_text(log), tuple(_text(end) for end in writes), _integer(time_us))
+
+    async def trim(self, query_partitions: int) -> None:
+        """Drop what is old; works while the server has no memory left."""
+        await self._call("trim", self._epoch, query_partitions)
+
+    async def _call(self, function: str, *arguments: Argument) -> Reply:
+        command = ("FCALL", f"{_LIBRARY}_{function}", 1, self._prefix, *arguments)
+        try:
+            return await self._wire.call(*command)
+        except ResponseError as refused:
+            if "Function not found" not in str(refused):
+                raise
+        await self._wire.call("FUNCTION", "LOAD", "REPLACE", SOURCE.read_bytes())
+        return await self._wire.call(*command)
+
+
+def query_partition(query: bytes, partitions: int) -> int:
+    """Return which query partition a query belongs to."""
+    return int.from_bytes(query[:8], "big") % partitions
+
+
+def filter_node(query_partition: int, write_partition: int) -> str:
+    """Return a filter node's name, as its lease has it."""
+    return f"filter:{query_partition}:{write_partition}"
+
+
+def sort_node(query_partition: int) -> str:
+    return f"sort:{query_partition}"
+
+
+def log(installation: int, epoch: int, query_partition: int) -> str:
+    """Return the name of a notification log."""
+    return f"{prefix(installation)}:{epoch}:log:{query_partition}"
+
+
+def _list(reply: Reply, length: int) -> list[Reply]:
+    if not isinstance(reply, list) or len(reply) != length:
+        raise ResponseError("the function answered in another form")
+    return reply
+
+
+def _text(reply: Reply) -> str:
+    if not isinstance(reply, bytes):
+        raise ResponseError("a text was expected")
+    return reply.decode()
+
+
+def _integer(reply: Reply) -> int:
+    if not isinstance(reply, int):
+        raise ResponseError("a number was expected")
+    return reply
+
+
+__all__ = [
+    "EXPIRED_AT_ONCE",
+    "HUB_LEASE_MS",
+    "QUERY_TTL_MS",
+    "SOURCE",
+    "Ends",
+    "GridLayer",
+    "Lease",
+    "RedisError",
+    "Registered",
+    "filter_node",
+    "log",
+    "query_partition",
+    "sort_node",
+]

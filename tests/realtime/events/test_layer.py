@@ -1,0 +1,270 @@
+"""Leases, log and registry of the grid, on a real Valkey."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+import redis
+
+from foundation.valkey_wire import ValkeyWire
+from realtime.events.layer import EXPIRED_AT_ONCE, GridLayer, filter_node, log
+from tests.own_valkey import OwnValkey
+
+NODE = filter_node(0, 0)
+QUERY, OTHER = b"q" * 16, b"r" * 16
+REGISTER, EXPIRE, DEFINITION = b"\1\1", b"\1\2", b"\1\3"
+LONG_MS = 60_000
+#: Enough to be over when the server has answered once more.
+SHORT_MS = 1
+AT_ONCE_MS = 0
+
+
+@pytest.fixture
+def client(valkey: OwnValkey) -> Iterator[redis.Redis]:
+    with valkey.client() as client:
+        yield client
+
+
+def entries(client: redis.Redis, stream: str) -> list[dict[bytes, bytes]]:
+    found = cast("list[tuple[bytes, dict[bytes, bytes]]]", client.xrange(stream))
+    return [fields for _, fields in found]
+
+
+def requests(client: redis.Redis) -> list[bytes]:
+    return [fields[b"e"] for fields in entries(client, "{rillbase}:events:1:1:requests:0")]
+
+
+def logged(client: redis.Redis) -> list[bytes]:
+    return [fields[b"e"] for fields in entries(client, log(1, 1, 0))]
+
+
+def registry(client: redis.Redis) -> dict[bytes, bytes]:
+    found = client.hgetall("{rillbase}:events:1:1:registry:0")
+    return cast("dict[bytes, bytes]", found)
+
+
+def numbered(kind: bytes, query: bytes, activation: int, rest: bytes = b"") -> bytes:
+    """A request or definition as far as the function looks into it."""
+    return kind + query + activation.to_bytes(8, "big") + rest
+
+
+async def register(grid: GridLayer, query: bytes = QUERY, hub: str = "hub") -> int:
+    definition = numbered(DEFINITION, query, 0, b"defined")
+    request = numbered(REGISTER, query, 0, b"requested")
+    return (await grid.register(0, hub, query, definition, request)).activation
+
+
+async def expire_all(grid: GridLayer, ttl_ms: int = AT_ONCE_MS) -> None:
+    while await grid.expire(1, ttl_ms):
+        pass
+
+
+async def pass_a_millisecond(grid: GridLayer) -> None:
+    """Wait until the server's clock shows another millisecond."""
+    before = (await grid.ends(1, 0)).time_us
+    while (await grid.ends(1, 0)).time_us < before + 2_000:
+        pass
+
+
+async def test_a_partition_is_one_holders_until_the_lease_ends(grid: GridLayer) -> None:
+    first = await grid.lease(NODE, "one", LONG_MS)
+    refused = await grid.lease(NODE, "two", LONG_MS)
+    assert first.held
+    assert not refused.held
+    assert refused.token == first.token
+
+
+async def test_renewing_keeps_the_token(grid: GridLayer) -> None:
+    first = await grid.lease(NODE, "one", SHORT_MS)
+    await pass_a_millisecond(grid)
+    assert (await grid.lease(NODE, "one", LONG_MS)).token == first.token
+
+
+async def test_the_next_holder_has_a_higher_token(grid: GridLayer) -> None:
+    first = await grid.lease(NODE, "one", SHORT_MS)
+    await pass_a_millisecond(grid)
+    second = await grid.lease(NODE, "two", LONG_MS)
+    assert second.held
+    assert second.token > first.token
+
+
+async def test_who_lets_go_is_succeeded_at_once(grid: GridLayer) -> None:
+    await grid.lease(NODE, "one", LONG_MS)
+    await grid.lease(NODE, "one", 0)
+    assert (await grid.lease(NODE, "two", LONG_MS)).held
+
+
+async def test_a_holder_whose_lease_has_ended_may_write_until_somebody_else_takes_it(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    mine = await grid.lease(NODE, "one", SHORT_MS)
+    await pass_a_millisecond(grid)
+    assert await grid.append(NODE, mine.token, 0, [b"late"])
+    await grid.lease(NODE, "two", LONG_MS)
+    assert not await grid.append(NODE, mine.token, 0, [b"too late"])
+    assert logged(client) == [b"late"]
+
+
+async def test_tokens_rise_when_the_server_has_forgotten_them(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    before = await grid.lease(NODE, "one", LONG_MS)
+    client.flushall()
+    assert not await grid.append(NODE, before.token, 0, [b"of the life before"])
+    after = await grid.lease(NODE, "one", LONG_MS)
+    assert after.token > before.token
+    assert logged(client) == []
+
+
+async def test_a_lease_of_one_node_is_none_of_another(grid: GridLayer) -> None:
+    mine = await grid.lease(NODE, "one", LONG_MS)
+    assert not await grid.append(filter_node(0, 1), mine.token, 0, [b"elsewhere"])
+
+
+async def test_a_query_gets_an_activation_number_in_registry_and_request(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    activation = await register(grid)
+    assert requests(client) == [numbered(REGISTER, QUERY, activation, b"requested")]
+    assert registry(client) == {QUERY: numbered(DEFINITION, QUERY, activation, b"defined")}
+
+
+async def test_a_query_that_is_alive_keeps_its_activation_number(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    assert await register(grid, hub="one") == await register(grid, hub="two")
+    assert len(requests(client)) == 2
+
+
+async def test_requests_are_numbered_so_that_a_missing_one_is_noticed(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await register(grid)
+    await register(grid, OTHER)
+    found = entries(client, "{rillbase}:events:1:1:requests:0")
+    assert [fields[b"n"] for fields in found] == [b"1", b"2"]
+
+
+async def test_a_query_nobody_holds_ends_after_its_time(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("hub", LONG_MS)
+    activation = await register(grid)
+    await grid.unregister(0, "hub", QUERY)
+    await expire_all(grid, LONG_MS)
+    assert QUERY in registry(client)
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    assert registry(client) == {}
+    assert requests(client)[-1] == numbered(EXPIRE, QUERY, activation)
+
+
+async def test_a_query_that_comes_back_in_time_lives_on(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("hub", LONG_MS)
+    before = await register(grid)
+    await grid.unregister(0, "hub", QUERY)
+    assert await register(grid) == before
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    assert QUERY in registry(client)
+
+
+async def test_a_query_that_has_ended_comes_back_with_a_higher_number(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("hub", LONG_MS)
+    before = await register(grid)
+    await grid.unregister(0, "hub", QUERY)
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    ended = await register(grid)
+    client.flushall()
+    assert before < ended < await register(grid)
+
+
+async def test_a_query_lives_while_one_of_its_holders_does(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("alive", LONG_MS)
+    await grid.hub_alive("dead", 0)
+    await register(grid, QUERY, "alive")
+    await register(grid, QUERY, "dead")
+    await register(grid, OTHER, "dead")
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    assert list(registry(client)) == [QUERY]
+
+
+async def test_letting_go_twice_counts_once(grid: GridLayer, client: redis.Redis) -> None:
+    await grid.hub_alive("one", LONG_MS)
+    await grid.hub_alive("two", LONG_MS)
+    await register(grid, hub="one")
+    await register(grid, hub="two")
+    await grid.unregister(0, "one", QUERY)
+    await grid.unregister(0, "one", QUERY)
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    assert QUERY in registry(client)
+
+
+async def test_an_app_server_that_was_given_up_is_told_to_register_again(grid: GridLayer) -> None:
+    assert not await grid.hub_alive("hub", 0)
+    assert await grid.hub_alive("hub", 0)
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    assert not await grid.hub_alive("hub", LONG_MS)
+
+
+async def test_many_queries_end_in_several_calls(grid: GridLayer, client: redis.Redis) -> None:
+    count = EXPIRED_AT_ONCE + 1
+    await asyncio.gather(
+        *(register(grid, number.to_bytes(16, "big"), "dead") for number in range(count))
+    )
+    await pass_a_millisecond(grid)
+    assert await grid.expire(1, AT_ONCE_MS) == EXPIRED_AT_ONCE
+    assert len(registry(client)) == 1
+    await expire_all(grid)
+    assert registry(client) == {}
+
+
+async def test_ends_are_those_of_streams_as_they_stand(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    assert (await grid.ends(2, 0)).writes == ("0-0", "0-0")
+    entry = cast("bytes", client.xadd("{rillbase}:events:1:1:1", {"e": b"image"}))
+    token = (await grid.lease(NODE, "one", LONG_MS)).token
+    await grid.append(NODE, token, 0, [b"news"])
+    found = await grid.ends(2, 0)
+    (last, _), *_ = cast("list[tuple[bytes, object]]", client.xrevrange(log(1, 1, 0)))
+    assert found.writes == ("0-0", entry.decode())
+    assert found.log == last.decode()
+
+
+async def test_the_log_is_bounded_in_bytes(grid: GridLayer, client: redis.Redis) -> None:
+    token = (await grid.lease(NODE, "one", LONG_MS)).token
+    part = b"x" * (8 * 1024 * 1024)
+    for _ in range(40):
+        await grid.append(NODE, token, 0, [part])
+    size = sum(len(entry) for entry in logged(client))
+    assert 200 * 1024 * 1024 <= size <= 264 * 1024 * 1024
+
+
+async def test_old_entries_of_the_log_are_dropped(grid: GridLayer, client: redis.Redis) -> None:
+    now_ms = (await grid.ends(1, 0)).time_us // 1000
+    name = log(1, 1, 0)
+    for number in range(300):
+        client.xadd(name, {"e": b"old"}, id=f"{now_ms - 90_000}-{number + 1}")
+    await grid.trim(1)
+    assert len(entries(client, name)) < 150
+
+
+async def test_a_server_that_was_replaced_is_given_the_function(
+    wire: ValkeyWire, grid: GridLayer, client: redis.Redis
+) -> None:
+    client.function_flush("SYNC")
+    assert (await grid.lease(NODE, "one", LONG_MS)).held
