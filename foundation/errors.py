@@ -123,6 +123,12 @@ class CredentialsExpired(ApiError):
     title = "The credentials have expired"
 
 
+class TokenExpired(ApiError):
+    status = 401
+    code = "token_expired"
+    title = "The token with which the connection was opened has expired"
+
+
 class EmailNotVerified(ApiError):
     status = 403
     code = "email_not_verified"
@@ -207,6 +213,12 @@ class Gone(ApiError):
     title = "This existed once and is no longer available"
 
 
+class SubscriptionEnded(ApiError):
+    status = 410
+    code = "subscription_ended"
+    title = "A member of the tenant has ended the subscription"
+
+
 class PreconditionFailed(ApiError):
     status = 412
     code = "precondition_failed"
@@ -241,6 +253,18 @@ class RateLimited(ApiError):
     status = 429
     code = "rate_limited"
     title = "Too many requests"
+
+
+class TooManySubscriptions(ApiError):
+    status = 429
+    code = "too_many_subscriptions"
+    title = "No more subscriptions fit"
+
+
+class TooManyConnections(ApiError):
+    status = 429
+    code = "too_many_connections"
+    title = "The tenant has as many connections as it may have"
 
 
 class TenantSuspended(ApiError):
@@ -375,6 +399,12 @@ class QueryTooExpensive(ApiError):
     title = "The query is too expensive"
 
 
+class ResultTooLarge(ApiError):
+    status = 422
+    code = "result_too_large"
+    title = "The result has more rows than can be watched"
+
+
 class EvaluationFailed(ApiError):
     status = 400
     code = "evaluation_failed"
@@ -391,6 +421,12 @@ class DuplicateKey(ApiError):
     status = 409
     code = "duplicate_key"
     title = "A unique index has this key already"
+
+
+class IdInUse(ApiError):
+    status = 409
+    code = "id_in_use"
+    title = "The connection has a subscription of this id"
 
 
 class IndexKeyTooLong(ApiError):

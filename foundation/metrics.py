@@ -125,6 +125,12 @@ RELAY_REFUSED = Counter(
     ("verdict",),
 )
 
+SOCKETS = Gauge(
+    "rillbase_sockets",
+    "WebSocket connections that are open and have said who they are.",
+    multiprocess_mode="livesum",
+)
+
 
 @lru_cache(maxsize=4096)
 def _http_histogram(route: str, method: str, status: str) -> Histogram:

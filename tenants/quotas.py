@@ -24,6 +24,8 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "webhooks": 3,
         "issuers": 2,
         "collections": 20,
+        "connections": 100,
+        "subscriptions": 1_000,
     }
 )
 

@@ -26,15 +26,23 @@ def build_application() -> Edge:
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
+    from realtime.socket.endpoint import Realtime  # noqa: PLC0415
+    from rillbase_server import live  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
         tracing.instrument_database()
         instrument_celery()
-    served = Health(DataPlane(django, OPERATIONS), settings)
+    alive = live.build()
+    data_plane = DataPlane(django, OPERATIONS)
+    served = Health(Realtime(data_plane, alive.kinds, alive.crowd), settings)
     publisher.publish_from_here()
     return Edge(
-        Lifespan(served, stop=[publisher.close, close_pool, limiter().aclose]),
+        Lifespan(
+            served,
+            start=[alive.start],
+            stop=[alive.stop, publisher.close, close_pool, limiter().aclose],
+        ),
         EdgeSettings.of(settings),
     )
 

@@ -1,0 +1,344 @@
+"""The life of one connection.
+
+    GREETING  accepted; nobody knows who it is
+    OPEN      it subscribes, asks and writes
+    EXPIRED   its token has ended and its subscriptions with it; `auth` makes it OPEN again
+    CLOSED    nothing more is read or sent
+
+Messages are read one by one. What takes time (a write, a query, a subscription's first result)
+runs beside the reading, a bounded number at once; beyond that nothing is read, and the client's
+own connection makes it wait. Answers come as they are ready, except that writes to one document
+are done in the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Coroutine
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from documents.live import Kinds, Subscriber
+from foundation.api.problems import translate
+from foundation.asgi import Receive, Send
+from foundation.errors import (
+    ApiError,
+    BodyTooLarge,
+    CredentialsExpired,
+    IdInUse,
+    InvalidBody,
+    NotFound,
+    TokenExpired,
+    TooManySubscriptions,
+    Unauthenticated,
+)
+from realtime.socket import callers, frames, messages, requests
+from realtime.socket.callers import Handshake, Party
+from realtime.socket.closing import Closing, code_for
+from realtime.socket.held import Held
+from realtime.socket.messages import Message
+from realtime.socket.order import InOrder
+from realtime.socket.outgoing import Outgoing
+from tenants.data_plane import let_in
+
+if TYPE_CHECKING:
+    from realtime.socket.crowd import Crowd
+
+GREETING_S = 5.0
+#: An expired connection is closed when no `auth` comes for so long.
+EXPIRED_S = 60.0
+MAX_SUBSCRIPTIONS = 1_000
+MAX_AT_ONCE = 64
+#: What is on its way to the client gets so long when the server closes.
+LAST_WORDS_S = 2.0
+
+
+class State(Enum):
+    """Where a connection stands."""
+
+    GREETING = "greeting"
+    OPEN = "open"
+    EXPIRED = "expired"
+    CLOSED = "closed"
+
+
+class Connection:
+    """One client. `run` returns when it is over."""
+
+    def __init__(
+        self, handshake: Handshake, receive: Receive, send: Send, kinds: Kinds, crowd: Crowd
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.state = State.GREETING
+        self.party: Party | None = None
+        self.handshake = handshake
+        self._request_id = handshake.request_id
+        self._receive = receive
+        self._send = send
+        self._kinds = kinds
+        self._crowd = crowd
+        self._outgoing = Outgoing(send)
+        self._held: dict[str, Held] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(MAX_AT_ONCE)
+        self._order = InOrder()
+        self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
+        self._expiry: asyncio.TimerHandle | None = None
+
+    async def run(self) -> None:
+        """Serve the client until it goes or has to go."""
+        sender = asyncio.create_task(self._outgoing.run())
+        reader = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
+            if reader.done() and not self._closing.done():
+                self._closing.set_result(_why(reader))
+            closing = self._closing.result() if self._closing.done() else Closing.GONE
+            await self._leave(sender, closing)
+        finally:
+            self._end_all()
+            for task in (sender, reader, *self._tasks):
+                task.cancel()
+            await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
+
+    def close(self, closing: Closing) -> None:
+        """Let the connection end."""
+        if not self._closing.done():
+            self._closing.set_result(closing)
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame that belongs to no subscription."""
+        if self.state is not State.CLOSED:
+            self._outgoing.put(frame)
+
+    @property
+    def busy(self) -> bool:
+        """Whether frames wait, so that a sign of life is none too many."""
+        return len(self._outgoing) > 0
+
+    async def judge(self, verdict: tuple[Party, None] | tuple[None, ApiError]) -> None:
+        """Go on as what the credentials stand for now."""
+        party, refused = verdict
+        if self.state is not State.OPEN or self.party is None:
+            return
+        if isinstance(refused, CredentialsExpired):
+            self._expire()
+        elif refused is not None:
+            self._end_all(refused)
+            self.close(Closing(code_for(refused), refused.code))
+        elif party is not None and party.principal != self.party.principal:
+            await self._become(party)
+
+    def end(self, name: str, error: ApiError) -> bool:
+        """End one subscription; tell whether there was one."""
+        held = self._held.pop(name, None)
+        if held is None:
+            return False
+        held.end(error)
+        return True
+
+    @property
+    def subscriptions(self) -> list[Held]:
+        return list(self._held.values())
+
+    async def _read(self) -> None:
+        """Greet, then take messages until the client goes."""
+        party = await self._greeted()
+        if party is None:
+            return
+        self._crowd.admit(self, party)
+        self.party, self.state = party, State.OPEN
+        self.tell(frames.welcome(self.id))
+        while (text := await self._next(messages.MAX_BYTES)) is not None:
+            await self._take(text)
+
+    async def _greeted(self) -> Party | None:
+        """Return who it is; None: the client has gone before it said so."""
+        if self.handshake.has_credentials:
+            return await callers.by_headers(self.handshake)
+        try:
+            async with asyncio.timeout(GREETING_S):
+                text = await self._next(messages.MAX_FIRST_BYTES)
+                if text is None:
+                    return None
+                message = messages.read(text)
+                if message.type != "hello":
+                    raise Unauthenticated("The first message is `hello`, with a token.")
+                return await callers.by_message(self.handshake, message)
+        except TimeoutError:
+            raise Unauthenticated("Nobody said `hello` in time.") from None
+
+    async def _next(self, max_bytes: int) -> bytes | None:
+        """Return the next message; None: the client has gone."""
+        received = await self._receive()
+        if received["type"] == "websocket.disconnect":
+            return None
+        text = received.get("text")
+        raw: bytes = text.encode() if text is not None else received.get("bytes") or b""
+        if len(raw) > max_bytes:
+            raise BodyTooLarge(f"A message may have at most {max_bytes} bytes here.")
+        if text is None:
+            raise InvalidBody("Messages are text.")
+        return raw
+
+    async def _take(self, text: bytes) -> None:
+        """Do what a message says. What is wrong with it is told, and the connection goes on."""
+        try:
+            message = messages.read(text)
+        except ApiError as refused:
+            self._refuse(None, refused)
+            return
+        try:
+            await self._do(message)
+        except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
+            self._refuse(message.id, translate(failed))
+
+    async def _do(self, message: Message) -> None:
+        match message.type:
+            case "ping":
+                message.allow(())
+                self.tell(frames.pong(message.id))
+            case "unsubscribe":
+                self._unsubscribe(message)
+            case "auth":
+                await self._auth(message)
+            case "subscribe":
+                await self._start(message, self._subscribe(message, self._reserve(message)))
+            case kind if kind in requests.READERS:
+                message.required_id()
+                await self._start(message, self._perform(message))
+            case _:
+                raise messages.wrong("type", "This type of message is not known.")
+
+    async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
+        """Begin something that takes time; wait first while too much is under way."""
+        await self._room.acquire()
+        task = asyncio.create_task(self._guarded(message, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _guarded(self, message: Message, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
+            self._refuse(message.id, translate(failed))
+
+    def _refuse(self, message_id: str | None, error: ApiError) -> None:
+        self.tell(frames.error(message_id, error, self._request_id))
+
+    async def _counted(self) -> Party:
+        """Return the caller, if it may ask for something now."""
+        if self.state is State.EXPIRED or self.party is None:
+            raise TokenExpired("Send `auth` with a new token.")
+        await let_in(self.party.principal, self.party.tenant, {})
+        return self.party
+
+    async def _perform(self, message: Message) -> None:
+        asked = requests.asked(message)
+        async with self._order.turn(requests.order_of(message)):
+            party = await self._counted()
+            body = await requests.perform(asked, party.principal, party.tenant)
+        self.tell(frames.ack(message.id, body))
+
+    def _reserve(self, message: Message) -> Held:
+        name = message.required_id()
+        if name in self._held:
+            raise IdInUse(f"There is a subscription {name!r} already.")
+        if len(self._held) >= MAX_SUBSCRIPTIONS:
+            raise TooManySubscriptions(
+                f"A connection has at most {MAX_SUBSCRIPTIONS} subscriptions."
+            )
+        held = self._held[name] = Held(name, self._outgoing, self._request_id, self._forget)
+        return held
+
+    async def _subscribe(self, message: Message, held: Held) -> None:
+        try:
+            party = await self._counted()
+            self._crowd.check_room(party)
+            kind = self._kinds.of(message.value)
+            subscriber = self._subscriber(party, held.name)
+            held.begun(await kind.open(subscriber, message.value, held))
+        except BaseException:
+            self._forget(held)
+            raise
+
+    def _subscriber(self, party: Party, name: str) -> Subscriber:
+        return Subscriber(party.principal, party.tenant, self.id, name)
+
+    def _unsubscribe(self, message: Message) -> None:
+        message.allow(())
+        held = self._held.pop(message.required_id(), None)
+        if held is None:
+            raise NotFound(f"There is no subscription {message.id!r}.")
+        held.end(None)
+
+    def _forget(self, held: Held) -> None:
+        if self._held.get(held.name) is held:
+            del self._held[held.name]
+
+    async def _auth(self, message: Message) -> None:
+        """Go on with other credentials of the same tenant."""
+        party = await callers.by_message(self.handshake, message)
+        if self.party is not None:
+            callers.same_tenant(self.party, party)
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self.state = State.OPEN
+        await self._become(party)
+        self.tell(frames.ack(message.id))
+
+    async def _become(self, party: Party) -> None:
+        self.party = party
+        for held in self.subscriptions:
+            await held.judge(self._subscriber(party, held.name))
+
+    def _expire(self) -> None:
+        self.state = State.EXPIRED
+        self._end_all(TokenExpired())
+        closing = Closing(4401, TokenExpired.code)
+        self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
+
+    def _end_all(self, error: ApiError | None = None) -> None:
+        """End all subscriptions; without an error nobody is told."""
+        held, self._held = self._held, {}
+        for each in held.values():
+            if error is None:
+                each.close()
+            else:
+                each.end(error)
+
+    async def _leave(self, sender: asyncio.Task[None], closing: Closing) -> None:
+        """Say the last words, if there is somebody to hear them."""
+        if closing.error is not None:
+            self._refuse(None, closing.error)
+        self.state = State.CLOSED
+        self._crowd.leave(self)
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if closing is Closing.GONE or sender.done():
+            return
+        self._outgoing.finish()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await sender
+                await self._send(
+                    {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
+                )
+
+
+def _why(reader: asyncio.Task[None]) -> Closing:
+    """Return why a connection whose reading is over has to end."""
+    failed = reader.exception()
+    if failed is None or isinstance(failed, OSError):
+        return Closing.GONE
+    if not isinstance(failed, Exception):
+        raise failed
+    error = translate(failed)
+    return Closing(code_for(error), error.code, error)

@@ -1,0 +1,133 @@
+"""All connections of this process.
+
+What has to be done for all of them is done here, by one task each: credentials are looked at
+again, several times a second; signs of life are sent; and before the server ends, clients are told
+to come back, each at a moment of its own, so that they do not all come at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import defaultdict
+from uuid import UUID
+
+from foundation.errors import ApiError, TooManyConnections, TooManySubscriptions
+from foundation.metrics import SOCKETS
+from realtime.socket import frames
+from realtime.socket.callers import Party
+from realtime.socket.connection import Connection, State
+from tenants.credentials.cache import at_most
+from tenants.credentials.standing import Standing, read_together, stand
+from tenants.data_plane import looked_up
+
+log = logging.getLogger(__name__)
+
+#: How often credentials are looked at, and how old what is then believed may be: together with the
+#: look-up itself less than the second within which a revoked key has to end.
+JUDGE_S, BELIEVED_S = 0.4, 0.3
+RECONNECT_WITHIN_MS = 5_000
+
+Verdict = tuple[Party, None] | tuple[None, ApiError]
+
+
+class Crowd:
+    """The connections of one event loop."""
+
+    def __init__(self) -> None:
+        self.connections: dict[str, Connection] = {}
+        self._by_tenant: defaultdict[UUID, set[Connection]] = defaultdict(set)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to look after the connections."""
+        self._tasks = [
+            asyncio.create_task(self._keep_judging()),
+            asyncio.create_task(self._keep_beating()),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    def admit(self, connection: Connection, party: Party) -> None:
+        """Count a connection in, or raise that its tenant has too many in this process."""
+        allowed = party.tenant.limits["connections"]
+        others = self._by_tenant[party.tenant.id]
+        if len(others) >= allowed:
+            raise TooManyConnections(f"The tenant may have {allowed} connections.")
+        others.add(connection)
+        self.connections[connection.id] = connection
+        SOCKETS.set(len(self.connections))
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection out."""
+        if self.connections.pop(connection.id, None) is None or connection.party is None:
+            return
+        others = self._by_tenant[connection.party.tenant.id]
+        others.discard(connection)
+        if not others:
+            del self._by_tenant[connection.party.tenant.id]
+        SOCKETS.set(len(self.connections))
+
+    def check_room(self, party: Party) -> None:
+        """Raise when the tenant has more subscriptions in this process than it may have."""
+        allowed = party.tenant.limits["subscriptions"]
+        held = sum(len(each.subscriptions) for each in self._by_tenant[party.tenant.id])
+        if held > allowed:
+            raise TooManySubscriptions(f"The tenant may have {allowed} subscriptions.")
+
+    def say_goodbye(self) -> None:
+        """Tell every client when to come back. The server closes the connections."""
+        for connection in self.connections.values():
+            connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
+
+    async def judge(self) -> None:
+        """Look at the credentials of all connections once."""
+        judged = [
+            (connection, connection.party)
+            for connection in self.connections.values()
+            if connection.state is State.OPEN and connection.party is not None
+        ]
+        if not judged:
+            return
+        verdicts = await looked_up(lambda: _verdicts([party for _, party in judged]))
+        for (connection, party), verdict in zip(judged, verdicts, strict=True):
+            if connection.party is party:
+                await connection.judge(verdict)
+
+    async def _keep_judging(self) -> None:
+        while True:
+            await asyncio.sleep(JUDGE_S)
+            try:
+                await self.judge()
+            except Exception:
+                # The database is away: nobody can have been revoked by it, and nothing is written.
+                log.warning("credentials could not be looked at", exc_info=True)
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(frames.HEARTBEAT_S)
+            beat = frames.heartbeat()
+            for connection in self.connections.values():
+                if not connection.busy:
+                    connection.tell(beat)
+
+
+def _verdicts(parties: list[Party]) -> list[Verdict]:
+    """Say for each caller who it is now, or why it is nobody."""
+    with at_most(BELIEVED_S):
+        read_together({party.standing for party in parties})
+        return [_verdict(party) for party in parties]
+
+
+def _verdict(party: Party) -> Verdict:
+    standing: Standing = party.standing
+    try:
+        principal, tenant = stand(standing, party.principal.claims)
+    except ApiError as refused:
+        return None, refused
+    return Party(principal, tenant, standing), None

@@ -1,0 +1,52 @@
+"""Accepts connections at `/v1/realtime` and passes everything else on.
+
+An ASGI layer of its own, as the HTTP data plane is (docs/decisions tells why).
+"""
+
+from __future__ import annotations
+
+from documents.live import Kinds
+from foundation.asgi import App, Message, Receive, Scope, Send
+from foundation.errors import NotFound
+from foundation.http import problem_answer
+from realtime.socket.callers import Handshake
+from realtime.socket.connection import Connection
+from realtime.socket.crowd import Crowd
+
+PATH = "/v1/realtime"
+SUBPROTOCOL = "rillbase.v1"
+
+
+class Realtime:
+    """The WebSocket side of the data plane."""
+
+    def __init__(self, app: App, kinds: Kinds, crowd: Crowd) -> None:
+        self._app = app
+        self._kinds = kinds
+        self._crowd = crowd
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket" or scope["path"] != PATH:
+            await self._app(scope, receive, send)
+            return
+        scope["state"]["route"] = PATH
+        await receive()
+        handshake = Handshake.of(scope)
+        handshake.head.get_host()
+        offered = scope.get("subprotocols", ())
+        if offered and SUBPROTOCOL not in offered:
+            await _refuse(send)
+            return
+        chosen = SUBPROTOCOL if offered else None
+        await send({"type": "websocket.accept", "subprotocol": chosen})
+        await Connection(handshake, receive, send, self._kinds, self._crowd).run()
+
+
+async def _refuse(send: Send) -> None:
+    """Answer a handshake that asks for another protocol."""
+
+    async def as_answer(message: Message) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    answer = problem_answer(NotFound(f"The only subprotocol here is {SUBPROTOCOL}."))
+    await answer.send(as_answer, {}, with_body=True)

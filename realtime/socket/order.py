@@ -1,0 +1,31 @@
+"""Lets what concerns one thing happen in the order in which it was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+
+
+class InOrder:
+    """Turns by key. A key takes no room once nobody waits for it."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: Hashable | None) -> AsyncIterator[None]:
+        """Wait for those who came before with the same key; None: for nobody."""
+        if key is None:
+            yield
+            return
+        before, mine = self._last.get(key), asyncio.Event()
+        self._last[key] = mine
+        try:
+            if before is not None:
+                await before.wait()
+            yield
+        finally:
+            mine.set()
+            if self._last.get(key) is mine:
+                del self._last[key]

@@ -1,0 +1,189 @@
+"""Writes and queries over a connection: the REST calls' handlers, called without HTTP.
+
+A message stands for the REST call of the same name, with the same limits, scopes, rules and
+idempotency keys. Its members are those of the REST body; `key` is the document's `_id`, since `id`
+names the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import unquote, urlencode
+
+from documents.api import documents, queries
+from documents.api.requests import refusing
+from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
+from foundation.api.preconditions import etag
+from foundation.asgi import Message as AsgiMessage
+from foundation.http import Answer, Body, Head
+from realtime.socket.messages import Message, wrong
+from rillbase_native import Value, format_id
+from tenants.credentials.facts import TenantFacts
+from tenants.data_plane import Call
+from tenants.principals import Principal
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a message asks for, as a REST call."""
+
+    handler: Handler
+    method: str
+    path: str
+    parameters: dict[str, str]
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+
+    def call(self, principal: Principal, tenant: TenantFacts) -> Call:
+        raw = [(name.lower().encode(), text.encode()) for name, text in self.headers.items()]
+        head = Head(
+            {
+                "method": self.method,
+                "path": self.path,
+                "headers": raw,
+                "query_string": urlencode(self.query).encode(),
+            }
+        )
+        return Call(head, Body(head, self._receive), principal, tenant, self.parameters)
+
+    async def _receive(self) -> AsgiMessage:
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+
+async def perform(asked: Asked, principal: Principal, tenant: TenantFacts) -> bytes:
+    """Do what is asked and return the answer's body."""
+    answer = await asked.handler(asked.call(principal, tenant))
+    if not isinstance(answer.body, bytes):
+        raise TypeError("an answer over a connection is complete")
+    return answer.body
+
+
+def order_of(message: Message) -> bytes | None:
+    """Return what writes are done one after the other for: the document that one changes."""
+    key = message.value.get("key")
+    if message.type not in ("replace", "update", "delete") or key is None:
+        return None
+    return (message.text("collection") or "").encode() + b"\0" + key.ejson(canonical=True)
+
+
+def asked(message: Message) -> Asked:
+    """Return the REST call that a message stands for, or raise `InvalidBody`."""
+    return READERS[message.type](message)
+
+
+def _insert(message: Message) -> Asked:
+    message.allow((*_WRITE, "document"))
+    return _write(message, documents.insert, "POST", body=_member(message, "document"))
+
+
+def _replace(message: Message) -> Asked:
+    message.allow((*_CHANGE, "document"))
+    return _write(message, documents.replace, "PUT", body=_member(message, "document"), by_key=True)
+
+
+def _update(message: Message) -> Asked:
+    message.allow((*_CHANGE, "update", "patch", "array_filters", "upsert"))
+    merges = message.value.get("patch") is not None
+    found = _write(
+        message,
+        documents.update,
+        "PATCH",
+        body=_member(message, "patch" if merges else "update"),
+        by_key=True,
+    )
+    if merges:
+        found.headers["Content-Type"] = documents.MERGE_PATCH
+    filters, upsert = message.value.get("array_filters"), message.value.get("upsert")
+    if filters is not None:
+        found.query["array_filters"] = filters.ejson(canonical=True).decode()
+    if upsert is not None:
+        found.query["upsert"] = upsert.ejson().decode()
+    return found
+
+
+def _delete(message: Message) -> Asked:
+    message.allow(_CHANGE)
+    return _write(message, documents.delete, "DELETE", by_key=True)
+
+
+def _query(message: Message) -> Asked:
+    message.allow(("collection", *queries.MEMBERS))
+    collection = message.required_text("collection")
+    body = _object(message.value, queries.MEMBERS)
+    return Asked(
+        queries.query,
+        "POST",
+        f"/v1/collections/{collection}/query",
+        {"collection": collection},
+        body,
+    )
+
+
+READERS: Mapping[str, Callable[[Message], Asked]] = MappingProxyType(
+    {
+        "insert": _insert,
+        "replace": _replace,
+        "update": _update,
+        "delete": _delete,
+        "query": _query,
+    }
+)
+
+_WRITE = ("collection", "idempotency_key")
+_CHANGE = (*_WRITE, "key", "if_version")
+
+
+def _write(
+    message: Message, handler: Handler, method: str, *, body: bytes = b"", by_key: bool = False
+) -> Asked:
+    collection = message.required_text("collection")
+    path, parameters = f"/v1/collections/{collection}/documents", {"collection": collection}
+    if by_key:
+        segment = _segment(message)
+        path, parameters = f"{path}/{segment}", {**parameters, "id": unquote(segment)}
+    found = Asked(handler, method, path, parameters, body)
+    held = message.text("idempotency_key")
+    if held is not None:
+        found.headers[IDEMPOTENCY_HEADER] = held
+    version = message.value.get("if_version")
+    if version is not None:
+        found.headers["If-Match"] = etag(_integer(version))
+    return found
+
+
+def _segment(message: Message) -> str:
+    key = message.value.get("key")
+    if key is None:
+        raise wrong("key", "This field is required.", code="required")
+    with refusing("/key"):
+        return format_id(key)
+
+
+def _member(message: Message, name: str) -> bytes:
+    found = message.value.get(name)
+    if found is None:
+        raise wrong(name, "This field is required.", code="required")
+    if found.kind != "object":
+        raise wrong(name, "An object is expected.")
+    return found.ejson(canonical=True)
+
+
+def _integer(value: Value) -> int:
+    try:
+        return value.integer()
+    except TypeError:
+        raise wrong("if_version", "A whole number is expected.") from None
+
+
+def _object(value: Value, members: Sequence[str]) -> bytes:
+    parts = []
+    for name in members:
+        found = value.get(name)
+        if found is not None:
+            parts.append(b'"%b":%b' % (name.encode(), found.ejson(canonical=True)))
+    return b"{" + b",".join(parts) + b"}"

@@ -1,0 +1,99 @@
+"""A WebSocket client for tests: JSON both ways, and waiting for what is to come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+TIMEOUT_S = 10.0
+Frame = dict[str, Any]
+
+
+class Client:
+    """One connection. Frames that were not asked for yet are kept."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._kept: list[Frame] = []
+
+    def say(self, **message: object) -> None:
+        self.say_raw(json.dumps(message))
+
+    def say_raw(self, text: str | bytes) -> None:
+        self._connection.send(text)
+
+    def next(self, timeout_s: float = TIMEOUT_S) -> Frame:
+        """Return the next frame that is no sign of life."""
+        if self._kept:
+            return self._kept.pop(0)
+        return self._receive(timeout_s)
+
+    def _receive(self, timeout_s: float) -> Frame:
+        while True:
+            frame: Frame = json.loads(self._connection.recv(timeout=timeout_s))
+            if frame["type"] != "heartbeat":
+                return frame
+
+    def wait_for(self, wanted: Callable[[Frame], bool], *, timeout_s: float = TIMEOUT_S) -> Frame:
+        """Return the next frame that is wanted; others are kept for later."""
+        for place, frame in enumerate(self._kept):
+            if wanted(frame):
+                return self._kept.pop(place)
+        while True:
+            frame = self._receive(timeout_s)
+            if wanted(frame):
+                return frame
+            self._kept.append(frame)
+
+    def answer(self, message_id: str) -> Frame:
+        """Return the answer to a message."""
+        return self.wait_for(
+            lambda f: f["type"] in ("ack", "error", "pong", "end") and f["id"] == message_id
+        )
+
+    def ask(self, kind: str, message_id: str, **members: object) -> Frame:
+        self.say(type=kind, id=message_id, **members)
+        return self.answer(message_id)
+
+    def closed(self) -> tuple[int, str]:
+        """Return the close code and reason, once the server has closed."""
+        with pytest.raises(ConnectionClosed) as closed:
+            self._receive_all()
+        received = closed.value.rcvd
+        assert received is not None
+        return received.code, received.reason
+
+    def _receive_all(self) -> None:
+        while True:
+            self._kept.append(self._receive(TIMEOUT_S))
+
+
+@contextmanager
+def opened(
+    base: str, headers: dict[str, str] | None = None, *, origin: str | None = None
+) -> Iterator[Client]:
+    """Open a connection; nobody has said `hello` unless the headers do."""
+    address = base.replace("http", "ws", 1) + "/v1/realtime"
+    with connect(
+        address,
+        additional_headers=headers,
+        origin=None if origin is None else origin,  # type: ignore[arg-type]
+        subprotocols=["rillbase.v1"],  # type: ignore[list-item]
+        max_size=64 * 1024 * 1024,
+    ) as connection:
+        yield Client(connection)
+
+
+@contextmanager
+def greeted(base: str, token: str, **members: object) -> Iterator[Client]:
+    """Open a connection and say `hello`."""
+    with opened(base) as client:
+        client.say(type="hello", token=token, **members)
+        assert client.next()["type"] == "welcome"
+        yield client

@@ -1,0 +1,85 @@
+"""What becomes of a connection when its credentials change."""
+
+from __future__ import annotations
+
+import time
+
+import jwt
+from django.utils import timezone
+
+from foundation.scope import scoped
+from tenants.models import ApiKey
+from tests.caller import with_key
+from tests.documents.collection import make_collection
+from tests.make import MadeTenant, make_key, make_tenant
+from tests.realtime.client import greeted, opened
+
+ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
+SECRET = "a shared secret of at least thirty-two bytes"
+
+
+def register_issuer(server: str, made: MadeTenant) -> None:
+    body = {
+        "name": "login",
+        "issuer": ISSUER,
+        "audience": AUDIENCE,
+        "algorithms": ["HS256"],
+        "secret": SECRET,
+    }
+    answer = with_key(server, made.admin_key).post(f"/api/v1/tenants/{made.slug}/issuers", body)
+    assert answer.status_code == 201, answer.text
+
+
+def token_of(sub: str, lifetime_s: float = 60) -> str:
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": sub, "exp": int(time.time() + lifetime_s)}
+    return jwt.encode(claims, SECRET, "HS256")
+
+
+def revoke(made: MadeTenant, text: str) -> None:
+    with scoped(tenant_id=made.tenant.id):
+        ApiKey.objects.filter(key_id=text.split("_")[2]).update(revoked_at=timezone.now())
+
+
+def test_a_revoked_key_ends_the_connection_within_a_second(server: str) -> None:
+    made = make_tenant()
+    key = make_key(made.tenant)
+    with greeted(server, key) as client:
+        revoke(made, key)
+        revoked_at = time.monotonic()
+        assert client.closed()[0] == 4401
+        assert time.monotonic() - revoked_at < 1.0
+
+
+def test_other_scopes_hold_from_then_on(server: str) -> None:
+    todos = make_collection(server)
+    key = make_key(todos.made.tenant)
+    with greeted(server, key) as client:
+        assert client.ask("insert", "1", collection=todos.name, document={})["type"] == "ack"
+        with scoped(tenant_id=todos.made.tenant.id):
+            ApiKey.objects.filter(key_id=key.split("_")[2]).update(scopes=["documents:read"])
+        deadline = time.monotonic() + 5
+        while client.ask("insert", "2", collection=todos.name, document={})["type"] == "ack":
+            assert time.monotonic() < deadline
+
+
+def test_an_expired_token_ends_what_it_opened_until_a_new_one_comes(server: str) -> None:
+    made = make_tenant()
+    register_issuer(server, made)
+    todos = make_collection(server, made=made, rules={"read": True})
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
+    with opened(server) as client:
+        client.say(type="hello", key=key, token=token_of("ada", lifetime_s=2))
+        assert client.next()["type"] == "welcome"
+        deadline = time.monotonic() + 10
+        while (answer := client.ask("query", "q", collection=todos.name))["type"] == "ack":
+            assert time.monotonic() < deadline
+        assert answer["error"]["code"] == "token_expired"
+        assert client.ask("auth", "a", key=key, token=token_of("ada"))["type"] == "ack"
+        assert client.ask("query", "r", collection=todos.name)["type"] == "ack"
+
+
+def test_a_connection_stays_with_its_tenant(server: str) -> None:
+    with greeted(server, make_key(make_tenant().tenant)) as client:
+        refused = client.ask("auth", "a", token=make_key(make_tenant().tenant))
+        assert refused["error"]["code"] == "forbidden"
+        assert client.ask("ping", "p")["type"] == "pong"

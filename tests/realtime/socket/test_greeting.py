@@ -1,0 +1,109 @@
+"""Who may open a connection, and how it says who it is."""
+
+from __future__ import annotations
+
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tenants.models import ApiKey, Quota, Tenant
+from tenants.roles import Role
+from tests.make import make_key, make_member, make_session, make_tenant
+from tests.realtime.client import greeted, opened
+
+
+def test_a_key_in_the_first_message_is_welcome(server: str) -> None:
+    made = make_tenant()
+    with opened(server) as client:
+        client.say(type="hello", token=make_key(made.tenant))
+        welcome = client.next()
+        assert welcome["type"] == "welcome"
+        assert welcome["heartbeat_ms"] == 10_000
+        assert client.ask("ping", "p1") == {"type": "pong", "id": "p1"}
+
+
+def test_a_key_in_the_headers_is_welcome_at_once(server: str) -> None:
+    made = make_tenant()
+    with opened(server, {"Authorization": f"Bearer {make_key(made.tenant)}"}) as client:
+        assert client.next()["type"] == "welcome"
+
+
+def test_a_publishable_key_is_welcome_alone(server: str) -> None:
+    made = make_tenant()
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    with opened(server) as client:
+        client.say(type="hello", key=key)
+        assert client.next()["type"] == "welcome"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "hello"},
+        {"type": "hello", "token": "rbk_test_nonsense"},
+        {"type": "subscribe", "id": "s", "collection": "todos"},
+    ],
+    ids=["nothing", "a wrong key", "no hello"],
+)
+def test_whoever_does_not_say_who_it_is_is_turned_away(
+    server: str, message: dict[str, str]
+) -> None:
+    with opened(server) as client:
+        client.say(**message)
+        assert client.next()["error"]["status"] == 401
+        assert client.closed()[0] == 4401
+
+
+def test_cookies_open_nothing(server: str) -> None:
+    made = make_tenant()
+    cookie, _ = make_session(make_member(made.tenant, Role.OWNER))
+    headers = {"Cookie": f"rillbase_session={cookie}", "Rillbase-Tenant": made.slug}
+    with opened(server, headers) as client:
+        client.say(type="hello", tenant=made.slug)
+        assert client.closed()[0] == 4401
+
+
+def test_a_first_message_of_more_than_8_kib_is_refused(server: str) -> None:
+    with opened(server) as client:
+        client.say(type="hello", token="x" * 8192)
+        assert client.closed()[0] == 1009
+
+
+def test_a_page_of_an_origin_that_is_not_listed_is_turned_away(server: str) -> None:
+    made = make_tenant()
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    with opened(server, origin="https://evil.example") as client:
+        client.say(type="hello", key=key)
+        assert client.closed()[0] == 4403
+
+
+def test_a_page_of_a_listed_origin_is_welcome(server: str) -> None:
+    made = make_tenant()
+    Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(
+        cors_origins=["https://app.example"]
+    )
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    with opened(server, origin="https://app.example") as client:
+        client.say(type="hello", key=key)
+        assert client.next()["type"] == "welcome"
+
+
+def test_another_subprotocol_is_refused_in_the_handshake(server: str) -> None:
+    address = server.replace("http", "ws", 1) + "/v1/realtime"
+    with pytest.raises(InvalidStatus) as refused:
+        connect(address, subprotocols=["rillbase.v9"])  # type: ignore[list-item]
+    assert refused.value.response.status_code == 404
+
+
+def test_a_tenant_has_no_more_connections_than_its_quota_allows(server: str) -> None:
+    made = make_tenant()
+    Quota(tenant=made.tenant, limits={"connections": 1}).save(using="staff")
+    key = make_key(made.tenant)
+    with greeted(server, key) as first:
+        with opened(server) as second:
+            second.say(type="hello", token=key)
+            assert second.next()["error"]["code"] == "too_many_connections"
+            assert second.closed()[0] == 4429
+        assert first.ask("ping", "p")["type"] == "pong"
+    with greeted(server, key) as third:
+        assert third.ask("ping", "p")["type"] == "pong"
