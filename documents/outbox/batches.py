@@ -55,19 +55,15 @@ def _cut(writes: CommittedWrites) -> Iterator[Part]:
         yield Part(writes, writes.images[begin:], taken)
 
 
-def group(parts: Sequence[Part], created_us: int) -> Group:
+def group(parts: Sequence[Part]) -> Group:
     """Encode parts of one transaction that are appended together."""
     return Group(
-        [
-            (image.key_hash, _encode(part.writes, image, created_us))
-            for part in parts
-            for image in part.images
-        ],
+        [(image.key_hash, _encode(part.writes, image)) for part in parts for image in part.images],
         parts[0].writes.batch_hashes,
     )
 
 
-def _encode(writes: CommittedWrites, image: AfterImage, created_us: int) -> bytes:
+def _encode(writes: CommittedWrites, image: AfterImage) -> bytes:
     deleted = image.body is None
     return encode_image(
         Image(
@@ -77,7 +73,8 @@ def _encode(writes: CommittedWrites, image: AfterImage, created_us: int) -> byte
             collection_id=writes.collection_id,
             version=image.version,
             rules_version=writes.rules_version,
-            created_us=created_us,
+            created_ms=image.created_ms,
+            written_us=writes.written_ms * 1000,
             key=image.key,
             body=(image.deleted_id if deleted else image.body) or b"",
         )

@@ -36,8 +36,11 @@ class Image:
     collection_id: UUID
     version: int
     rules_version: int
-    #: When it was written, in microseconds since 1970, to measure delays with. Decides nothing.
-    created_us: int
+    #: When the document came into being, in milliseconds since 1970.
+    created_ms: int
+    #: When it was written, in microseconds since 1970. With the moment above, it is what answers
+    #: show; it decides nothing.
+    written_us: int
     key: bytes
     #: BSON: the document, for deletes its `_id` alone, for superseded ones nothing.
     body: bytes
@@ -79,7 +82,7 @@ class Tick:
 
 
 _HEAD = Struct(">BB")
-_IMAGE = Struct(">Q16s16sQQqHI")
+_IMAGE = Struct(">Q16s16sQQqqHI")
 _STAMPS = Struct(">QQ")
 _TICK = Struct(">Q16sQQI")
 INCARNATION_BYTES = 16
@@ -95,7 +98,8 @@ def encode_image(image: Image) -> bytes:
                 image.collection_id.bytes,
                 image.version,
                 image.rules_version,
-                image.created_us,
+                image.created_ms,
+                image.written_us,
                 len(image.key),
                 len(image.body),
             ),
@@ -128,7 +132,7 @@ def _decode_image(raw: bytes) -> Image:
     start = _HEAD.size + _IMAGE.size
     if len(raw) < start:
         raise MalformedEntry("an after-image is cut off")
-    xid, tenant, collection, version, rules, created_us, key_length, body_length = (
+    xid, tenant, collection, version, rules, created_ms, written_us, key_length, body_length = (
         _IMAGE.unpack_from(raw, _HEAD.size)
     )
     if len(raw) != start + key_length + body_length:
@@ -140,7 +144,8 @@ def _decode_image(raw: bytes) -> Image:
         collection_id=UUID(bytes=collection),
         version=version,
         rules_version=rules,
-        created_us=created_us,
+        created_ms=created_ms,
+        written_us=written_us,
         key=raw[start : start + key_length],
         body=raw[start + key_length :],
     )

@@ -21,6 +21,8 @@ class AfterImage:
     body: bytes | None
     #: BSON of the `_id` alone, for deletes.
     deleted_id: bytes | None
+    #: When the document came into being, in milliseconds since 1970.
+    created_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class CommittedWrites:
     collection_id: UUID
     #: The version of the access rules that the transaction read.
     rules_version: int
+    #: When the transaction began, in milliseconds since 1970: what its documents were updated at.
+    written_ms: int
     images: Sequence[AfterImage]
     #: Hashes of all keys that an atomic batch wrote, in whatever collection; None: no such batch.
     batch_hashes: Sequence[int] | None = None

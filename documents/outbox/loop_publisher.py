@@ -154,8 +154,7 @@ class LoopPublisher:
                 self._marker.add(call.parts[0].writes.xid)
 
     async def _append(self, events: EventLayer, taken: Sequence[_Call]) -> bool:
-        created_us = time.time_ns() // 1000
-        groups = [group(call.parts, created_us) for call in taken]
+        groups = [group(call.parts) for call in taken]
         try:
             answer = await events.append(min(call.stamp_us for call in taken), None, groups)
         except RedisError as away:

@@ -78,7 +78,7 @@ _SIZES = Statement(
 _ROWS = Statement(
     "SELECT o.xid, o.tenant_id, o.collection_id, o.key, o.key_hash, o.version, o.rules_version, "
     "o.created_at, o.deleted_id, o.batch_hashes, d.version, "
-    "CASE WHEN d.version = o.version THEN d.body END "
+    "CASE WHEN d.version = o.version THEN d.body END, coalesce(d.created_at, o.created_at) "
     "FROM documents_outbox o LEFT JOIN documents_document d "
     "ON d.collection_id = o.collection_id AND d.key = o.key "
     "WHERE o.xid = ANY($1) AND o.id = ANY($2) ORDER BY o.xid, o.id",
@@ -304,7 +304,8 @@ def _entry(rows: Result, row: int) -> bytes:
             collection_id=UUID(bytes=rows.bytes(row, 2)),
             version=version,
             rules_version=rows.integer(row, 6),
-            created_us=rows.time_ms(row, 7) * 1000,
+            created_ms=rows.time_ms(row, 12),
+            written_us=rows.time_ms(row, 7) * 1000,
             key=rows.bytes(row, 3),
             body=content,
         )

@@ -330,7 +330,7 @@ class _Attempt:
         publisher.offer(
             stamped,
             [
-                self._committed(xid, collection, documents, hashes)
+                self._committed(xid, stage.now_ms, collection, documents, hashes)
                 for collection, documents in by_collection.items()
             ],
         )
@@ -363,6 +363,7 @@ class _Attempt:
     def _committed(
         self,
         xid: int,
+        written_ms: int,
         collection: bytes,
         documents: Sequence[tuple[Place, Staged]],
         hashes: list[int] | None,
@@ -372,6 +373,7 @@ class _Attempt:
             tenant_id=self._tenant_id,
             collection_id=self._collections[collection].id,
             rules_version=self._collections[collection].rules_version,
+            written_ms=written_ms,
             images=[
                 AfterImage(
                     key=staged.key,
@@ -379,6 +381,7 @@ class _Attempt:
                     version=staged.version,
                     body=staged.body,
                     deleted_id=staged.deleted_id,
+                    created_ms=staged.created_ms,
                 )
                 for _, staged in documents
             ],

@@ -108,7 +108,7 @@ class Stage:
     def __init__(self, rows: Mapping[Place, Row], floors: Mapping[bytes, int], now_ms: int) -> None:
         self._rows = rows
         self._floors = floors
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self.staged: dict[Place, Staged] = {}
 
     def apply_all(self, items: Sequence[Item]) -> list[Outcome]:
@@ -157,7 +157,7 @@ class Stage:
             staged.version,
             staged.body,
             staged.created_ms,
-            self._now_ms,
+            self.now_ms,
             created=body is None,
         )
 
@@ -171,10 +171,10 @@ class Stage:
         return None, self._floors[place[0]]
 
     def _image(self, item: Item, body: bytes | None) -> Image:
-        create, update, delete = _rules(item, body, self._now_ms)
+        create, update, delete = _rules(item, body, self.now_ms)
         try:
             return item.operation.apply(
-                item.collection.definition, body, self._now_ms, create, update, delete
+                item.collection.definition, body, self.now_ms, create, update, delete
             )
         except QueryError as refused:
             raise as_api_error(refused) from None
@@ -206,7 +206,7 @@ class Stage:
             return known.created_ms, known.created_raw
         if known is None and row is not None and row.body is not None:
             return row.created_ms, row.created_raw
-        return self._now_ms, None
+        return self.now_ms, None
 
 
 def _rules(

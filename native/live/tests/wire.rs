@@ -316,13 +316,15 @@ fn the_put_of_the_specification_is_read() {
     bytes.extend([44; 16]);
     bytes.extend(3_u64.to_be_bytes());
     bytes.extend(1_u64.to_be_bytes());
-    bytes.extend([0, 6, 0x60, 0xc5, 0xc5, 0x73, 0x56, 0x30]);
+    bytes.extend([0, 0, 0x01, 0xa1, 0xfd, 0x8c, 0x69, 0]);
+    bytes.extend([0, 6, 0x60, 0xc6, 0x6c, 0x7a, 0x28, 0]);
     bytes.extend([0, 1, 0, 0, 0, 5, 0x6b]);
     bytes.extend([5, 0, 0, 0, 0]);
     let Ok(WriteEntry::Image(image)) = write_entry::decode(&bytes, None) else {
         panic!("refused");
     };
     assert_eq!((image.xid, image.version), (5, 3));
+    assert_eq!(image.created_ms * 1_000, image.written_us);
     assert_eq!(image.content, Content::Document([5, 0, 0, 0, 0].into()));
     assert!(image.parts.is_empty());
 }

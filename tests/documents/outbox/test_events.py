@@ -28,7 +28,7 @@ SNAPSHOT = Snapshot(5, 9, (6, 7))
 
 
 def entry(version: int = 1, body: bytes = b"body") -> bytes:
-    return encode_image(Image(Kind.PUT, 77, uuid4(), uuid4(), version, 3, 1_000, b"key", body))
+    return encode_image(Image(Kind.PUT, 77, uuid4(), uuid4(), version, 3, 7, 1_000, b"key", body))
 
 
 async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> Look:

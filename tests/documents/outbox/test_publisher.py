@@ -49,11 +49,11 @@ async def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def put(key: int, body: bytes = b"body") -> AfterImage:
-    return AfterImage(b"key %d" % key, key, 1, body, None)
+    return AfterImage(b"key %d" % key, key, 1, body, None, 7)
 
 
 def delete(key: int) -> AfterImage:
-    return AfterImage(b"key %d" % key, key, 2, None, b"the id")
+    return AfterImage(b"key %d" % key, key, 2, None, b"the id", 7)
 
 
 def wrote(
@@ -67,6 +67,7 @@ def wrote(
         tenant_id=uuid4(),
         collection_id=collection or uuid4(),
         rules_version=5,
+        written_ms=9,
         images=images,
         batch_hashes=batch,
     )

@@ -37,6 +37,7 @@ fn image(reader: &mut Reader<'_>, kind: u8, parts: Arc<[u16]>) -> Result<AfterIm
     let collection = reader.array()?;
     let version = reader.u64()?;
     let rules_version = reader.u64()?;
+    let created_ms = reader.i64()?;
     let written_us = reader.i64()?;
     let key_length = reader.u16()?;
     let body_length = usize::try_from(reader.u32()?).map_err(|_| Malformed("cut off"))?;
@@ -48,8 +49,7 @@ fn image(reader: &mut Reader<'_>, kind: u8, parts: Arc<[u16]>) -> Result<AfterIm
         collection,
         version,
         rules_version,
-        // Format 1 does not say it.
-        created_ms: written_us.div_euclid(1_000),
+        created_ms,
         written_us,
         key,
         content: content(kind, body)?,
@@ -89,13 +89,14 @@ pub fn encode(entry: &WriteEntry) -> (Vec<u8>, Vec<u8>) {
 
 fn encode_image(image: &AfterImage) -> (Vec<u8>, Vec<u8>) {
     let (kind, body) = kind_and_body(&image.content);
-    let mut out = Vec::with_capacity(72 + image.key.len() + body.len());
+    let mut out = Vec::with_capacity(80 + image.key.len() + body.len());
     out.put(&[FORMAT, kind]);
     out.put_u64(image.xid);
     out.put(&image.tenant);
     out.put(&image.collection);
     out.put_u64(image.version);
     out.put_u64(image.rules_version);
+    out.put_i64(image.created_ms);
     out.put_i64(image.written_us);
     out.put_u16(u16::try_from(image.key.len()).unwrap_or(u16::MAX));
     out.put_u32(u32::try_from(body.len()).unwrap_or(u32::MAX));
