@@ -303,6 +303,10 @@ class Selection:
     def bodies(self) -> tuple[list[bytes], bytes | None]:
         """Return the bodies of the page in order, and the place behind it if more may follow."""
 
+    def rows(self) -> tuple[list[tuple[bytes, int, int, int, bytes]], bool]:
+        """Return key, version, created and updated in milliseconds, and BSON of the page's rows in
+        order, and whether more may follow."""
+
 def envelope(
     version: int,
     created_ms: int,

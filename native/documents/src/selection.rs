@@ -399,6 +399,18 @@ impl Rows {
         self.rows.iter().map(|row| row.body.as_slice())
     }
 
+    /// Key, metadata and body of each row, in order.
+    pub fn documents(&self) -> impl Iterator<Item = (&[u8], Meta, &[u8])> {
+        self.rows.iter().map(|row| {
+            let meta = Meta {
+                version: row.version,
+                created_ms: row.created_ms,
+                updated_ms: row.updated_ms,
+            };
+            (row.key.as_slice(), meta, row.body.as_slice())
+        })
+    }
+
     /// The page as a JSON array of envelopes.
     pub fn render(
         &self,

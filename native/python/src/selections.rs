@@ -31,6 +31,9 @@ type PyNext<'py> = (
     Bound<'py, PyBytes>,
 );
 
+/// Key, version, created and updated in milliseconds, BSON.
+type PyRow<'py> = (Bound<'py, PyBytes>, i64, i64, i64, Bound<'py, PyBytes>);
+
 /// A query being answered: candidates in, a page out.
 #[pyclass(module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Selection {
@@ -167,6 +170,21 @@ impl Selection {
         let next = rows.next.as_ref().map(|next| PyBytes::new(py, &next.place));
         let bodies = rows.bodies().map(|body| PyBytes::new(py, body));
         (bodies.collect(), next)
+    }
+
+    /// Return the page's rows in order, and whether more may follow.
+    fn rows<'py>(&mut self, py: Python<'py>) -> (Vec<PyRow<'py>>, bool) {
+        let rows = self.inner.finish();
+        let found = rows.documents().map(|(key, meta, body)| {
+            (
+                PyBytes::new(py, key),
+                meta.version,
+                meta.created_ms,
+                meta.updated_ms,
+                PyBytes::new(py, body),
+            )
+        });
+        (found.collect(), rows.next.is_some())
     }
 }
 
