@@ -14,7 +14,7 @@ from itertools import count
 from random import Random
 
 from documents.outbox.events import Answer, Group, Verdict
-from documents.outbox.machine import Relay
+from documents.outbox.machine import PATIENCE_S, Relay
 from documents.outbox.requests import (
     Append,
     Claim,
@@ -42,7 +42,9 @@ from tests.documents.outbox.simulated_servers import (
 
 KEYS = 12
 TROUBLE_S = 60.0
-PEACE_S = 30.0
+#: Both relays may still be waiting for replies that got lost in the last moment of trouble, one
+#: after the other, for as long as they have patience.
+PEACE_S = 2 * PATIENCE_S + 15.0
 #: The function admits five seconds; a clock that was set meanwhile adds at most this.
 MAX_CLOCK_STEP_S = 2.0
 MAX_REAL_AGE_S = 5.0 + 4 * MAX_CLOCK_STEP_S
