@@ -108,6 +108,26 @@ impl Batch {
         put_slice(&mut self.bytes, about);
     }
 
+    /// The key that is `prefix` and this write's own sequence, inverted and big-endian, gets a
+    /// value, until `expiry` if there is one. Such a key is new each time, and no one needs to read
+    /// to find its place; of those with one prefix the newest comes first.
+    pub fn put_sequenced(
+        &mut self,
+        keyspace: &Keyspace,
+        prefix: &[u8],
+        value: &[u8],
+        expiry: Option<Millis>,
+    ) {
+        let mut key = Vec::with_capacity(prefix.len() + NAME_BYTES);
+        key.extend_from_slice(prefix);
+        key.extend_from_slice(&[0; NAME_BYTES]);
+        match expiry {
+            None => self.put(keyspace, &key, value),
+            Some(expiry) => self.put_expiring(keyspace, &key, value, expiry),
+        }
+        self.name_by_sequence(key.len(), value.len(), expiry.is_some());
+    }
+
     /// The last eight bytes of the key of the write that was just added become its sequence,
     /// inverted and big-endian, when that is known.
     pub(crate) fn name_by_sequence(&mut self, key: usize, value: usize, expires: bool) {

@@ -5,6 +5,7 @@
 //! - `read.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `background.rs`: who does it.
 //! - `recovery.rs`: opening; `replay.rs`: bringing what the log holds into memory.
+//! - `behind.rs`: writing, and seeing the moment of that write.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `stats.rs`: what is counted.
 //!
@@ -12,6 +13,7 @@
 //! publisher's queue, a keyspace's view. `snapshots` is taken alone.
 
 mod background;
+mod behind;
 mod bulk;
 mod compact;
 mod copies;

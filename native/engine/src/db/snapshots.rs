@@ -17,7 +17,8 @@ pub(crate) struct Snapshots {
 /// What folding and dropping must respect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Horizon {
-    /// Sequences of snapshots, ascending; the last is what is visible now.
+    /// Sequences of snapshots, ascending, and of what is visible now. Those held for writes that
+    /// are not visible yet come last.
     pub(crate) sequences: Vec<Sequence>,
     /// The time of the oldest snapshot, or now: what is not expired then must be kept.
     pub(crate) time: Millis,
@@ -39,6 +40,12 @@ impl Snapshots {
         place
     }
 
+    /// Holds what will be visible at `sequence`, as of `time`, which another snapshot holds.
+    fn hold(&self, sequence: Sequence, time: Millis) -> (Sequence, Millis) {
+        *self.held.lock().entry((sequence, time)).or_default() += 1;
+        (sequence, time)
+    }
+
     fn give_back(&self, place: (Sequence, Millis)) {
         let mut held = self.held.lock();
         if let Some(count) = held.get_mut(&place) {
@@ -58,6 +65,7 @@ impl Snapshots {
         let held = self.held.lock();
         let mut sequences: Vec<Sequence> = held.keys().map(|(sequence, _)| *sequence).collect();
         sequences.push(core.publisher.visible());
+        sequences.sort_unstable();
         sequences.dedup();
         let now = core.time.now();
         let oldest = held.keys().map(|(_, time)| *time).min();
@@ -79,6 +87,15 @@ impl Snapshot {
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         Self {
             place: core.snapshots.take(core),
+            core: Arc::clone(core),
+        }
+    }
+
+    /// The database as it will be once all up to `sequence` is visible, without what had expired
+    /// when `since` was taken. Nothing behind `sequence` may be visible yet.
+    pub(crate) fn ahead(core: &Arc<Core>, sequence: Sequence, since: &Self) -> Self {
+        Self {
+            place: core.snapshots.hold(sequence, since.time()),
             core: Arc::clone(core),
         }
     }
