@@ -4,6 +4,10 @@ use crate::message::{News, Notification, Source, Token};
 
 /// What a node wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all of what a node gives out is notifications"
+)]
 pub enum Output {
     /// To be appended to the notification log, in this order.
     Notify(Notification),
@@ -27,7 +31,6 @@ pub enum Why {
 
 /// Numbers what a node says.
 #[derive(Debug)]
-#[allow(dead_code, reason = "nodes follow")]
 pub(crate) struct Voice {
     source: Source,
     token: Token,

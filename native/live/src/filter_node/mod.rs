@@ -1,6 +1,233 @@
 //! The filter node: which answers a write changes, for the queries of one query partition and the
 //! documents of one write partition.
+//!
+//! It knows for each document that some query has, or that was written lately, the highest version
+//! that it handled and the queries that this version matches. A write is matched against all queries
+//! of its collection ([`rillbase_matching`]); the difference with the list before says which
+//! answers it enters, stays in and leaves. Writes come in any order and repeatedly: a version that
+//! is not higher than the handled one changes nothing.
+//!
+//! A query comes with the rows that its snapshot sees, and with the end of the write stream from
+//! before that snapshot. What came behind that end is replayed for it from what is [`retained`];
+//! what the snapshot sees is ignored for it, then and later ([`queries::Guard`]).
+//!
+//! ```text
+//! write stream ── Write ─▶ stream (counts) ─▶ retained
+//!                                          └▶ writes ──▶ Match, Done
+//!                          stream (ticks)  ──▶ Tick, or Rebuild
+//! requests ───── Request ▶ registration ──▶ Active, TooOld, Failed
+//! documents ──── Rows ───▶ rebuild ──▶ Start, Rebase …, Rebased
+//! ```
 
+mod documents;
 mod input;
+mod queries;
+mod rebuild;
+mod registration;
+mod retained;
+mod stream;
+mod writes;
 
 pub use input::{Begin, Config, Input};
+pub(crate) use registration::parse;
+
+use rillbase_matching::{Matcher, QueryId, Statistics};
+
+use crate::message::{News, QueryHash, Request, Source, StreamId, Tick, WriteEntry};
+use crate::node::{Output, Voice, Why};
+
+use documents::Documents;
+use queries::Queries;
+use rebuild::Rebuild;
+use retained::Retained;
+use stream::{Stream, Verdict};
+use writes::Scratch;
+
+/// The state machine of a filter node. See the module.
+#[derive(Debug)]
+pub struct FilterNode {
+    config: Config,
+    voice: Voice,
+    phase: Phase,
+    matcher: Matcher,
+    queries: Queries,
+    documents: Documents,
+    retained: Retained,
+    stream: Stream,
+    /// The batch whose images are being read.
+    batch: Option<u64>,
+    scratch: Scratch,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Its state is not complete, and nobody has begun to mend that.
+    Asleep,
+    Rebuilding(Rebuild),
+    Running,
+}
+
+/// What an operator may want to see of a filter node.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    /// Queries that are watched.
+    pub queries: usize,
+    /// Documents that are remembered.
+    pub documents: usize,
+    /// Bytes of retained after-images.
+    pub retained_bytes: usize,
+    /// The index of queries.
+    pub matching: Statistics,
+}
+
+impl FilterNode {
+    /// A node that knows nothing yet. It is given [`Input::Start`] first.
+    pub fn new(config: Config) -> Self {
+        let begin = StreamId::default();
+        Self {
+            voice: Voice::new(Source::Filter(config.partition), config.token),
+            phase: Phase::Asleep,
+            matcher: Matcher::new(config.limits),
+            queries: Queries::default(),
+            documents: Documents::new(config.remembered_us),
+            retained: Retained::new(begin, config.retained_us, config.retained_bytes),
+            stream: Stream::new(begin, 0),
+            batch: None,
+            scratch: Scratch::default(),
+            config,
+        }
+    }
+
+    /// Handles one input at a time that never runs backward by much: by clocks that are set.
+    pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<Output>) {
+        match input {
+            Input::Start => self.start(out),
+            Input::Begin(begin) => self.begin(begin, now_us, out),
+            Input::Rows { collection, rows } => self.rows(collection, rows, now_us, out),
+            Input::End => self.end(out),
+            Input::Request(request) if self.is_running() => self.request(request, now_us, out),
+            Input::Write { id, entry } if self.is_running() => self.write(id, entry, now_us, out),
+            Input::Quarantined { id, collection } if self.is_running() => {
+                self.quarantine(id, collection, out);
+            }
+            Input::Idle if self.is_running() => self.idle(now_us, out),
+            Input::Request(_) | Input::Write { .. } | Input::Quarantined { .. } | Input::Idle => {}
+        }
+    }
+
+    /// Whether it watches; else it waits for a rebuild or is in the middle of one.
+    pub const fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    /// What is to be seen of it.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            queries: self.queries.len(),
+            documents: self.documents.len(),
+            retained_bytes: self.retained.bytes(),
+            matching: self.matcher.statistics(),
+        }
+    }
+
+    fn request(&mut self, request: Request, now_us: u64, out: &mut Vec<Output>) {
+        match request {
+            Request::Expire { query, activation } => self.expire(query, activation),
+            Request::Register {
+                query,
+                positions,
+                snapshot,
+                rows,
+                renewal,
+                complete: _,
+            } => {
+                let own = usize::from(self.config.partition);
+                let registration = registration::Registration {
+                    query: &query,
+                    position: positions.get(own).copied().unwrap_or_default(),
+                    snapshot: &snapshot,
+                    rows: &rows,
+                    renewal,
+                };
+                self.register(&registration, now_us, out);
+            }
+        }
+    }
+
+    fn write(&mut self, id: StreamId, entry: WriteEntry, now_us: u64, out: &mut Vec<Output>) {
+        if !self.stream.read(id) {
+            return;
+        }
+        match entry {
+            WriteEntry::Image(image) => self.image(id, &image, now_us, out),
+            WriteEntry::Tick(tick) => self.tick(tick, now_us, out),
+        }
+    }
+
+    fn tick(&mut self, tick: Tick, now_us: u64, out: &mut Vec<Output>) {
+        self.end_batch(out);
+        match self.stream.judge(&tick) {
+            Verdict::Proof => {
+                self.release(now_us);
+                self.voice.say(News::Tick(tick), out);
+            }
+            Verdict::Outrun => {}
+            Verdict::Broken(why) => self.give_up(why, out),
+        }
+    }
+
+    fn quarantine(&mut self, id: StreamId, collection: Option<[u8; 16]>, out: &mut Vec<Output>) {
+        if !self.stream.read(id) {
+            return;
+        }
+        let Some(collection) = collection else {
+            return self.give_up(Why::Unreadable, out);
+        };
+        for id in self.queries.ids() {
+            let query = self.queries.get(id);
+            if query.is_some_and(|query| query.collection == collection) {
+                self.fail(id, "poison", "a write could not be matched", out);
+            }
+        }
+    }
+
+    fn idle(&mut self, now_us: u64, out: &mut Vec<Output>) {
+        self.end_batch(out);
+        self.retained.trim(now_us);
+        self.release(now_us);
+        let queries = &self.queries;
+        self.documents
+            .sweep(now_us, |member| queries.is_alive(member));
+    }
+
+    fn release(&mut self, now_us: u64) {
+        let (complete, end) = (self.stream.complete(), self.stream.end());
+        self.queries.release(now_us, complete, end);
+    }
+
+    fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {
+        self.phase = Phase::Asleep;
+        out.push(Output::Rebuild(why));
+    }
+
+    /// Ends a query that cannot be watched.
+    fn fail(&mut self, id: QueryId, code: &str, detail: &str, out: &mut Vec<Output>) {
+        if let Some(query) = self.forget(id) {
+            let news = failed(query, code, detail);
+            self.voice.say(news, out);
+        }
+    }
+
+    fn forget(&mut self, id: QueryId) -> Option<QueryHash> {
+        self.matcher.remove(id);
+        self.queries.remove(id).map(|query| query.hash)
+    }
+}
+
+fn failed(query: QueryHash, code: &str, detail: &str) -> News {
+    News::Failed {
+        query,
+        code: code.to_owned(),
+        detail: detail.to_owned(),
+    }
+}

@@ -1,5 +1,349 @@
 //! The sort node: the windows of the sorted queries of one query partition.
+//!
+//! For each query it keeps the first rows, as far as the window reaches and some beyond (slack), and
+//! applies to them what the filter nodes tell. A row that is placed beyond the last known one is
+//! dropped: whether it is the next one is not known. When so many rows have left that the window's
+//! end is not known, the query must be asked again (`Renew`); until then steps are collected.
+//!
+//! The writes of a batch are applied together, once every filter node concerned has done its part;
+//! later writes of the query queue behind them. So one `Window` is one write, one batch or one
+//! renewal.
+//!
+//! ```text
+//! requests ── Request ▶ registration ──▶ Rebase, Active
+//! log ─────── Log ────▶ sources (order, completeness) ─▶ query (queue) ─▶ Window, Renew
+//!                       └ ticks of all filter nodes ────────────────────▶ Tick, or Rebuild
+//! documents ─ Rows ───▶ rebuild ──▶ Start, Rebase …, Rebased
+//! ```
 
 mod input;
+mod order;
+mod orphans;
+mod query;
+mod rebuild;
+mod registration;
+mod rows;
+mod sources;
+mod steps;
 
 pub use input::{Begin, Config, Input};
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use rillbase_documents::refusal::Refusal;
+
+use crate::message::{AfterImage, News, Notification, QueryHash, Request, Source, StreamId, Tick};
+use crate::node::{Output, Voice, Why};
+use crate::snapshot::Snapshot;
+
+use orphans::Orphans;
+use query::{Advance, Query, Step};
+use rebuild::Rebuild;
+use sources::{Heard, Sources};
+
+/// The state machine of a sort node. See the module.
+#[derive(Debug)]
+pub struct SortNode {
+    config: Config,
+    voice: Voice,
+    phase: Phase,
+    queries: BTreeMap<QueryHash, Query>,
+    /// Queries that are no business of this node: what is told of them is no orphan.
+    unsorted: HashSet<QueryHash>,
+    /// Queries whose steps wait for the rest of a batch.
+    held: BTreeSet<QueryHash>,
+    orphans: Orphans,
+    sources: Sources,
+    /// What the last rebuild has seen.
+    rebuilt: Snapshot,
+    /// The last tick of all filter nodes: everything that it sees was told.
+    complete: Option<Snapshot>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Its state is not complete, and nobody has begun to mend that.
+    Asleep,
+    Rebuilding(Box<Rebuild>),
+    Running,
+}
+
+/// What an operator may want to see of a sort node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Queries that are kept.
+    pub queries: usize,
+    /// Their rows, slack included.
+    pub rows: usize,
+    /// Queries that wait for new rows.
+    pub waiting: usize,
+}
+
+impl SortNode {
+    /// A node that knows nothing yet. It is given [`Input::Start`] first.
+    pub fn new(config: Config) -> Self {
+        Self {
+            voice: Voice::new(Source::Sort, config.token),
+            phase: Phase::Asleep,
+            queries: BTreeMap::new(),
+            unsorted: HashSet::new(),
+            held: BTreeSet::new(),
+            orphans: Orphans::new(config.max_waiting, config.orphans_us),
+            sources: Sources::new(config.partitions, StreamId::default()),
+            rebuilt: Snapshot::default(),
+            complete: None,
+            config,
+        }
+    }
+
+    /// Handles one input.
+    pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<Output>) {
+        match input {
+            Input::Start => self.start(out),
+            Input::Begin(begin) => self.begin(begin, out),
+            Input::Rows { collection, rows } => self.rows(collection, &rows, out),
+            Input::End => self.end(now_us, out),
+            Input::Request(request) if self.is_running() => self.request(request, now_us, out),
+            Input::Log { id, notification } if self.is_running() => {
+                self.log(id, notification, now_us, out);
+            }
+            Input::Idle if self.is_running() => self.idle(now_us, out),
+            Input::Request(_) | Input::Log { .. } | Input::Idle => {}
+        }
+    }
+
+    /// Whether it keeps windows; else it waits for a rebuild or is in the middle of one.
+    pub const fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    /// What is to be seen of it.
+    pub fn figures(&self) -> Figures {
+        let waiting = self
+            .queries
+            .values()
+            .filter(|query| query.waiting.is_some());
+        Figures {
+            queries: self.queries.len(),
+            rows: self.queries.values().map(Query::len).sum(),
+            waiting: waiting.count(),
+        }
+    }
+
+    fn log(
+        &mut self,
+        id: StreamId,
+        notification: Notification,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        match self.sources.hear(id, &notification) {
+            Heard::Nothing => return,
+            Heard::Lost => return self.give_up(Why::Lost, out),
+            Heard::News => {}
+        }
+        let Source::Filter(partition) = notification.source else {
+            return;
+        };
+        match notification.news {
+            News::Match {
+                image,
+                added,
+                changed,
+                removed,
+            } => {
+                let image = Arc::new(image);
+                let matching = added.into_iter().chain(changed);
+                for query in matching {
+                    self.step(query, &image, true, now_us, out);
+                }
+                for query in removed {
+                    self.step(query, &image, false, now_us, out);
+                }
+            }
+            News::Done { xid } => {
+                self.sources.done(partition, xid);
+                self.release(now_us, out);
+            }
+            News::Tick(tick) => self.tick(partition, &tick, now_us, out),
+            News::TooOld { query, activation } => self.too_old(query, activation, now_us),
+            News::Failed { query, .. } => {
+                self.queries.remove(&query);
+            }
+            News::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
+                self.sources.rebased(partition, snapshot);
+            }
+            News::Rebased { .. } => self.give_up(Why::FilterNode, out),
+            News::Start
+            | News::Active { .. }
+            | News::Rebase { .. }
+            | News::Window { .. }
+            | News::Renew { .. } => {}
+        }
+    }
+
+    fn step(
+        &mut self,
+        hash: QueryHash,
+        image: &Arc<AfterImage>,
+        matches: bool,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        if self.unsorted.contains(&hash) {
+            return;
+        }
+        let image = Arc::clone(image);
+        let step = Step { image, matches };
+        match self.queries.get_mut(&hash) {
+            Some(query) => {
+                query.push(step, self.config.max_waiting);
+                self.advance(hash, now_us, out);
+            }
+            None => self.orphans.push(hash, step, now_us),
+        }
+    }
+
+    /// Applies to a query what can be applied.
+    fn advance(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+        let remembered = (now_us, self.config.remembered_us);
+        loop {
+            let Some(query) = self.queries.get_mut(&hash) else {
+                return;
+            };
+            match query.advance(&self.sources, self.complete.as_ref(), remembered) {
+                Ok(Advance::Stuck) => break,
+                Ok(Advance::Unseen) => {}
+                Ok(Advance::Seen(news)) => self.voice.say(news, out),
+                Err(refusal) => return self.fail(hash, &refusal, out),
+            }
+            self.check(hash, now_us, out);
+        }
+        let held = self.queries.get(&hash).is_some_and(Query::is_held);
+        if held {
+            self.held.insert(hash);
+        } else {
+            self.held.remove(&hash);
+        }
+    }
+
+    /// Asks for new rows if the window's end is lost.
+    fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+        let Some(query) = self.queries.get_mut(&hash) else {
+            return;
+        };
+        if query.is_too_large() {
+            let rows = self.config.max_rows;
+            let detail = format!("a live result has at most {rows} rows");
+            self.fail(hash, &Refusal::new("result_too_large", detail), out);
+        } else if query.is_short() {
+            self.renew(hash, now_us, out);
+        }
+    }
+
+    fn renew(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+        let Some(query) = self.queries.get_mut(&hash) else {
+            return;
+        };
+        if let Some(slack) = query.wait(true, self.config.max_slack, now_us) {
+            let news = News::Renew {
+                query: hash,
+                activation: query.activation,
+                slack,
+            };
+            self.voice.say(news, out);
+        }
+    }
+
+    /// The app server reads again; what comes until then is collected.
+    fn too_old(&mut self, hash: QueryHash, activation: u64, now_us: u64) {
+        if let Some(query) = self.queries.get_mut(&hash)
+            && query.activation == activation
+        {
+            query.wait(false, self.config.max_slack, now_us);
+        }
+    }
+
+    fn tick(&mut self, partition: u16, tick: &Tick, now_us: u64, out: &mut Vec<Output>) {
+        self.sources.tick(partition, tick);
+        self.release(now_us, out);
+        if let Some(tick) = self.sources.common_tick() {
+            self.complete = Some(tick.snapshot.clone());
+            self.voice.say(News::Tick(tick), out);
+        }
+    }
+
+    /// Batches may have become whole.
+    fn release(&mut self, now_us: u64, out: &mut Vec<Output>) {
+        for hash in self.held.clone() {
+            self.advance(hash, now_us, out);
+        }
+    }
+
+    fn idle(&mut self, now_us: u64, out: &mut Vec<Output>) {
+        self.orphans.forget(now_us);
+        let again_us = self.config.renew_again_us;
+        for (hash, query) in &mut self.queries {
+            if let Some(waiting) = &mut query.waiting
+                && waiting.renewal
+                && waiting.asked_us.saturating_add(again_us) <= now_us
+            {
+                waiting.asked_us = now_us;
+                let news = News::Renew {
+                    query: *hash,
+                    activation: query.activation,
+                    slack: query.slack,
+                };
+                self.voice.say(news, out);
+            }
+        }
+    }
+
+    fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {
+        self.phase = Phase::Asleep;
+        out.push(Output::Rebuild(why));
+    }
+
+    fn fail(&mut self, hash: QueryHash, refusal: &Refusal, out: &mut Vec<Output>) {
+        self.queries.remove(&hash);
+        self.held.remove(&hash);
+        self.refuse(hash, refusal, out);
+    }
+
+    fn refuse(&mut self, query: QueryHash, refusal: &Refusal, out: &mut Vec<Output>) {
+        let news = News::Failed {
+            query,
+            code: refusal.code.clone().into_owned(),
+            detail: refusal.detail.clone(),
+        };
+        self.voice.say(news, out);
+    }
+
+    fn request(&mut self, request: Request, now_us: u64, out: &mut Vec<Output>) {
+        match request {
+            Request::Expire { query, activation } => self.expire(&query, activation),
+            Request::Register { query, .. } if !query.sorted => {
+                self.orphans.adopt(&query.hash, now_us);
+                self.unsorted.insert(query.hash);
+            }
+            Request::Register {
+                query,
+                snapshot,
+                rows,
+                complete,
+                renewal,
+                positions: _,
+            } => {
+                let registration = registration::Registration {
+                    query: &query,
+                    snapshot: &snapshot,
+                    rows: &rows,
+                    complete,
+                    renewal,
+                };
+                self.register(&registration, now_us, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a filter node remembers of documents: versions, and which queries they match.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::queries::Member;
+
+/// How many documents one look at what may be forgotten takes.
+const SWEEP: usize = 10_000;
+
+/// A document that was written lately or that some query has.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The highest version whose after-image was handled; 0: none was.
+    pub(super) handled: u64,
+    /// The queries that have it, rising by number. Some may be gone.
+    pub(super) members: Vec<Member>,
+    touched_us: u64,
+}
+
+impl Known {
+    /// Notes that a query has it. Returns whether it had it before.
+    pub(super) fn join(&mut self, member: Member) -> bool {
+        match self.members.binary_search_by_key(&member.id, |m| m.id) {
+            Ok(index) => match self.members.get_mut(index) {
+                Some(held) => std::mem::replace(held, member) == member,
+                None => false,
+            },
+            Err(index) => {
+                self.members.insert(index, member);
+                false
+            }
+        }
+    }
+
+    /// Notes that a query does not have it. Returns whether it had it before.
+    pub(super) fn leave(&mut self, member: Member) -> bool {
+        match self.members.binary_search_by_key(&member.id, |m| m.id) {
+            Ok(index) => self.members.remove(index) == member,
+            Err(_) => false,
+        }
+    }
+}
+
+/// All remembered documents, by collection and key.
+#[derive(Debug)]
+pub(super) struct Documents {
+    collections: HashMap<[u8; 16], HashMap<Arc<[u8]>, Known>>,
+    /// When to look whether a document may be forgotten. Each document is here once.
+    due: VecDeque<(u64, [u8; 16], Arc<[u8]>)>,
+    remembered_us: u64,
+}
+
+impl Documents {
+    pub(super) fn new(remembered_us: u64) -> Self {
+        Self {
+            collections: HashMap::new(),
+            due: VecDeque::new(),
+            remembered_us,
+        }
+    }
+
+    /// The document, remembered from now on.
+    pub(super) fn touch(
+        &mut self,
+        collection: [u8; 16],
+        key: &Arc<[u8]>,
+        now_us: u64,
+    ) -> &mut Known {
+        let documents = self.collections.entry(collection).or_default();
+        let known = documents.entry(Arc::clone(key)).or_insert_with(|| {
+            let due_us = now_us.saturating_add(self.remembered_us);
+            self.due.push_back((due_us, collection, Arc::clone(key)));
+            Known::default()
+        });
+        known.touched_us = now_us;
+        known
+    }
+
+    /// The document, if it is remembered.
+    pub(super) fn get_mut(&mut self, collection: &[u8; 16], key: &[u8]) -> Option<&mut Known> {
+        self.collections.get_mut(collection)?.get_mut(key)
+    }
+
+    /// Forgets documents that were not written for long and that no query has.
+    pub(super) fn sweep(&mut self, now_us: u64, is_alive: impl Fn(Member) -> bool) {
+        for _ in 0..SWEEP {
+            match self.due.pop_front() {
+                Some((due_us, collection, key)) if due_us <= now_us => {
+                    self.look(now_us, collection, key, &is_alive);
+                }
+                Some(later) => return self.due.push_front(later),
+                None => return,
+            }
+        }
+    }
+
+    fn look(
+        &mut self,
+        now_us: u64,
+        collection: [u8; 16],
+        key: Arc<[u8]>,
+        is_alive: &impl Fn(Member) -> bool,
+    ) {
+        let Some(documents) = self.collections.get_mut(&collection) else {
+            return;
+        };
+        let Some(known) = documents.get_mut(&key) else {
+            return;
+        };
+        known.members.retain(|member| is_alive(*member));
+        let until_us = known.touched_us.saturating_add(self.remembered_us);
+        if until_us > now_us || !known.members.is_empty() {
+            let again_us = until_us.max(now_us.saturating_add(1));
+            let again_us = if known.members.is_empty() {
+                again_us
+            } else {
+                now_us.saturating_add(self.remembered_us)
+            };
+            self.due.push_back((again_us, collection, key));
+            return;
+        }
+        documents.remove(&key);
+        if documents.is_empty() {
+            self.collections.remove(&collection);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.due.len()
+    }
+}

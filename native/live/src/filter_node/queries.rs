@@ -1,0 +1,174 @@
+//! The queries that a filter node watches.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use rillbase_matching::QueryId;
+
+use crate::message::{Definition, QueryHash, StreamId};
+use crate::snapshot::Snapshot;
+
+/// A query at one time of its number's life: numbers are given again, generations are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) id: QueryId,
+    pub(super) generation: u32,
+}
+
+/// What a query's rows have seen already.
+///
+/// Writes that the snapshot sees are in the rows that the query came with. They may still arrive:
+/// those on their way until a tick covers the snapshot, and their repetitions for as long as anybody
+/// may publish late. A node that never handled a write cannot tell a repetition by its version, so
+/// both must have passed before the guard falls.
+#[derive(Debug)]
+pub(super) struct Guard {
+    pub(super) snapshot: Arc<Snapshot>,
+    /// Set by a rebuild: whoever read before its snapshot finds the `Rebase` in the log.
+    pub(super) rebuilt: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) hash: QueryHash,
+    pub(super) activation: u64,
+    pub(super) collection: [u8; 16],
+    pub(super) sorted: bool,
+    pub(super) guard: Option<Guard>,
+    /// Whoever noted a later end of the write stream has a snapshot later than the fallen guard's.
+    clear: StreamId,
+}
+
+impl Query {
+    /// Whether the query's rows contain this transaction already.
+    pub(super) fn has_seen(&self, xid: u64) -> bool {
+        self.guard
+            .as_ref()
+            .is_some_and(|guard| guard.snapshot.sees(xid))
+    }
+
+    /// Whether somebody with this position and snapshot can join: everything that the snapshot does
+    /// not see was or will be told.
+    pub(super) fn can_be_joined(&self, position: StreamId, snapshot: &Snapshot) -> bool {
+        match &self.guard {
+            Some(guard) => guard.rebuilt || snapshot.covers(&guard.snapshot),
+            None => position >= self.clear,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    query: Option<Query>,
+}
+
+/// All queries, by number and by hash.
+#[derive(Debug, Default)]
+pub(super) struct Queries {
+    slots: Vec<Slot>,
+    by_hash: HashMap<QueryHash, QueryId>,
+    /// Guards by the earliest moment at which they may fall.
+    guards: VecDeque<(u64, Member)>,
+    /// The last guard's snapshot: queries that are registered together share one.
+    last: Option<Arc<Snapshot>>,
+}
+
+impl Queries {
+    pub(super) fn find(&self, hash: &QueryHash) -> Option<(QueryId, &Query)> {
+        let id = *self.by_hash.get(hash)?;
+        Some((id, self.get(id)?))
+    }
+
+    pub(super) fn get(&self, id: QueryId) -> Option<&Query> {
+        self.slots.get(id.0 as usize)?.query.as_ref()
+    }
+
+    pub(super) fn is_alive(&self, member: Member) -> bool {
+        self.slots
+            .get(member.id.0 as usize)
+            .is_some_and(|slot| slot.generation == member.generation && slot.query.is_some())
+    }
+
+    pub(super) fn member(&self, id: QueryId) -> Member {
+        let slot = self.slots.get(id.0 as usize);
+        Member {
+            id,
+            generation: slot.map_or(0, |slot| slot.generation),
+        }
+    }
+
+    /// Adds a query whose rows have seen `snapshot`; its guard stands until `guarded_until_us`.
+    pub(super) fn insert(
+        &mut self,
+        id: QueryId,
+        definition: &Definition,
+        snapshot: &Snapshot,
+        rebuilt: bool,
+        guarded_until_us: u64,
+    ) {
+        let snapshot = self.share(snapshot);
+        let index = id.0 as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.query = Some(Query {
+            hash: definition.hash,
+            activation: definition.activation,
+            collection: definition.collection,
+            sorted: definition.sorted,
+            guard: Some(Guard { snapshot, rebuilt }),
+            clear: StreamId::default(),
+        });
+        self.by_hash.insert(definition.hash, id);
+        self.guards.push_back((guarded_until_us, self.member(id)));
+    }
+
+    fn share(&mut self, snapshot: &Snapshot) -> Arc<Snapshot> {
+        match &self.last {
+            Some(last) if **last == *snapshot => Arc::clone(last),
+            _ => Arc::clone(self.last.insert(Arc::new(snapshot.clone()))),
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: QueryId) -> Option<Query> {
+        let query = self.slots.get_mut(id.0 as usize)?.query.take()?;
+        self.by_hash.remove(&query.hash);
+        Some(query)
+    }
+
+    /// Lets guards fall whose time is over and whose snapshot `complete`, a tick's, covers.
+    pub(super) fn release(&mut self, now_us: u64, complete: &Snapshot, end: StreamId) {
+        while let Some((until_us, member)) = self.guards.front().copied() {
+            let alive = self.is_alive(member);
+            let query = self.slots.get_mut(member.id.0 as usize);
+            let query = query.and_then(|slot| slot.query.as_mut()).filter(|_| alive);
+            if let Some(query) = query {
+                let guard = query.guard.as_ref();
+                let covered = guard.is_none_or(|guard| complete.covers(&guard.snapshot));
+                if until_us > now_us || !covered {
+                    return;
+                }
+                query.guard = None;
+                query.clear = end;
+            }
+            self.guards.pop_front();
+        }
+        self.last = None;
+    }
+
+    /// Numbers of all queries, rising.
+    pub(super) fn ids(&self) -> Vec<QueryId> {
+        let mut ids: Vec<_> = self.by_hash.values().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+}

@@ -1,0 +1,233 @@
+//! Queries come, are joined by others, are renewed, and go.
+
+use rillbase_documents::id::key_hash;
+use rillbase_documents::refusal::Refusal;
+use rillbase_matching::QueryId;
+use rillbase_query::bson::Document;
+use rillbase_query::error::Failure;
+use rillbase_query::filter::Filter;
+
+use crate::message::{AfterImage, Content, Definition, News, QueryHash, Row, StreamId};
+use crate::node::Output;
+use crate::snapshot::Snapshot;
+
+use super::queries::Member;
+use super::{FilterNode, failed};
+
+/// A request to watch a query, as far as it concerns this node.
+#[derive(Debug)]
+pub(super) struct Registration<'r> {
+    pub(super) query: &'r Definition,
+    /// The end of the write stream before the snapshot was taken.
+    pub(super) position: StreamId,
+    pub(super) snapshot: &'r Snapshot,
+    pub(super) rows: &'r [Row],
+    pub(super) renewal: bool,
+}
+
+impl FilterNode {
+    pub(super) fn register(
+        &mut self,
+        registration: &Registration<'_>,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        let query = registration.query;
+        let known = self.queries.find(&query.hash);
+        match known.map(|(id, known)| (id, known.activation)) {
+            Some((_, activation)) if activation > query.activation => {}
+            Some((id, activation)) if activation == query.activation => {
+                self.register_again(id, registration, now_us, out);
+            }
+            Some((id, _)) => {
+                self.forget(id);
+                self.register_first(registration, now_us, out);
+            }
+            // Whoever answers a renewal read nothing but a part of the result.
+            None if registration.renewal => {}
+            None => self.register_first(registration, now_us, out),
+        }
+    }
+
+    pub(super) fn expire(&mut self, hash: QueryHash, activation: u64) {
+        let known = self.queries.find(&hash);
+        if let Some((id, known)) = known
+            && known.activation <= activation
+        {
+            self.forget(id);
+        }
+    }
+
+    fn register_first(
+        &mut self,
+        registration: &Registration<'_>,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        let query = registration.query;
+        if !self.retained.reaches(registration.position) {
+            return self.answer(query, true, out);
+        }
+        let Some((id, filter)) = self.add(query, out) else {
+            return;
+        };
+        let until_us = now_us.saturating_add(self.config.remembered_us);
+        self.queries
+            .insert(id, query, registration.snapshot, false, until_us);
+        let member = self.queries.member(id);
+        for row in registration.rows {
+            if self.is_mine(&row.key) {
+                let known = self.documents.touch(query.collection, &row.key, now_us);
+                known.join(member);
+            }
+        }
+        self.replay(member, &filter, registration, out);
+        if self.queries.is_alive(member) {
+            self.answer(query, false, out);
+        }
+    }
+
+    /// The query is watched already: somebody else joins, or its sort node was given new rows.
+    fn register_again(
+        &mut self,
+        id: QueryId,
+        registration: &Registration<'_>,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        let query = registration.query;
+        if registration.renewal {
+            self.renew(id, registration, now_us);
+        }
+        // Those who join a sorted query start from what the sort node says.
+        let joins = query.sorted
+            || self.queries.get(id).is_some_and(|known| {
+                known.can_be_joined(registration.position, registration.snapshot)
+            });
+        self.answer(query, !joins, out);
+    }
+
+    /// Rows that the sort node did not know are members from now on, or their leaving would go
+    /// unnoticed. A higher handled version than the row's was not seen by the renewal, nor by
+    /// anything before it, and so was matched.
+    fn renew(&mut self, id: QueryId, registration: &Registration<'_>, now_us: u64) {
+        let member = self.queries.member(id);
+        for row in registration.rows {
+            if self.is_mine(&row.key) {
+                let collection = registration.query.collection;
+                let known = self.documents.touch(collection, &row.key, now_us);
+                if row.version >= known.handled {
+                    known.join(member);
+                }
+            }
+        }
+    }
+
+    /// Puts a query into the index; says so if that is refused.
+    pub(super) fn add(
+        &mut self,
+        query: &Definition,
+        out: &mut Vec<Output>,
+    ) -> Option<(QueryId, Filter)> {
+        let refusal = match parse(query) {
+            Ok(filter) => match self.matcher.add(query.collection, query.tenant, &filter) {
+                Ok(id) => return Some((id, filter)),
+                Err(refused) => Refusal::new("residual_quota", refused.to_string()),
+            },
+            Err(refusal) => refusal,
+        };
+        let news = failed(query.hash, &refusal.code, &refusal.detail);
+        self.voice.say(news, out);
+        None
+    }
+
+    fn answer(&mut self, query: &Definition, too_old: bool, out: &mut Vec<Output>) {
+        let (query, activation) = (query.hash, query.activation);
+        let news = if too_old {
+            News::TooOld { query, activation }
+        } else {
+            News::Active { query, activation }
+        };
+        self.voice.say(news, out);
+    }
+
+    pub(super) fn is_mine(&self, key: &[u8]) -> bool {
+        let hash = key_hash(key).unsigned_abs();
+        hash.checked_rem(self.config.partitions.into()) == Some(self.config.partition.into())
+    }
+
+    /// Tells a new query what its snapshot does not see and what came before it was known. Of each
+    /// document only the version handled last: what is behind `position` is all here, so a higher
+    /// version is met too.
+    fn replay(
+        &mut self,
+        member: Member,
+        filter: &Filter,
+        registration: &Registration<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let query = registration.query;
+        let mut batches: Vec<u64> = Vec::new();
+        let mut failure = None;
+        for image in self.retained.after(registration.position) {
+            if image.collection != query.collection || registration.snapshot.sees(image.xid) {
+                continue;
+            }
+            let Some(known) = self.documents.get_mut(&image.collection, &image.key) else {
+                continue;
+            };
+            if known.handled != image.version {
+                continue;
+            }
+            let has = match matches(filter, image) {
+                Ok(has) => has,
+                Err(refused) => {
+                    failure = Some(refused);
+                    break;
+                }
+            };
+            let had = if has {
+                known.join(member)
+            } else {
+                known.leave(member)
+            };
+            if had || has {
+                self.voice.say(one(image, query.hash, had, has), out);
+            }
+            if !image.parts.is_empty() && batches.last() != Some(&image.xid) {
+                batches.push(image.xid);
+            }
+        }
+        // The last batch may go on.
+        for xid in batches.into_iter().filter(|xid| self.batch != Some(*xid)) {
+            self.voice.say(News::Done { xid }, out);
+        }
+        if let Some(failure) = failure {
+            let refusal = Refusal::from(failure);
+            self.fail(member.id, &refusal.code, &refusal.detail, out);
+        }
+    }
+}
+
+/// The filter of a query.
+pub(crate) fn parse(query: &Definition) -> Result<Filter, Refusal> {
+    Ok(Filter::parse(Document::parse(&query.filter)?)?)
+}
+
+fn matches(filter: &Filter, image: &AfterImage) -> Result<bool, Failure> {
+    match &image.content {
+        Content::Document(body) => filter.matches(Document::trusted(body)),
+        Content::Deleted(_) | Content::Superseded => Ok(false),
+    }
+}
+
+/// A match that concerns one query.
+fn one(image: &AfterImage, query: QueryHash, had: bool, has: bool) -> News {
+    let only = |concerned: bool| Vec::from_iter(concerned.then_some(query));
+    News::Match {
+        image: image.clone(),
+        added: only(!had && has),
+        changed: only(had && has),
+        removed: only(had && !has),
+    }
+}

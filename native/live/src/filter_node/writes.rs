@@ -1,0 +1,134 @@
+//! A write: which queries have the document now, and which had it before.
+
+use rillbase_matching::QueryId;
+use rillbase_query::bson::Document;
+
+use crate::message::{AfterImage, Content, News, QueryHash, StreamId};
+use crate::node::Output;
+
+use super::FilterNode;
+use super::queries::{Member, Queries};
+
+/// Lists that are filled for each write, kept so that none is made anew.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    found: Vec<QueryId>,
+    failed: Vec<QueryId>,
+}
+
+/// What a write does to the answers.
+#[derive(Debug, Default)]
+struct Difference {
+    added: Vec<QueryHash>,
+    changed: Vec<QueryHash>,
+    removed: Vec<QueryHash>,
+    members: Vec<Member>,
+}
+
+impl FilterNode {
+    pub(super) fn image(
+        &mut self,
+        id: StreamId,
+        image: &AfterImage,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        if self.batch.is_some_and(|xid| xid != image.xid) {
+            self.end_batch(out);
+        }
+        if !image.parts.is_empty() {
+            self.batch = Some(image.xid);
+        }
+        if image.content != Content::Superseded {
+            self.retained.push(id, image, now_us);
+            self.compare(image, now_us, out);
+        }
+    }
+
+    /// A batch is appended to a stream in one piece, so that something else behind it, or nothing,
+    /// means that all of it was read.
+    pub(super) fn end_batch(&mut self, out: &mut Vec<Output>) {
+        if let Some(xid) = self.batch.take() {
+            self.voice.say(News::Done { xid }, out);
+        }
+    }
+
+    fn compare(&mut self, image: &AfterImage, now_us: u64, out: &mut Vec<Output>) {
+        let known = self.documents.touch(image.collection, &image.key, now_us);
+        if image.version <= known.handled {
+            return;
+        }
+        known.handled = image.version;
+        let before = std::mem::take(&mut known.members);
+        let scratch = self.find(image, out);
+        let difference = difference(&self.queries, image.xid, &before, &scratch.found);
+        self.scratch = scratch;
+        if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
+            known.members = difference.members;
+        }
+        let Difference {
+            added,
+            changed,
+            removed,
+            ..
+        } = difference;
+        if !(added.is_empty() && changed.is_empty() && removed.is_empty()) {
+            let image = image.clone();
+            let news = News::Match {
+                image,
+                added,
+                changed,
+                removed,
+            };
+            self.voice.say(news, out);
+        }
+    }
+
+    /// The queries that match; those whose evaluation took too much end here.
+    fn find(&mut self, image: &AfterImage, out: &mut Vec<Output>) -> Scratch {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.found.clear();
+        scratch.failed.clear();
+        if let Content::Document(body) = &image.content {
+            let document = Document::trusted(body);
+            let Scratch { found, failed } = &mut scratch;
+            self.matcher
+                .matches(&image.collection, document, found, failed);
+        }
+        for id in scratch.failed.drain(..) {
+            self.fail(id, TOO_EXPENSIVE, "a document took too many steps", out);
+        }
+        scratch
+    }
+}
+
+pub(super) const TOO_EXPENSIVE: &str = "query_too_expensive";
+
+fn difference(queries: &Queries, xid: u64, before: &[Member], found: &[QueryId]) -> Difference {
+    let alive = before.iter().filter(|member| queries.is_alive(**member));
+    let mut before = alive.map(|member| member.id).peekable();
+    let mut found = found.iter().copied().peekable();
+    let mut difference = Difference::default();
+    loop {
+        let next = match (before.peek(), found.peek()) {
+            (Some(had), Some(has)) => (*had).min(*has),
+            (Some(id), None) | (None, Some(id)) => *id,
+            (None, None) => return difference,
+        };
+        let had = before.next_if_eq(&next).is_some();
+        let has = found.next_if_eq(&next).is_some();
+        let Some(query) = queries.get(next) else {
+            continue;
+        };
+        let seen = query.has_seen(xid);
+        if if seen { had } else { has } {
+            difference.members.push(queries.member(next));
+        }
+        match (had, has) {
+            _ if seen => {}
+            (true, true) => difference.changed.push(query.hash),
+            (true, false) => difference.removed.push(query.hash),
+            (false, _) => difference.added.push(query.hash),
+        }
+    }
+}

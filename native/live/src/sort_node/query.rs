@@ -1,0 +1,379 @@
+//! One sorted query: its rows, and what waits to be applied to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use rillbase_documents::refusal::Refusal;
+
+use crate::message::{
+    AfterImage, Cause, Content, Definition, Gone, News, QueryHash, Row, WindowChange,
+};
+use crate::snapshot::Snapshot;
+
+use super::order::Order;
+use super::rows::Rows;
+use super::sources::Sources;
+use super::steps::steps;
+
+/// How many applied transactions are remembered before those that everybody has told are dropped.
+const APPLIED: usize = 64;
+/// Renewals closer to one another than this make the slack grow, in microseconds.
+const CHURN_US: u64 = 60_000_000;
+
+/// A write that concerns a query.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) image: Arc<AfterImage>,
+    /// Whether the document matches now.
+    pub(super) matches: bool,
+}
+
+/// New rows are needed; until they come, steps are only collected.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) asked_us: u64,
+    /// Asked for by this node; else the app server was told to register again.
+    pub(super) renewal: bool,
+    /// Transactions of steps that were too many to be kept: the new rows must have seen them.
+    dropped: Vec<u64>,
+}
+
+/// What came of trying to apply the next steps.
+#[derive(Debug)]
+pub(super) enum Advance {
+    /// There are none, or they must wait.
+    Stuck,
+    /// The window is as it was.
+    Unseen,
+    Seen(News),
+}
+
+/// One sorted query.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) hash: QueryHash,
+    pub(super) activation: u64,
+    order: Order,
+    offset: usize,
+    limit: Option<usize>,
+    pub(super) slack: u32,
+    renewed_us: Option<u64>,
+    rows: Rows,
+    /// What the rows have seen, besides the steps that were applied.
+    snapshot: Snapshot,
+    /// Transactions that were applied and that `pruned` does not see.
+    applied: Vec<u64>,
+    pruned: Option<Snapshot>,
+    queue: VecDeque<Step>,
+    pub(super) waiting: Option<Waiting>,
+    /// Somebody joined while the rows were not complete, and is to be told when they are.
+    pub(super) owed: bool,
+    /// Versions of documents that left, and since when.
+    gone: HashMap<Arc<[u8]>, u64>,
+    gone_since: VecDeque<(u64, Arc<[u8]>)>,
+}
+
+impl Query {
+    /// A query whose rows are still to come: [`Query::settle`].
+    pub(super) fn new(definition: &Definition) -> Result<Self, Refusal> {
+        let filter = crate::filter_node::parse(definition)?;
+        Ok(Self {
+            hash: definition.hash,
+            activation: definition.activation,
+            order: Order::parse(definition, filter)?,
+            offset: to_usize(definition.offset),
+            limit: definition.limit.map(to_usize),
+            slack: definition.slack,
+            renewed_us: None,
+            rows: Rows::new(Vec::new(), false, 0),
+            snapshot: Snapshot::default(),
+            applied: Vec::new(),
+            pruned: None,
+            queue: VecDeque::new(),
+            waiting: None,
+            owed: false,
+            gone: HashMap::new(),
+            gone_since: VecDeque::new(),
+        })
+    }
+
+    /// How many rows the window reaches down to; none: all.
+    fn wanted(&self) -> Option<usize> {
+        Some(self.offset.saturating_add(self.limit?))
+    }
+
+    /// How many rows are kept.
+    pub(super) fn capacity(&self, max_rows: usize) -> usize {
+        let wanted = self.wanted();
+        wanted.map_or(max_rows, |rows| rows.saturating_add(to_usize(self.slack)))
+    }
+
+    pub(super) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    pub(super) fn window(&self) -> Vec<Arc<Row>> {
+        let limit = self.limit.unwrap_or(usize::MAX);
+        self.rows.window(self.offset, limit)
+    }
+
+    /// Whether a result without limit has become too large to be kept.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.limit.is_none() && !self.rows.reaches(usize::MAX)
+    }
+
+    /// Whether rows at the end of the window may be missing.
+    pub(super) fn is_short(&self) -> bool {
+        self.wanted().is_some_and(|rows| !self.rows.reaches(rows))
+    }
+
+    /// Whether rows of this snapshot contain whatever was applied or dropped.
+    pub(super) fn can_settle(&self, snapshot: &Snapshot) -> bool {
+        let dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
+        let before = |earlier: &Snapshot| snapshot.covers(earlier);
+        before(&self.snapshot)
+            && self.pruned.as_ref().is_none_or(before)
+            && self
+                .applied
+                .iter()
+                .chain(dropped)
+                .all(|xid| snapshot.sees(*xid))
+    }
+
+    /// Takes new rows; what waits and is not in them stays.
+    pub(super) fn settle(&mut self, rows: Rows, snapshot: &Snapshot) {
+        self.rows = rows;
+        self.snapshot = snapshot.clone();
+        self.waiting = None;
+        self.applied.clear();
+        self.pruned = None;
+        self.gone.clear();
+        self.gone_since.clear();
+        self.queue.retain(|step| !snapshot.sees(step.image.xid));
+    }
+
+    /// New rows are needed. Returns the slack to be asked for, or nothing if that was done already.
+    pub(super) fn wait(&mut self, renewal: bool, max_slack: u32, now_us: u64) -> Option<u32> {
+        let dropped = match self.waiting.take() {
+            Some(waiting) if waiting.renewal || !renewal => {
+                self.waiting = Some(waiting);
+                return None;
+            }
+            Some(waiting) => waiting.dropped,
+            None => Vec::new(),
+        };
+        self.waiting = Some(Waiting {
+            asked_us: now_us,
+            renewal,
+            dropped,
+        });
+        let lately = self
+            .renewed_us
+            .is_some_and(|us| us.saturating_add(CHURN_US) > now_us);
+        if renewal && lately {
+            self.slack = self
+                .slack
+                .saturating_mul(2)
+                .clamp(1, max_slack.max(self.slack));
+        }
+        self.renewed_us = Some(now_us);
+        Some(self.slack)
+    }
+
+    /// Takes a step in. Returns whether steps wait for the rest of their batch.
+    pub(super) fn push(&mut self, step: Step, max_waiting: usize) {
+        if self.snapshot.sees(step.image.xid) {
+            return;
+        }
+        self.queue.push_back(step);
+        if self.queue.len() > max_waiting
+            && let Some(waiting) = &mut self.waiting
+            && let Some(step) = self.queue.pop_front()
+        {
+            waiting.dropped.push(step.image.xid);
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        !self.queue.is_empty() && self.waiting.is_none()
+    }
+
+    /// The next steps that can be applied: one write, or all writes of a batch.
+    fn next(&mut self, sources: &Sources) -> Vec<Step> {
+        if self.waiting.is_some() {
+            return Vec::new();
+        }
+        let Some(first) = self.queue.front() else {
+            return Vec::new();
+        };
+        if !sources.is_whole(&first.image) {
+            return Vec::new();
+        }
+        if first.image.parts.is_empty() {
+            return self.queue.pop_front().into_iter().collect();
+        }
+        let xid = first.image.xid;
+        let (batch, rest) = self.queue.drain(..).partition(|step| step.image.xid == xid);
+        self.queue = rest;
+        Vec::from_iter::<VecDeque<Step>>(batch)
+    }
+
+    /// Applies what can be applied next.
+    pub(super) fn advance(
+        &mut self,
+        sources: &Sources,
+        complete: Option<&Snapshot>,
+        remembered: (u64, u64),
+    ) -> Result<Advance, Refusal> {
+        let batch = self.next(sources);
+        if batch.is_empty() {
+            return Ok(Advance::Stuck);
+        }
+        self.forget(remembered);
+        let before = self.window();
+        for step in &batch {
+            self.apply(step, remembered.0)?;
+            if self.applied.last() != Some(&step.image.xid) {
+                self.applied.push(step.image.xid);
+            }
+        }
+        if self.applied.len() > APPLIED
+            && let Some(complete) = complete
+        {
+            self.applied.retain(|xid| !complete.sees(*xid));
+            self.pruned = Some(complete.clone());
+        }
+        let changes = steps(&before, &self.window(), &|row| leave(row, &batch));
+        if changes.is_empty() {
+            return Ok(Advance::Unseen);
+        }
+        Ok(Advance::Seen(self.news(cause(&batch), changes)))
+    }
+
+    pub(super) fn news(&self, image: Option<Cause>, changes: Vec<WindowChange>) -> News {
+        News::Window {
+            query: self.hash,
+            activation: self.activation,
+            image,
+            changes,
+        }
+    }
+
+    fn apply(&mut self, step: &Step, now_us: u64) -> Result<(), Refusal> {
+        let image = &step.image;
+        let known = self.rows.version(&image.key);
+        let known = known.max(self.gone.get(&image.key).copied());
+        if self.snapshot.sees(image.xid) || known.is_some_and(|known| image.version <= known) {
+            return Ok(());
+        }
+        self.rows.remove(&image.key);
+        let row = row(image).filter(|_| step.matches);
+        let Some(row) = row else {
+            self.remember(&image.key, image.version, now_us);
+            return Ok(());
+        };
+        self.gone.remove(&row.key);
+        let place = self.order.place(&row)?;
+        if let Some(beyond) = self.rows.insert(place, row) {
+            self.remember(&beyond.key, beyond.version, now_us);
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, key: &Arc<[u8]>, version: u64, now_us: u64) {
+        self.gone.insert(Arc::clone(key), version);
+        self.gone_since.push_back((now_us, Arc::clone(key)));
+    }
+
+    /// Forgets what left long ago. A key that left again since is forgotten with its first leaving's
+    /// time only if that was the last.
+    fn forget(&mut self, (now_us, remembered_us): (u64, u64)) {
+        while let Some((since_us, _)) = self.gone_since.front()
+            && since_us.saturating_add(remembered_us) < now_us
+        {
+            let Some((_, key)) = self.gone_since.pop_front() else {
+                return;
+            };
+            let again = self.gone_since.iter().any(|(_, later)| *later == key);
+            if !again {
+                self.gone.remove(&key);
+            }
+        }
+    }
+
+    /// The window, as others should start from it.
+    pub(super) fn rebase(&self, max_bytes: usize) -> Vec<News> {
+        let mut parts: Vec<Vec<Row>> = vec![Vec::new()];
+        let mut bytes = 0;
+        for row in self.window() {
+            let size = 64 + row.key.len() + row.body.len();
+            if bytes + size > max_bytes && bytes > 0 {
+                parts.push(Vec::new());
+                bytes = 0;
+            }
+            bytes += size;
+            if let Some(part) = parts.last_mut() {
+                part.push(Row::clone(&row));
+            }
+        }
+        let count = parts.len();
+        let parts = parts.into_iter().enumerate();
+        let news = parts.map(|(part, rows)| News::Rebase {
+            query: self.hash,
+            activation: self.activation,
+            snapshot: self.snapshot.clone(),
+            rows,
+            part: u32::try_from(part).unwrap_or(u32::MAX),
+            last: part + 1 == count,
+        });
+        news.collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+pub(super) fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// The row that a write leaves.
+fn row(image: &AfterImage) -> Option<Row> {
+    let Content::Document(body) = &image.content else {
+        return None;
+    };
+    Some(Row {
+        key: Arc::clone(&image.key),
+        version: image.version,
+        created_ms: image.created_ms,
+        updated_ms: image.written_us.div_euclid(1_000),
+        body: Arc::clone(body),
+    })
+}
+
+/// With which version a row left a window, and why.
+fn leave(row: &Row, batch: &[Step]) -> (u64, Gone) {
+    let last = batch
+        .iter()
+        .filter(|step| step.image.key == row.key)
+        .max_by_key(|step| step.image.version);
+    match last.filter(|step| step.image.version > row.version) {
+        Some(step) if matches!(step.image.content, Content::Deleted(_)) => {
+            (step.image.version, Gone::Deleted)
+        }
+        Some(step) => (step.image.version, Gone::Left),
+        None => (row.version, Gone::Left),
+    }
+}
+
+fn cause(batch: &[Step]) -> Option<Cause> {
+    let first = batch.first()?;
+    let images = || batch.iter().map(|step| &step.image);
+    Some(Cause {
+        xid: first.image.xid,
+        rules_version: images().map(|image| image.rules_version).max()?,
+        written_us: images().map(|image| image.written_us).max()?,
+        parts: Arc::clone(&first.image.parts),
+    })
+}

@@ -1,0 +1,107 @@
+//! The first rows of a sorted query, in order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::message::Row;
+
+use super::order::Place;
+
+#[derive(Debug)]
+struct Placed {
+    place: Place,
+    row: Arc<Row>,
+}
+
+/// The first rows, as far as they are known. Their places are all different: each ends with the
+/// `_id`.
+#[derive(Debug)]
+pub(super) struct Rows {
+    in_order: Vec<Placed>,
+    by_key: HashMap<Arc<[u8]>, Place>,
+    /// Whether there are no others.
+    complete: bool,
+    /// How many are kept.
+    capacity: usize,
+}
+
+impl Rows {
+    /// The first `capacity` of the rows; `complete` says whether there are no others.
+    pub(super) fn new(rows: Vec<(Place, Row)>, complete: bool, capacity: usize) -> Self {
+        let mut in_order: Vec<_> = rows
+            .into_iter()
+            .map(|(place, row)| Placed {
+                place,
+                row: Arc::new(row),
+            })
+            .collect();
+        in_order.sort_by(|a, b| a.place.cmp(&b.place));
+        let complete = complete && in_order.len() <= capacity;
+        in_order.truncate(capacity);
+        let by_key = in_order.iter().map(|placed| {
+            let key = Arc::clone(&placed.row.key);
+            (key, Arc::clone(&placed.place))
+        });
+        Self {
+            by_key: by_key.collect(),
+            in_order,
+            complete,
+            capacity,
+        }
+    }
+
+    /// The version of a row, if it is held.
+    pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
+        let index = self.find(self.by_key.get(key)?).ok()?;
+        Some(self.in_order.get(index)?.row.version)
+    }
+
+    fn find(&self, place: &Place) -> Result<usize, usize> {
+        self.in_order
+            .binary_search_by(|placed| placed.place.cmp(place))
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) {
+        if let Some(place) = self.by_key.remove(key)
+            && let Ok(index) = self.find(&place)
+        {
+            self.in_order.remove(index);
+        }
+    }
+
+    /// Puts a row in its place, where another version of it is not held. Returns the row that does
+    /// not fit any more, or that stands beyond the last known one.
+    pub(super) fn insert(&mut self, place: Place, row: Row) -> Option<Arc<Row>> {
+        let row = Arc::new(row);
+        let index = match self.find(&place) {
+            Ok(index) | Err(index) => index,
+        };
+        if index == self.in_order.len() && !self.complete {
+            return Some(row);
+        }
+        self.by_key.insert(Arc::clone(&row.key), Arc::clone(&place));
+        self.in_order.insert(index, Placed { place, row });
+        if self.in_order.len() <= self.capacity {
+            return None;
+        }
+        self.complete = false;
+        let last = self.in_order.pop()?;
+        self.by_key.remove(&last.row.key);
+        Some(last.row)
+    }
+
+    /// The rows from `offset` on, `limit` at most.
+    pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<Row>> {
+        let rows = self.in_order.iter().skip(offset).take(limit);
+        rows.map(|placed| Arc::clone(&placed.row)).collect()
+    }
+
+    /// Whether the first `count` rows are known, or all.
+    pub(super) fn reaches(&self, count: usize) -> bool {
+        self.complete || self.in_order.len() >= count
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.in_order.len()
+    }
+}

@@ -1,0 +1,148 @@
+//! What the filter nodes said: whether anything is missing, and how far all of them are.
+
+use std::collections::HashMap;
+
+use crate::message::{AfterImage, News, Notification, Source, StreamId, Tick, Token};
+use crate::snapshot::Snapshot;
+
+/// A log is trimmed after 60 s: whoever finds its first entry this much later than where it began
+/// may have missed some.
+const TRIMMED_MS: u64 = 50_000;
+/// How many unfinished batches are remembered. Ticks finish those that are forgotten.
+const BATCHES: usize = 100_000;
+
+#[derive(Debug, Default)]
+struct Filter {
+    token: Token,
+    count: u64,
+    /// It was rebuilt, or is being rebuilt, and what it said before may be lost.
+    stale: bool,
+    tick: Option<Tick>,
+    /// Everything that this sees was told.
+    told: Option<Snapshot>,
+}
+
+/// What an entry of the log is worth.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing: one's own, repeated, or of a node that was replaced.
+    Nothing,
+    News,
+    /// Entries before it are missing.
+    Lost,
+}
+
+/// All filter nodes of the query partition.
+#[derive(Debug)]
+pub(super) struct Sources {
+    filters: Vec<Filter>,
+    /// Partitions that have done their part, by transaction.
+    done: HashMap<u64, Vec<u16>>,
+    /// Where the log was begun, until its first entry is there.
+    begin: Option<StreamId>,
+    said_us: u64,
+}
+
+impl Sources {
+    pub(super) fn new(partitions: u16, begin: StreamId) -> Self {
+        let mut filters = Vec::new();
+        filters.resize_with(partitions.into(), Filter::default);
+        Self {
+            filters,
+            done: HashMap::new(),
+            begin: Some(begin).filter(|begin| *begin > StreamId::default()),
+            said_us: 0,
+        }
+    }
+
+    pub(super) fn hear(&mut self, id: StreamId, notification: &Notification) -> Heard {
+        let begin = self.begin.take();
+        if begin.is_some_and(|begin| id.ms > begin.ms.saturating_add(TRIMMED_MS)) {
+            return Heard::Lost;
+        }
+        let Source::Filter(partition) = notification.source else {
+            return Heard::Nothing;
+        };
+        let Some(filter) = self.filters.get_mut(usize::from(partition)) else {
+            return Heard::Nothing;
+        };
+        let known = filter.token;
+        if notification.token < known {
+            return Heard::Nothing;
+        }
+        if notification.token > known {
+            *filter = Filter {
+                token: notification.token,
+                count: notification.count,
+                stale: known != Token::default(),
+                ..Filter::default()
+            };
+        } else if notification.count <= filter.count {
+            return Heard::Nothing;
+        } else if notification.count != filter.count + 1 {
+            return Heard::Lost;
+        }
+        filter.count = notification.count;
+        if notification.news == News::Start {
+            filter.stale = true;
+            filter.tick = None;
+        }
+        Heard::News
+    }
+
+    /// A filter node has told everything, and this node's state is not older.
+    pub(super) fn rebased(&mut self, partition: u16, snapshot: Snapshot) {
+        if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
+            filter.stale = false;
+            filter.told = Some(snapshot);
+        }
+    }
+
+    pub(super) fn done(&mut self, partition: u16, xid: u64) {
+        if self.done.len() >= BATCHES {
+            self.done.clear();
+        }
+        let parts = self.done.entry(xid).or_default();
+        if !parts.contains(&partition) {
+            parts.push(partition);
+        }
+    }
+
+    /// Whether all images of a batch have been told; always so for those of none.
+    pub(super) fn is_whole(&self, image: &AfterImage) -> bool {
+        let done = self.done.get(&image.xid);
+        image.parts.iter().all(|part| {
+            done.is_some_and(|done| done.contains(part))
+                || self.filters.get(usize::from(*part)).is_none_or(|filter| {
+                    let told = filter.told.as_ref();
+                    told.is_some_and(|told| told.sees(image.xid))
+                })
+        })
+    }
+
+    pub(super) fn tick(&mut self, partition: u16, tick: &Tick) {
+        if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
+            filter.told = Some(tick.snapshot.clone());
+            filter.tick = Some(tick.clone());
+        }
+        let filters = &self.filters;
+        self.done.retain(|xid, _| {
+            let told = |filter: &Filter| filter.told.as_ref().is_some_and(|told| told.sees(*xid));
+            !filters.iter().all(told)
+        });
+    }
+
+    /// The oldest of all filter nodes' ticks, if all are there and it was not said yet.
+    pub(super) fn common_tick(&mut self) -> Option<Tick> {
+        if self.filters.iter().any(|filter| filter.stale) {
+            return None;
+        }
+        let ticks: Option<Vec<&Tick>> = self.filters.iter().map(|f| f.tick.as_ref()).collect();
+        let oldest = ticks?.into_iter().min_by_key(|tick| tick.time_us)?.clone();
+        if oldest.time_us <= self.said_us {
+            return None;
+        }
+        self.said_us = oldest.time_us;
+        Some(oldest)
+    }
+}

@@ -1,0 +1,242 @@
+//! From one window to another: the steps that lead there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::message::{Gone, Row, WindowChange};
+
+/// Why a row of the old window is not in the new one: its version, and whether it was deleted.
+pub(super) type Leave<'l> = dyn Fn(&Row) -> (u64, Gone) + 'l;
+
+/// Steps from `old` to `new`: rows go, then rows move, then rows come, then rows change where they
+/// are. Rows that keep their order relative to most others do not move. Rows that are the same
+/// allocation are the same.
+pub(super) fn steps(old: &[Arc<Row>], new: &[Arc<Row>], leave: &Leave<'_>) -> Vec<WindowChange> {
+    let same = |(a, b): &(&Arc<Row>, &Arc<Row>)| Arc::ptr_eq(a, b);
+    let head = old.iter().zip(new).take_while(same).count();
+    let (old, new) = (rest(old, head), rest(new, head));
+    let tail = old.iter().rev().zip(new.iter().rev());
+    let tail = tail.take_while(same).count();
+    let old = old.get(..old.len() - tail).unwrap_or_default();
+    let new = new.get(..new.len() - tail).unwrap_or_default();
+    let mut walk = Walk {
+        head,
+        current: old.to_vec(),
+        changes: Vec::new(),
+    };
+    walk.remove(new, leave);
+    walk.reorder(new);
+    walk.add(new);
+    walk.changes
+}
+
+fn rest(rows: &[Arc<Row>], head: usize) -> &[Arc<Row>] {
+    rows.get(head..).unwrap_or_default()
+}
+
+/// A window on its way from old to new.
+struct Walk {
+    /// Rows before those that differ.
+    head: usize,
+    current: Vec<Arc<Row>>,
+    changes: Vec<WindowChange>,
+}
+
+impl Walk {
+    fn index(&self, position: usize) -> u32 {
+        u32::try_from(self.head + position).unwrap_or(u32::MAX)
+    }
+
+    fn position(&self, key: &[u8]) -> Option<usize> {
+        self.current.iter().position(|row| *row.key == *key)
+    }
+
+    fn remove(&mut self, new: &[Arc<Row>], leave: &Leave<'_>) {
+        let stays: HashSet<&[u8]> = new.iter().map(|row| &*row.key).collect();
+        for position in (0..self.current.len()).rev() {
+            let Some(row) = self.current.get(position) else {
+                continue;
+            };
+            if stays.contains(&*row.key) {
+                continue;
+            }
+            let (version, gone) = leave(row);
+            self.changes.push(WindowChange::Remove {
+                old_index: self.index(position),
+                key: Arc::clone(&row.key),
+                version,
+                gone,
+            });
+            self.current.remove(position);
+        }
+    }
+
+    fn reorder(&mut self, new: &[Arc<Row>]) {
+        let before: HashMap<Arc<[u8]>, usize> = self
+            .current
+            .iter()
+            .enumerate()
+            .map(|(position, row)| (Arc::clone(&row.key), position))
+            .collect();
+        let common: Vec<_> = new
+            .iter()
+            .filter_map(|row| before.get(&row.key).map(|position| (*position, row)))
+            .collect();
+        let order: Vec<_> = common.iter().map(|(position, _)| *position).collect();
+        let keeps = longest_rising(&order);
+        let mut behind: Option<&Arc<Row>> = None;
+        for ((_, row), keeps) in common.into_iter().zip(keeps) {
+            if keeps {
+                self.change(row);
+            } else {
+                self.move_behind(row, behind);
+            }
+            behind = Some(row);
+        }
+    }
+
+    /// A row that stays where it is.
+    fn change(&mut self, row: &Arc<Row>) {
+        let Some(position) = self.position(&row.key) else {
+            return;
+        };
+        let index = self.index(position);
+        if let Some(held) = self.current.get_mut(position)
+            && held.version != row.version
+        {
+            *held = Arc::clone(row);
+            let row = Row::clone(row);
+            self.changes.push(WindowChange::Change { index, row });
+        }
+    }
+
+    fn move_behind(&mut self, row: &Arc<Row>, behind: Option<&Arc<Row>>) {
+        let Some(old) = self.position(&row.key) else {
+            return;
+        };
+        self.current.remove(old);
+        let before = behind.and_then(|behind| self.position(&behind.key));
+        let position = before.map_or(0, |before| before + 1);
+        self.current.insert(position, Arc::clone(row));
+        self.changes.push(WindowChange::Move {
+            old_index: self.index(old),
+            index: self.index(position),
+            row: Row::clone(row),
+        });
+    }
+
+    fn add(&mut self, new: &[Arc<Row>]) {
+        for (position, row) in new.iter().enumerate() {
+            if self
+                .current
+                .get(position)
+                .is_some_and(|held| held.key == row.key)
+            {
+                continue;
+            }
+            self.current
+                .insert(position.min(self.current.len()), Arc::clone(row));
+            self.changes.push(WindowChange::Add {
+                index: self.index(position),
+                row: Row::clone(row),
+            });
+        }
+    }
+}
+
+/// Which numbers belong to a longest rising subsequence.
+fn longest_rising(numbers: &[usize]) -> Vec<bool> {
+    // `ends[n]` is the position of the least number that ends a rising sequence of n + 1 numbers.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(numbers.len());
+    let at = |position: usize| numbers.get(position).copied().unwrap_or_default();
+    for (position, number) in numbers.iter().enumerate() {
+        let length = ends.partition_point(|end| at(*end) < *number);
+        before.push(length.checked_sub(1).and_then(|n| ends.get(n).copied()));
+        match ends.get_mut(length) {
+            Some(end) => *end = position,
+            None => ends.push(position),
+        }
+    }
+    let mut keeps = vec![false; numbers.len()];
+    let mut next = ends.last().copied();
+    while let Some(position) = next {
+        if let Some(keep) = keeps.get_mut(position) {
+            *keep = true;
+        }
+        next = before.get(position).copied().flatten();
+    }
+    keeps
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row(key: u8, version: u64) -> Arc<Row> {
+        Arc::new(Row {
+            key: [key].into(),
+            version,
+            created_ms: 0,
+            updated_ms: 0,
+            body: [].into(),
+        })
+    }
+
+    fn follow(old: &[Arc<Row>], changes: &[WindowChange]) -> Vec<(u8, u64)> {
+        let mut rows: Vec<_> = old.iter().map(|row| (row.key[0], row.version)).collect();
+        for change in changes {
+            match change {
+                WindowChange::Add { index, row } => {
+                    rows.insert(*index as usize, (row.key[0], row.version));
+                }
+                WindowChange::Change { index, row } => {
+                    assert_eq!(rows[*index as usize].0, row.key[0]);
+                    rows[*index as usize].1 = row.version;
+                }
+                WindowChange::Move {
+                    old_index,
+                    index,
+                    row,
+                } => {
+                    assert_eq!(rows.remove(*old_index as usize).0, row.key[0]);
+                    rows.insert(*index as usize, (row.key[0], row.version));
+                }
+                WindowChange::Remove { old_index, key, .. } => {
+                    assert_eq!(rows.remove(*old_index as usize).0, key[0]);
+                }
+            }
+        }
+        rows
+    }
+
+    fn gone(row: &Row) -> (u64, Gone) {
+        (row.version, Gone::Left)
+    }
+
+    fn window() -> impl Strategy<Value = Vec<(u8, u64)>> {
+        proptest::collection::hash_map(0_u8..12, 1_u64..3, 0..9)
+            .prop_map(|rows| rows.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn steps_lead_from_the_old_window_to_the_new_one(old in window(), new in window()) {
+            let old: Vec<_> = old.into_iter().map(|(key, version)| row(key, version)).collect();
+            let rows: Vec<_> = new.iter().map(|(key, version)| row(*key, *version)).collect();
+            let changes = steps(&old, &rows, &gone);
+            prop_assert_eq!(follow(&old, &changes), new);
+        }
+    }
+
+    #[test]
+    fn one_row_that_goes_to_the_end_is_one_move() {
+        let old: Vec<_> = (0..5).map(|key| row(key, 1)).collect();
+        let mut new = old.clone();
+        let first = new.remove(0);
+        new.push(row(first.key[0], 2));
+        assert_eq!(steps(&old, &new, &gone).len(), 1);
+    }
+}
