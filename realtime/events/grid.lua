@@ -4,7 +4,7 @@
 -- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>, G = P:<grid epoch>
 --   P:hubs               sorted set: app server → end of its lease in ms
 --   P:activation         the highest activation number given
---   G:lease:<node>       hash: holder, token, until (ms)
+--   G:lease:<node>       hash: holder, token, until (ms), report (figures in JSON)
 --   G:requests:<qp>      stream: e a request, n its number
 --   G:log:<qp>           stream: e a notification
 --   <stream>:count       hash: entries and bytes ever added, bytes trimmed
@@ -67,7 +67,7 @@ local function added(stream, size, last_id, now)
   trim(stream, bytes, now)
 end
 
--- args: grid epoch, node, holder, for how many ms. With 0 the holder lets go.
+-- args: grid epoch, node, holder, for how many ms, a report. With 0 ms the holder lets go.
 -- A token is kept for as long as the same holder renews it, and never given twice: the time of an
 -- emptied server goes on.
 local function lease(keys, args)
@@ -77,13 +77,14 @@ local function lease(keys, args)
   local found = redis.call('HMGET', key, 'holder', 'token', 'until')
   local token, ends = tonumber(found[2] or 0), tonumber(found[3] or 0)
   if found[1] ~= args[3] then
-    if found[1] and ends > now_ms then
+    -- Who lets go of what is not its own any more takes it from nobody.
+    if args[4] == '0' or found[1] and ends > now_ms then
       return { 'held', token, now }
     end
     token = math.max(token + 1, now)
   end
   redis.call('HSET', key, 'holder', args[3], 'token', text(token),
-    'until', text(now_ms + tonumber(args[4])))
+    'until', text(now_ms + tonumber(args[4])), 'report', args[5])
   return { 'ok', token, now }
 end
 
@@ -244,6 +245,31 @@ local function ends(keys, args)
   return { end_of(epoch .. 'log:' .. args[3]), positions, now_us() }
 end
 
+local function entries_of(stream)
+  return tonumber(redis.call('HGET', stream .. ':count', 'entries') or 0)
+end
+
+-- args: grid epoch, write partition, query partition. Where a node's reading begins: end and number
+-- of entries of its write stream and of the request stream, and the end of the log.
+local function begin(keys, args)
+  local epoch = keys[1] .. ':' .. args[1] .. ':'
+  local writes, requests = epoch .. args[2], epoch .. 'requests:' .. args[3]
+  return {
+    end_of(writes), entries_of(writes), end_of(requests), entries_of(requests),
+    end_of(epoch .. 'log:' .. args[3]),
+  }
+end
+
+-- args: grid epoch, nodes. Returns for each its holder, token, end of the lease and report.
+local function look(keys, args)
+  local found = { now_us() }
+  for position = 2, #args do
+    found[position] = redis.call('HMGET', keys[1] .. ':' .. args[1] .. ':lease:' .. args[position],
+      'holder', 'token', 'until', 'report')
+  end
+  return found
+end
+
 -- args: grid epoch, number of query partitions. Works while the server refuses to take more memory.
 local function trim_all(keys, args)
   local epoch, now = keys[1] .. ':' .. args[1], now_ms()
@@ -264,6 +290,12 @@ redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
 redis.register_function('rillbase_grid_1_expire', expire)
 redis.register_function {
   function_name = 'rillbase_grid_1_ends', callback = ends, flags = { 'no-writes' },
+}
+redis.register_function {
+  function_name = 'rillbase_grid_1_begin', callback = begin, flags = { 'no-writes' },
+}
+redis.register_function {
+  function_name = 'rillbase_grid_1_look', callback = look, flags = { 'no-writes' },
 }
 redis.register_function {
   function_name = 'rillbase_grid_1_trim', callback = trim_all, flags = { 'allow-oom' },

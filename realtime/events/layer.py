@@ -39,6 +39,17 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """Who holds a partition, and what it says of itself."""
+
+    holder: str
+    token: int
+    #: Valkey's time in ms at which the lease ends.
+    until_ms: int
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Registered:
     """A query as the registry has it."""
 
@@ -65,12 +76,25 @@ class GridLayer:
         self._prefix = prefix(installation)
         self._epoch = epoch
 
-    async def lease(self, node: str, holder: str, ttl_ms: int) -> Lease:
+    async def lease(self, node: str, holder: str, ttl_ms: int, report: bytes = b"") -> Lease:
         """Ask for a partition, or keep it, or with a time of 0 let it go."""
         verdict, token, time_us = _list(
-            await self._call("lease", self._epoch, node, holder, ttl_ms), 3
+            await self._call("lease", self._epoch, node, holder, ttl_ms, report), 3
         )
         return Lease(_text(verdict) == "ok", _integer(token), _integer(time_us))
+
+    async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, Node]]:
+        """Return Valkey's time in microseconds and those nodes that somebody ever held."""
+        reply = await self._call("look", self._epoch, *nodes)
+        time_us, *rows = _list(reply, 1 + len(nodes))
+        found = dict[str, Node]()
+        for name, row in zip(nodes, rows, strict=True):
+            holder, token, until, report = _list(row, 4)
+            if holder is not None:
+                found[name] = Node(
+                    _text(holder), int(_text(token)), int(_text(until)), _text(report).encode()
+                )
+        return _integer(time_us), found
 
     async def append(
         self, node: str, token: int, query_partition: int, notifications: Sequence[bytes]
@@ -177,6 +201,7 @@ __all__ = [
     "Ends",
     "GridLayer",
     "Lease",
+    "Node",
     "RedisError",
     "Registered",
     "filter_node",

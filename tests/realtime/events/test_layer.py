@@ -97,6 +97,15 @@ async def test_who_lets_go_is_succeeded_at_once(grid: GridLayer) -> None:
     assert (await grid.lease(NODE, "two", LONG_MS)).held
 
 
+async def test_who_lets_go_late_takes_the_partition_from_nobody(grid: GridLayer) -> None:
+    await grid.lease(NODE, "one", SHORT_MS)
+    await pass_a_millisecond(grid)
+    second = await grid.lease(NODE, "two", SHORT_MS)
+    await pass_a_millisecond(grid)
+    await grid.lease(NODE, "one", 0)
+    assert await grid.append(NODE, second.token, 0, [b"still the holder's"])
+
+
 async def test_a_holder_whose_lease_has_ended_may_write_until_somebody_else_takes_it(
     grid: GridLayer, client: redis.Redis
 ) -> None:
@@ -117,6 +126,15 @@ async def test_tokens_rise_when_the_server_has_forgotten_them(
     after = await grid.lease(NODE, "one", LONG_MS)
     assert after.token > before.token
     assert logged(client) == []
+
+
+async def test_nodes_say_with_each_renewal_how_they_are(grid: GridLayer) -> None:
+    lease = await grid.lease(NODE, "one", LONG_MS, b'{"state":"running"}')
+    time_us, found = await grid.look([NODE, filter_node(0, 1)])
+    assert list(found) == [NODE]
+    assert (found[NODE].holder, found[NODE].token) == ("one", lease.token)
+    assert found[NODE].report == b'{"state":"running"}'
+    assert found[NODE].until_ms > time_us // 1000
 
 
 async def test_a_lease_of_one_node_is_none_of_another(grid: GridLayer) -> None:
