@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from foundation.errors import ApiError, InvalidBody
+from foundation.errors import InvalidBody
+from foundation.json_types import JsonObject
 from rillbase_native import Value
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
@@ -44,14 +45,14 @@ class Subscription(Protocol):
     def close(self) -> None:
         """Send nothing more. Nobody is told."""
 
-    def end(self, error: ApiError | None) -> None:
-        """Send the last frame, with the reason, behind those that are on their way."""
-
     def drained(self, frames: int, size_bytes: int) -> None:
         """Learn how much of what was sent has left for the client."""
 
     async def judge(self, subscriber: Subscriber) -> None:
         """Go on as what the caller has become: other scopes, other claims. End if it may not."""
+
+    def figures(self) -> JsonObject:
+        """Describe the subscription to the tenant's members: what is watched, and how it goes."""
 
 
 class Kind(Protocol):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 
@@ -60,17 +61,17 @@ async def issue(ticket: Ticket) -> str:
     return text
 
 
-async def take(text: str, origin: str) -> Ticket:
+async def take(text: str, origins: Collection[str]) -> Ticket:
     """Return a WebSocket's ticket, which is then used up, or raise why it opens nothing."""
-    return await _read("GETDEL", text, origin, for_socket=True)
+    return await _read("GETDEL", text, origins, for_socket=True)
 
 
-async def look_at(text: str, origin: str) -> Ticket:
+async def look_at(text: str, origins: Collection[str]) -> Ticket:
     """Return an EventSource's ticket, or raise why it opens nothing."""
-    return await _read("GET", text, origin, for_socket=False)
+    return await _read("GET", text, origins, for_socket=False)
 
 
-async def _read(command: str, text: str, origin: str, *, for_socket: bool) -> Ticket:
+async def _read(command: str, text: str, origins: Collection[str], *, for_socket: bool) -> Ticket:
     try:
         sealed = await wire().call(command, _name(text))
     except RedisError:
@@ -87,7 +88,7 @@ async def _read(command: str, text: str, origin: str, *, for_socket: bool) -> Ti
     )
     if (ticket.query is None) is not for_socket:
         raise InvalidCredentials("The ticket is for another kind of connection.")
-    if ticket.origin != origin:
+    if ticket.origin not in origins:
         raise Forbidden("The ticket was made for another origin.")
     return ticket
 

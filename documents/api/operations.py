@@ -32,12 +32,12 @@ _DOCUMENT: JsonObject = {
     "description": "Extended JSON v2, canonical or relaxed.",
     "example": {"title": "Buy milk", "rank": 1, "done": False},
 }
-_FILTER: JsonObject = {
+FILTER: JsonObject = {
     "type": "object",
     "description": "A filter in MongoDB's query language.",
     "example": {"done": False, "rank": {"$lt": 10}},
 }
-_SORT: JsonObject = {
+SORT: JsonObject = {
     "description": '`[["field", 1], …]` or `{"field": 1}`; then always by `_id`.',
     "oneOf": [
         {"type": "array", "items": {"type": "array"}},
@@ -52,8 +52,8 @@ _UPDATE: JsonObject = {
 }
 _IDS: JsonObject = {"type": "array", "maxItems": 1000, "items": {}, "example": ["a", "b"]}
 _QUERY: JsonObject = {
-    "filter": _FILTER,
-    "sort": _SORT,
+    "filter": FILTER,
+    "sort": SORT,
     "projection": {"type": "object", "example": {"title": 1}},
     "offset": {"type": "integer", "minimum": 0, "maximum": 100_000, "default": 0},
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100},
@@ -134,7 +134,7 @@ def _parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> 
     return {"name": name, "in": where, "schema": schema, **more}
 
 
-_COLLECTION = _parameter(
+COLLECTION_PARAMETER = _parameter(
     "collection",
     "path",
     {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
@@ -167,7 +167,7 @@ def _describe(
     responses: JsonObject,
     *,
     body: dict[str, JsonObject] | None = None,
-    parameters: tuple[JsonObject, ...] = (_COLLECTION,),
+    parameters: tuple[JsonObject, ...] = (COLLECTION_PARAMETER,),
 ) -> JsonObject:
     all_parameters: list[JsonValue] = [*parameters, _EJSON]
     described: JsonObject = {
@@ -229,7 +229,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "documents_query_by_url",
             "Query by URL",
             _answers("200", _PAGE),
-            parameters=(_COLLECTION, *_URL_QUERY),
+            parameters=(COLLECTION_PARAMETER, *_URL_QUERY),
         ),
     ),
     Operation(
@@ -240,7 +240,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "documents_get",
             "Read a document",
             {**_answers("200", _ENVELOPE), **_answers("304", None)},
-            parameters=(_COLLECTION, _ID),
+            parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
     Operation(
@@ -252,7 +252,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "Replace a document, or create it",
             {**_answers("200", _ENVELOPE), **_answers("201", _ENVELOPE)},
             body=_json(_DOCUMENT),
-            parameters=(_COLLECTION, _ID),
+            parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
     Operation(
@@ -264,7 +264,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "Update a document by operators or by a merge patch",
             {**_answers("200", _ENVELOPE), **_answers("201", _ENVELOPE)},
             body={**_json(_UPDATE), documents.MERGE_PATCH: _DOCUMENT},
-            parameters=(_COLLECTION, _ID, _UPSERT),
+            parameters=(COLLECTION_PARAMETER, _ID, _UPSERT),
         ),
     ),
     Operation(
@@ -275,7 +275,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "documents_delete",
             "Delete a document",
             _answers("204", None),
-            parameters=(_COLLECTION, _ID),
+            parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
     Operation(
@@ -311,7 +311,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body=_json(
                 _object(
                     {
-                        "filter": _FILTER,
+                        "filter": FILTER,
                         "update": _UPDATE,
                         "array_filters": {"type": "array", "items": {"type": "object"}},
                         "limit": {"type": "integer", "minimum": 1},
@@ -331,7 +331,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "Delete whatever matches",
             _answers("200", _COUNTS),
             body=_json(
-                _object({"filter": _FILTER, "limit": {"type": "integer", "minimum": 1}}, "filter")
+                _object({"filter": FILTER, "limit": {"type": "integer", "minimum": 1}}, "filter")
             ),
         ),
     ),
@@ -349,7 +349,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "count",
             "Count what matches",
             _answers("200", _object({"count": {"type": "integer"}}, "count")),
-            body=_json(_object({"filter": _FILTER})),
+            body=_json(_object({"filter": FILTER})),
         ),
     ),
     Operation(
@@ -373,7 +373,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             _answers("200", _JOB),
             body={bulk.NDJSON: {"type": "string"}},
             parameters=(
-                _COLLECTION,
+                COLLECTION_PARAMETER,
                 _parameter("mode", "query", {"type": "string", "enum": list(transfer.MODES)}),
                 _parameter("resume", "query", {"type": "string", "format": "uuid"}),
             ),
@@ -407,7 +407,10 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             "imports_get",
             "Tell how far an import is",
             _answers("200", _JOB),
-            parameters=(_COLLECTION, _parameter("id", "path", {"type": "string"}, required=True)),
+            parameters=(
+                COLLECTION_PARAMETER,
+                _parameter("id", "path", {"type": "string"}, required=True),
+            ),
         ),
     ),
     Operation(
@@ -423,7 +426,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
                     "content": {bulk.NDJSON: {"schema": {"type": "string"}}},
                 }
             },
-            parameters=(_COLLECTION, _parameter("filter", "query", {"type": "string"})),
+            parameters=(COLLECTION_PARAMETER, _parameter("filter", "query", {"type": "string"})),
         ),
     ),
     Operation(

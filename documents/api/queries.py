@@ -39,7 +39,7 @@ async def query(call: Call) -> Answer:
 async def query_by_url(call: Call) -> Answer:
     """GET documents."""
     name = collection_name(call, READ)
-    return await _answer(call, name, _query(_from_url(parameters(call, *MEMBERS))))
+    return await _answer(call, name, _query(from_url(parameters(call, *MEMBERS))))
 
 
 async def count(call: Call) -> Answer:
@@ -91,7 +91,7 @@ def _query(body: Value) -> Query:
     )
 
 
-def _from_url(given: dict[str, str]) -> Value:
+def from_url(given: dict[str, str]) -> Value:
     """Return the parameters as the body that they stand for."""
     parts = []
     for name, text in given.items():

@@ -100,7 +100,7 @@ async def select(tenant_id: UUID, name: str, query: Query, principal: Principal 
     async with opened(tenant_id, name, query.filter, principal) as reading:
         bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
         after = cursors.read(query.cursor, bound) if query.cursor else None
-        selection = await _run(reading, query, after)
+        selection = await answer(reading, query, after)
     return Selected(selection, bound)
 
 
@@ -117,9 +117,13 @@ class Selected:
         return Page(items, cursor)
 
 
-async def _run(
-    reading: Reading, query: Query, after: cursors.After | None, budget: Budget | None = None
+async def answer(
+    reading: Reading,
+    query: Query,
+    after: cursors.After | None = None,
+    budget: Budget | None = None,
 ) -> Selection:
+    """Answer a query in a snapshot that is open. Its filter is the reading's."""
     budget = budget or Budget()
     for in_order in (True, False):
         plan = await choose(
@@ -249,7 +253,7 @@ async def find(
     query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.After(after, b"", after) if after else None
     async with opened(tenant_id, name, wanted, principal) as reading:
-        selection = await _run(reading, query, behind, budget)
+        selection = await answer(reading, query, behind, budget)
     bodies, following = selection.bodies()
     return Bodies(bodies, following)
 

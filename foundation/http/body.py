@@ -62,6 +62,11 @@ class Body:
             if not message.get("more_body", False):
                 return
 
+    async def closed(self) -> None:
+        """Return when the client has hung up. For answers that go on; the body has been read."""
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+
 
 def _check(length: int, max_bytes: int) -> None:
     if length > max_bytes:

@@ -26,7 +26,6 @@ def build_application() -> Edge:
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
-    from realtime.socket.endpoint import Realtime  # noqa: PLC0415
     from rillbase_server import live  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
@@ -34,8 +33,8 @@ def build_application() -> Edge:
         tracing.instrument_database()
         instrument_celery()
     alive = live.build()
-    data_plane = DataPlane(django, OPERATIONS)
-    served = Health(Realtime(data_plane, alive.kinds, alive.crowd), settings)
+    data_plane = DataPlane(django, [*OPERATIONS, *alive.operations])
+    served = Health(alive.around(data_plane), settings)
     publisher.publish_from_here()
     return Edge(
         Lifespan(

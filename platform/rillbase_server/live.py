@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from documents.live import Kinds
+from foundation.asgi import App
+from foundation.http import Operation
 from realtime import valkey
+from realtime.api.live import LiveQueries, TicketedStreams
+from realtime.api.operations import operations
 from realtime.socket.crowd import Crowd
+from realtime.socket.endpoint import Realtime
+from realtime.subscriptions import reading
+from realtime.subscriptions.records import Records
+from tenants.data_plane import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +24,31 @@ class Live:
 
     kinds: Kinds
     crowd: Crowd
+    records: Records
+    queries: LiveQueries
+
+    @property
+    def operations(self) -> tuple[Operation[Call], ...]:
+        """The calls of the data plane that belong to it."""
+        return operations(self.queries)
+
+    def around(self, app: App) -> App:
+        """Return the application with everything in front of it that is not a plain call."""
+        return Realtime(TicketedStreams(app, self.queries), self.kinds, self.crowd)
 
     async def start(self) -> None:
         await self.crowd.start()
+        await self.records.start()
 
     async def stop(self) -> None:
+        await self.records.stop()
         await self.crowd.stop()
         await valkey.close()
+        reading.close()
 
 
 def build() -> Live:
-    return Live(Kinds(), Crowd())
+    """Put a process's part together. Nothing runs before `start`."""
+    kinds, crowd = Kinds(), Crowd()
+    process = secrets.token_hex(8)
+    return Live(kinds, crowd, Records(process, crowd), LiveQueries(kinds, crowd))

@@ -53,8 +53,12 @@ class Handshake:
         return cls(plain, Head(plain))
 
     @property
-    def origin(self) -> str:
-        return self.head.headers.get("Origin", "")
+    def origins(self) -> tuple[str, ...]:
+        """Whose page it may be. Browsers name no origin when they read from a page's own."""
+        origin = self.head.headers.get("Origin")
+        if origin is not None:
+            return (origin,)
+        return "", f"{self.head.scheme}://{self.head.get_host()}"
 
     @property
     def request_id(self) -> str:
@@ -82,7 +86,7 @@ async def by_message(handshake: Handshake, message: Message) -> Party:
     message.allow(MEMBERS)
     token, key, tenant = (message.text(member) for member in MEMBERS)
     if token is not None and token.startswith(tickets.PREFIX):
-        return await _by_ticket(handshake, await tickets.take(token, handshake.origin))
+        return await _by_ticket(handshake, await tickets.take(token, handshake.origins))
     given = {"Authorization": f"Bearer {token}"} if token is not None else {}
     if key is not None:
         given[KEY_HEADER] = key
@@ -97,7 +101,7 @@ async def by_message(handshake: Handshake, message: Message) -> Party:
 
 async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Ticket]:
     """Return whom an EventSource's ticket names, and the ticket."""
-    ticket = await tickets.look_at(text, handshake.origin)
+    ticket = await tickets.look_at(text, handshake.origins)
     return await _by_ticket(handshake, ticket), ticket
 
 

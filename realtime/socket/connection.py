@@ -44,7 +44,7 @@ from realtime.socket.outgoing import Outgoing
 from tenants.data_plane import let_in
 
 if TYPE_CHECKING:
-    from realtime.socket.crowd import Crowd
+    from realtime.socket.crowd import Crowd, Verdict
 
 GREETING_S = 5.0
 #: An expired connection is closed when no `auth` comes for so long.
@@ -79,7 +79,7 @@ class Connection:
         self._send = send
         self._kinds = kinds
         self._crowd = crowd
-        self._outgoing = Outgoing(send)
+        self._outgoing = Outgoing(self._deliver)
         self._held: dict[str, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
@@ -114,11 +114,16 @@ class Connection:
             self._outgoing.put(frame)
 
     @property
+    def is_judged(self) -> bool:
+        """Whether its credentials count at the moment."""
+        return self.state is State.OPEN
+
+    @property
     def busy(self) -> bool:
         """Whether frames wait, so that a sign of life is none too many."""
         return len(self._outgoing) > 0
 
-    async def judge(self, verdict: tuple[Party, None] | tuple[None, ApiError]) -> None:
+    async def judge(self, verdict: Verdict) -> None:
         """Go on as what the credentials stand for now."""
         party, refused = verdict
         if self.state is not State.OPEN or self.party is None:
@@ -169,6 +174,9 @@ class Connection:
                 return await callers.by_message(self.handshake, message)
         except TimeoutError:
             raise Unauthenticated("Nobody said `hello` in time.") from None
+
+    async def _deliver(self, frame: bytes) -> None:
+        await self._send({"type": "websocket.send", "text": frame.decode()})
 
     async def _next(self, max_bytes: int) -> bytes | None:
         """Return the next message; None: the client has gone."""

@@ -11,13 +11,14 @@ import asyncio
 import logging
 import random
 from collections import defaultdict
+from typing import Protocol
 from uuid import UUID
 
 from foundation.errors import ApiError, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
 from realtime.socket import frames
 from realtime.socket.callers import Party
-from realtime.socket.connection import Connection, State
+from realtime.socket.held import Held
 from tenants.credentials.cache import at_most
 from tenants.credentials.standing import Standing, read_together, stand
 from tenants.data_plane import looked_up
@@ -32,12 +33,43 @@ RECONNECT_WITHIN_MS = 5_000
 Verdict = tuple[Party, None] | tuple[None, ApiError]
 
 
+class Guest(Protocol):
+    """A connection, whatever it speaks."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def party(self) -> Party | None:
+        """Who it is, once it has said so."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its credentials count at the moment."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether frames wait, so that a sign of life is none too many."""
+
+    @property
+    def subscriptions(self) -> list[Held]: ...
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame that belongs to no subscription."""
+
+    def end(self, name: str, error: ApiError) -> bool:
+        """End one subscription; tell whether there was one."""
+
+    async def judge(self, verdict: Verdict) -> None:
+        """Go on as what the credentials stand for now."""
+
+
 class Crowd:
     """The connections of one event loop."""
 
     def __init__(self) -> None:
-        self.connections: dict[str, Connection] = {}
-        self._by_tenant: defaultdict[UUID, set[Connection]] = defaultdict(set)
+        self.connections: dict[str, Guest] = {}
+        self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -53,7 +85,7 @@ class Crowd:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
-    def admit(self, connection: Connection, party: Party) -> None:
+    def admit(self, connection: Guest, party: Party) -> None:
         """Count a connection in, or raise that its tenant has too many in this process."""
         allowed = party.tenant.limits["connections"]
         others = self._by_tenant[party.tenant.id]
@@ -63,7 +95,7 @@ class Crowd:
         self.connections[connection.id] = connection
         SOCKETS.set(len(self.connections))
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: Guest) -> None:
         """Count a connection out."""
         if self.connections.pop(connection.id, None) is None or connection.party is None:
             return
@@ -90,7 +122,7 @@ class Crowd:
         judged = [
             (connection, connection.party)
             for connection in self.connections.values()
-            if connection.state is State.OPEN and connection.party is not None
+            if connection.is_judged and connection.party is not None
         ]
         if not judged:
             return

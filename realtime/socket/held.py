@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from documents.live import Subscriber, Subscription
 from foundation.errors import ApiError
 from realtime.socket import frames
-from realtime.socket.outgoing import Outgoing
+from realtime.socket.outgoing import Sent
+
+
+class Way(Protocol):
+    """How frames get to the client."""
+
+    def put(self, frame: bytes, sent: Sent | None = None) -> None:
+        """Send a frame behind those that wait; `sent` is told its size once it has left."""
 
 
 class Held:
@@ -17,22 +26,25 @@ class Held:
     def __init__(
         self,
         name: str,
-        outgoing: Outgoing,
+        way: Way,
         request_id: str,
         forget: Callable[[Held], None],
     ) -> None:
         self.name = name
+        self.id = secrets.token_hex(8)
         self.begun_at = time.time()
-        self._outgoing = outgoing
+        self._way = way
         self._request_id = request_id
         self._forget = forget
         self._subscription: Subscription | None = None
         self._over = False
+        #: Frames and bytes that left before the subscription was there to be told.
+        self._early = (0, 0)
 
     def send(self, frame: bytes) -> None:
         """Pass a frame of the subscription on."""
         if not self._over:
-            self._outgoing.put(frame, self._sent)
+            self._way.put(frame, self._sent)
 
     def ended(self) -> None:
         """Give the name free: the subscription has said its last word."""
@@ -43,15 +55,17 @@ class Held:
         """Learn what stands behind the name."""
         if self._over:
             subscription.close()
-        else:
-            self._subscription = subscription
+            return
+        self._subscription = subscription
+        if self._early[0]:
+            subscription.drained(*self._early)
 
     def end(self, error: ApiError | None) -> None:
         """End the subscription and tell the client why; None: because it wished so."""
         if self._over:
             return
         self.close()
-        self._outgoing.put(frames.end(self.name, error, self._request_id))
+        self._way.put(frames.end(self.name, error, self._request_id))
 
     def close(self) -> None:
         """End the subscription without a word."""
@@ -65,6 +79,13 @@ class Held:
         if self._subscription is not None:
             await self._subscription.judge(subscriber)
 
+    @property
+    def subscription(self) -> Subscription | None:
+        """What stands behind the name, if it has begun and not ended."""
+        return self._subscription
+
     def _sent(self, size_bytes: int) -> None:
         if self._subscription is not None:
             self._subscription.drained(1, size_bytes)
+        elif not self._over:
+            self._early = (self._early[0] + 1, self._early[1] + size_bytes)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-
-from foundation.asgi import Send
+from collections.abc import Awaitable, Callable
 
 #: After so many frames others get their turn, however fast the client takes them.
 AT_ONCE = 64
@@ -22,8 +20,8 @@ Sent = Callable[[int], None]
 class Outgoing:
     """The queue of one connection, emptied by `run`."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, deliver: Callable[[bytes], Awaitable[None]]) -> None:
+        self._deliver = deliver
         self._queue: deque[tuple[bytes, Sent | None]] = deque()
         self._wake = asyncio.Event()
         self._ending = False
@@ -55,7 +53,7 @@ class Outgoing:
         count = 0
         while self._queue:
             frame, sent = self._queue.popleft()
-            await self._send({"type": "websocket.send", "text": frame.decode()})
+            await self._deliver(frame)
             if sent is not None:
                 sent(len(frame))
             count += 1

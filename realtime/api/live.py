@@ -1,0 +1,114 @@
+"""GET /v1/collections/{c}/live, with credentials in headers or with an EventSource's ticket."""
+
+from __future__ import annotations
+
+from documents.api.queries import from_url
+from documents.api.requests import READ, as_object, collection_name, parameters
+from documents.live import Kinds
+from foundation.api.problems import translate
+from foundation.api.rendering import to_json
+from foundation.asgi import App, Receive, Scope, Send
+from foundation.errors import InvalidBody, MethodNotAllowed
+from foundation.http import Answer, Body, Head, problem_answer
+from foundation.request_context import request_id
+from realtime.api.stream import Stream
+from realtime.registration.wanted import MEMBERS
+from realtime.socket.callers import Handshake, Party, by_ticket
+from realtime.socket.crowd import Crowd
+from rillbase_native import Value
+from tenants import cors
+from tenants.credentials.standing import standing_of
+from tenants.data_plane import Call, let_in
+
+LAST_EVENT_ID = "Last-Event-ID"
+TICKET = b"ticket="
+ROUTE = "/v1/collections/{collection}/live"
+
+
+class LiveQueries:
+    """Answers live queries."""
+
+    def __init__(self, kinds: Kinds, crowd: Crowd) -> None:
+        self._kinds = kinds
+        self._crowd = crowd
+
+    async def by_headers(self, call: Call) -> Answer:
+        """Answer a caller who has been let in."""
+        name = collection_name(call, READ)
+        given = parameters(call, *(member for member in MEMBERS if member != "collection"))
+        message = _message(name, given, call.head)
+        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        return await self._answer(party, message, call.body)
+
+    async def by_ticket(self, scope: Scope, receive: Receive) -> tuple[Answer, dict[str, str]]:
+        """Answer an EventSource, which can send no headers. Return the headers for its page."""
+        if scope["method"] != "GET":
+            raise MethodNotAllowed(headers={"Allow": "GET"})
+        handshake = Handshake.of(scope)
+        head = handshake.head
+        head.get_host()
+        text = head.query.get("ticket", "")
+        if set(head.query) != {"ticket"}:
+            raise InvalidBody("A ticket stands for its whole query: it is the only parameter.")
+        party, ticket = await by_ticket(handshake, text)
+        query = {name: str(value) for name, value in (ticket.query or {}).items()}
+        collection = query.pop("collection", "")
+        headers = dict(cors.answer_headers(head, party.tenant))
+        await let_in(party.principal, party.tenant, headers)
+        call = Call(
+            head, Body(head, receive), party.principal, party.tenant, {"collection": collection}
+        )
+        message = _message(collection_name(call, READ), query, head)
+        return await self._answer(party, message, call.body), headers
+
+    async def _answer(self, party: Party, message: Value, body: Body) -> Answer:
+        kind = self._kinds.of(message)
+        await body.read(0)
+        stream = Stream(party, self._crowd, request_id.get())
+        await stream.begin(kind, message)
+        return Answer(200, stream.parts(body), {"Cache-Control": "no-store"}, "text/event-stream")
+
+
+def _message(collection: str, given: dict[str, str], head: Head) -> Value:
+    """Return the `subscribe` that an address stands for."""
+    options = {name: given.pop(name) for name in ("options",) if name in given}
+    resume = head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
+    given.pop("resume", None)
+    query = from_url(given)
+    parts = [b'"collection":' + to_json(collection)]
+    parts += [
+        to_json(name) + b":" + found.ejson(canonical=True)
+        for name in query.names()
+        if (found := query.get(name)) is not None
+    ]
+    if resume:
+        parts.append(b'"resume":' + to_json(resume))
+    for name, text in options.items():
+        parts.append(to_json(name) + b":" + text.encode())
+    return as_object(b"{" + b",".join(parts) + b"}", MEMBERS)
+
+
+class TicketedStreams:
+    """Lets in whoever presents an EventSource's ticket, and passes everything else on."""
+
+    def __init__(self, app: App, live: LiveQueries) -> None:
+        self._app = app
+        self._live = live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not _is_ours(scope):
+            await self._app(scope, receive, send)
+            return
+        scope["state"]["route"] = ROUTE
+        headers: dict[str, str] = {}
+        try:
+            answer, headers = await self._live.by_ticket(scope, receive)
+        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
+            answer = problem_answer(translate(raised))
+        await answer.send(send, headers, with_body=True)
+
+
+def _is_ours(scope: Scope) -> bool:
+    if scope["type"] != "http" or not scope["path"].endswith("/live"):
+        return False
+    return any(part.startswith(TICKET) for part in scope["query_string"].split(b"&"))

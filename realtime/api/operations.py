@@ -1,0 +1,108 @@
+"""Every call of the data plane's real-time side, with its place in the OpenAPI document."""
+
+from __future__ import annotations
+
+from documents.api.operations import COLLECTION_PARAMETER, FILTER, SORT
+from foundation.http import Operation
+from foundation.json_types import JsonObject, JsonValue
+from realtime.api import tickets
+from realtime.api.live import ROUTE, LiveQueries
+from tenants.data_plane import Call
+
+TICKETS = "/v1/realtime/tickets"
+
+_TAG = "Real time"
+_TICKET: JsonObject = {
+    "type": "object",
+    "required": ["ticket", "expires_in_s"],
+    "properties": {
+        "ticket": {"type": "string"},
+        "expires_in_s": {"type": "integer"},
+        "url": {"type": "string", "description": "For an EventSource; with `live` only."},
+    },
+}
+_WANTED: JsonObject = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["collection"],
+    "properties": {
+        "collection": {"type": "string", "example": "todos"},
+        "filter": FILTER,
+        "sort": SORT,
+        "projection": {"type": "object"},
+        "offset": {"type": "integer", "minimum": 0},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
+        "options": {"type": "object"},
+    },
+}
+_ISSUE: JsonObject = {
+    "operationId": "realtime_tickets_create",
+    "tags": [_TAG],
+    "summary": "Make a ticket for a browser's connection",
+    "requestBody": {
+        "required": False,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        "origin": {"type": "string", "example": "https://app.example"},
+                        "live": _WANTED,
+                    },
+                }
+            }
+        },
+    },
+    "responses": {
+        "201": {"description": "Done", "content": {"application/json": {"schema": _TICKET}}}
+    },
+}
+
+
+def _parameter(name: str, description: str) -> JsonObject:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": "string"}}
+
+
+_LIVE_PARAMETERS: list[JsonValue] = [
+    COLLECTION_PARAMETER,
+    _parameter("filter", "As in `POST query`, as JSON."),
+    _parameter("sort", "As in `POST query`, as JSON."),
+    _parameter("projection", "As in `POST query`, as JSON."),
+    {"name": "offset", "in": "query", "schema": {"type": "integer", "minimum": 0}},
+    {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}},
+    _parameter("options", "`deliver`, `throttle_ms` and `events`, as a JSON object."),
+    _parameter("resume", "A resume token; `Last-Event-ID` wins over it."),
+    {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+]
+_LIVE: JsonObject = {
+    "operationId": "documents_live",
+    "tags": [_TAG],
+    "summary": "Watch a query by Server-Sent Events",
+    "parameters": _LIVE_PARAMETERS,
+    "responses": {
+        "200": {
+            "description": "Frames of the WebSocket protocol as events, without end",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+}
+
+
+def operations(live: LiveQueries) -> tuple[Operation[Call], ...]:
+    """Return the calls of a process."""
+    return (
+        Operation("POST", TICKETS, tickets.issue, _ISSUE),
+        Operation("GET", ROUTE, live.by_headers, _LIVE),
+    )
+
+
+def add_to_openapi(
+    result: JsonObject, generator: object, request: object, public: object
+) -> JsonObject:
+    """Add these calls to the generated document. The signature is the generator's."""
+    paths = result.setdefault("paths", {})
+    if isinstance(paths, dict):
+        paths[TICKETS] = {"post": _ISSUE}
+        paths[ROUTE] = {"get": _LIVE}
+    return result

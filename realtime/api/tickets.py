@@ -1,0 +1,62 @@
+"""POST /v1/realtime/tickets."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from documents.api.requests import as_object, parameters, read_body
+from foundation.errors import InvalidBody
+from foundation.http import Answer, json_answer
+from foundation.json_types import JsonObject
+from realtime import tickets
+from realtime.registration import wanted
+from realtime.registration.wanted import MEMBERS
+from rillbase_native import Value
+from tenants.credentials.standing import standing_of
+from tenants.data_plane import Call
+
+MAX_ORIGIN_CHARS = 300
+#: Members of a live query that its address can carry.
+IN_ADDRESS = tuple(name for name in MEMBERS if name != "resume")
+
+
+async def issue(call: Call) -> Answer:
+    """Make a ticket for the caller: for a WebSocket, or with `live` for one EventSource."""
+    parameters(call)
+    body = as_object(await read_body(call), ("origin", "live"))
+    query = _query(call, body.get("live"))
+    ticket = tickets.Ticket(
+        standing=standing_of(call.principal, call.head),
+        claims=dict(call.principal.claims),
+        origin=_origin(call, body.get("origin")),
+        query=query,
+    )
+    text = await tickets.issue(ticket)
+    told: JsonObject = {"ticket": text, "expires_in_s": ticket.lifetime_s}
+    if query is not None:
+        address = f"/v1/collections/{query['collection']}/live"
+        told["url"] = f"{address}?{urlencode({'ticket': text})}"
+    return json_answer(told, status=201, headers={"Cache-Control": "no-store"})
+
+
+def _origin(call: Call, value: Value | None) -> str:
+    """Return whose pages may present the ticket: the caller's own, or those that a server names."""
+    own = call.head.headers.get("Origin")
+    if value is None or value.is_null:
+        return own or ""
+    if own is not None or value.kind != "string" or len(value.text()) > MAX_ORIGIN_CHARS:
+        raise InvalidBody("`origin` is for servers: they name the origin of the page.")
+    return value.text()
+
+
+def _query(call: Call, value: Value | None) -> JsonObject | None:
+    """Return a live query's parameters, each as its address has it."""
+    if value is None or value.is_null:
+        return None
+    found = wanted.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
+    call.require_collection_scope("documents:read", found.collection)
+    return {
+        name: member.text() if name == "collection" else member.ejson(canonical=True).decode()
+        for name in IN_ADDRESS
+        if (member := value.get(name)) is not None
+    }

@@ -1,0 +1,76 @@
+"""The rows of a live query, and the snapshot that they were read in.
+
+Both come from one transaction: whatever the snapshot sees is in the rows, and nothing else. The
+rows are found as those of any query are, by the planner and the native matcher.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.outbox.entries import Snapshot
+from documents.store.facts import CollectionFacts
+from documents.store.queries import Query, Reading, answer, opened
+from foundation.errors import ResultTooLarge
+from foundation.postgres import Session, Statement
+from realtime.registration.wanted import MAX_WINDOW
+from rillbase_native import Filter, Sort
+from tenants.principals import Principal
+
+#: Rows of a result without a window.
+MAX_ROWS = 100_000
+
+#: Key, version, created and updated in milliseconds, BSON.
+Row = tuple[bytes, int, int, int, bytes]
+
+_SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a query's result was at one moment."""
+
+    collection: CollectionFacts
+    snapshot: Snapshot
+    rows: list[Row]
+    #: Whether there are no more than these.
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which rows of a result are read."""
+
+    sort: Sort
+    #: Offset, limit and slack together; None: all, as many as may be watched.
+    first: int | None
+    has_window: bool
+
+    @property
+    def most(self) -> int:
+        if self.first is not None:
+            return self.first
+        return MAX_WINDOW if self.has_window else MAX_ROWS
+
+
+async def read(
+    tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None, extent: Extent
+) -> Rows:
+    """Read a query's rows. The caller's access rule becomes part of the filter."""
+    async with opened(tenant_id, name, wanted, principal) as reading:
+        return await _read(reading, extent)
+
+
+async def _read(reading: Reading, extent: Extent) -> Rows:
+    snapshot = await _snapshot(reading.session)
+    selection = await answer(reading, Query(reading.filter, extent.sort, limit=extent.most))
+    rows, more = selection.rows()
+    if more and extent.first is None:
+        raise ResultTooLarge(f"There are more than {extent.most} rows.")
+    return Rows(reading.collection, snapshot, rows, complete=not more)
+
+
+async def _snapshot(session: Session) -> Snapshot:
+    (result,) = await session.run([(_SNAPSHOT, ())])
+    return Snapshot.parse(result.text(0, 0))

@@ -1,0 +1,146 @@
+"""What a subscriber asks for: a query, and how it wants to be told of changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from documents.api.queries import MAX_OFFSET
+from documents.api.requests import integer, refusing
+from foundation.errors import FieldProblem, InvalidBody
+from rillbase_native import Filter, Projection, Sort, Value
+
+MEMBERS = (
+    "collection",
+    "filter",
+    "sort",
+    "projection",
+    "offset",
+    "limit",
+    "resume",
+    "options",
+)
+OPTIONS = ("deliver", "throttle_ms", "events")
+MATCHES = ("add", "change", "changeIndex", "remove")
+#: The rows of a window that is kept up to date, those that it passes over included.
+MAX_WINDOW = 10_000
+MAX_THROTTLE_MS = 60_000
+MAX_RESUME_CHARS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a subscriber wants to be told."""
+
+    deliver: Literal["events", "result"] = "events"
+    throttle_ms: int = 0
+    #: The kinds of change that it wants to hear of.
+    events: tuple[str, ...] = MATCHES
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A query as its subscriber wrote it, before the access rule is part of it."""
+
+    collection: str
+    filter: Filter
+    sort: Sort
+    projection: Projection | None
+    offset: int
+    limit: int | None
+    options: Options
+    resume: str | None
+
+    @property
+    def has_window(self) -> bool:
+        """Whether a sort node keeps it: its order or its window matters."""
+        return not self.sort.by_id or self.offset > 0 or self.limit is not None
+
+
+def read(message: Value) -> Wanted:
+    """Read a `subscribe`, or raise what is wrong with it."""
+    _only(message, (*MEMBERS, "type", "id"), "")
+    with refusing():
+        wanted = Filter.parse(message.get("filter"))
+        wanted.check_live()
+        sort = Sort.parse(message.get("sort"), wanted)
+        shown = _present(message, "projection")
+        projection = None if shown is None else Projection.parse(shown)
+    offset = integer(message.get("offset"), "offset", least=0, most=MAX_OFFSET, otherwise=0)
+    limited = _present(message, "limit")
+    limit = None
+    if limited is not None:
+        limit = integer(limited, "limit", least=1, most=MAX_WINDOW, otherwise=1)
+    if offset + (limit or 0) > MAX_WINDOW:
+        raise _wrong("/limit", f"`offset` and `limit` together are at most {MAX_WINDOW}.")
+    return Wanted(
+        collection=_text(message, "collection", 63) or "",
+        filter=wanted,
+        sort=sort,
+        projection=projection,
+        offset=offset,
+        limit=limit,
+        options=_options(_present(message, "options")),
+        resume=_text(message, "resume", MAX_RESUME_CHARS),
+    )
+
+
+def _options(value: Value | None) -> Options:
+    if value is None:
+        return Options()
+    if value.kind != "object":
+        raise _wrong("/options", "An object is expected.")
+    _only(value, OPTIONS, "/options")
+    deliver = _text(value, "deliver", 16, "/options") or "events"
+    if deliver not in ("events", "result"):
+        raise _wrong("/options/deliver", "`events` or `result`.")
+    return Options(
+        "result" if deliver == "result" else "events",
+        integer(
+            value.get("throttle_ms"),
+            "options/throttle_ms",
+            least=0,
+            most=MAX_THROTTLE_MS,
+            otherwise=0,
+        ),
+        _events(_present(value, "events")),
+    )
+
+
+def _events(value: Value | None) -> tuple[str, ...]:
+    if value is None:
+        return MATCHES
+    names = []
+    if value.kind == "array":
+        names = [item.text() for item in value.items() if item.kind == "string"]
+    if value.kind != "array" or len(names) != len(value.items()) or set(names) - set(MATCHES):
+        raise _wrong("/options/events", f"A list of {', '.join(MATCHES)}.")
+    return tuple(name for name in MATCHES if name in names)
+
+
+def _present(value: Value, name: str) -> Value | None:
+    found = value.get(name)
+    return None if found is None or found.is_null else found
+
+
+def _text(value: Value, name: str, most: int, prefix: str = "") -> str | None:
+    found = _present(value, name)
+    if found is None:
+        return None
+    if found.kind != "string" or len(found.text()) > most:
+        raise _wrong(f"{prefix}/{name}", f"A string of at most {most} characters.")
+    return found.text()
+
+
+def _only(value: Value, allowed: tuple[str, ...], prefix: str) -> None:
+    problems = [
+        FieldProblem(f"{prefix}/{name}", "unknown_field", "This field is not known.")
+        for name in value.names()
+        if name not in allowed
+    ]
+    if problems:
+        raise InvalidBody(errors=problems)
+
+
+def _wrong(pointer: str, detail: str) -> InvalidBody:
+    return InvalidBody(errors=[FieldProblem(pointer, "invalid", detail)])

@@ -1,0 +1,118 @@
+"""What a process tells of its subscriptions, and whom it is asked to end.
+
+Nothing here is needed for delivery: while Valkey is away nothing is told, and the list is empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from foundation.api.rendering import to_json
+from foundation.errors import SubscriptionEnded
+from foundation.json_types import JsonObject, JsonValue
+from realtime.socket.crowd import Crowd, Guest
+from realtime.socket.held import Held
+from realtime.subscriptions import names
+from realtime.valkey import wire
+
+log = logging.getLogger(__name__)
+
+TELL_S = 2.0
+LISTEN_S = 0.4
+KILLS_AT_ONCE = 1_000
+
+
+class Records:
+    """The records of one process."""
+
+    def __init__(self, process: str, crowd: Crowd) -> None:
+        self._process = process
+        self._crowd = crowd
+        #: By subscription: how many events had been sent when it was last told of, and when.
+        self._before: dict[str, tuple[int, float]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        self._tasks = [
+            asyncio.create_task(self._keep_telling()),
+            asyncio.create_task(self._keep_listening()),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def tell(self) -> None:
+        """Write down what there is now."""
+        found: dict[UUID, list[JsonValue]] = defaultdict(list)
+        before, self._before = self._before, {}
+        for guest in self._crowd.connections.values():
+            if guest.party is None:
+                continue
+            rows = found[guest.party.tenant.id]
+            for held in guest.subscriptions:
+                if held.subscription is not None and len(rows) < names.MAX_SHOWN:
+                    rows.append(self._row(guest, held, before))
+        await asyncio.gather(*(self._write(tenant_id, rows) for tenant_id, rows in found.items()))
+
+    async def listen(self) -> None:
+        """End whom members have asked to be ended."""
+        wanted = await wire().call("SPOP", names.kills(self._process), KILLS_AT_ONCE)
+        if not isinstance(wanted, list) or not wanted:
+            return
+        ids = {item.decode() for item in wanted if isinstance(item, bytes)}
+        for guest in list(self._crowd.connections.values()):
+            for held in guest.subscriptions:
+                if held.id in ids:
+                    guest.end(held.name, SubscriptionEnded())
+
+    def _row(self, guest: Guest, held: Held, before: dict[str, tuple[int, float]]) -> JsonObject:
+        figures = held.subscription.figures() if held.subscription is not None else {}
+        sent, now = figures.get("events", 0), time.monotonic()
+        events = sent if isinstance(sent, int) else 0
+        last_events, last_at = before.get(held.id, (events, now))
+        self._before[held.id] = (events, now)
+        rate = (events - last_events) / (now - last_at) if now > last_at else 0.0
+        return {
+            "id": names.joined(self._process, held.id),
+            "connection": guest.id,
+            "name": held.name,
+            "user": "" if guest.party is None else guest.party.principal.label,
+            "principal": "" if guest.party is None else guest.party.principal.actor,
+            "age_s": round(time.time() - held.begun_at, 3),
+            "events_per_s": round(rate, 3),
+            **figures,
+        }
+
+    async def _write(self, tenant_id: UUID, rows: list[JsonValue]) -> None:
+        index = names.processes(tenant_id)
+        key = names.record(tenant_id, self._process)
+        await asyncio.gather(
+            wire().call("SET", key, to_json(rows), "EX", names.RECORD_LIFETIME_S),
+            wire().call("ZADD", index, int(time.time()), self._process),
+            wire().call("EXPIRE", index, names.RECORD_LIFETIME_S),
+        )
+
+    async def _keep_telling(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_S)
+            try:
+                await self.tell()
+            except RedisError as away:
+                log.debug("subscriptions not told: %s", away)
+
+    async def _keep_listening(self) -> None:
+        while True:
+            await asyncio.sleep(LISTEN_S)
+            try:
+                await self.listen()
+            except RedisError as away:
+                log.debug("nobody could be asked whom to end: %s", away)
