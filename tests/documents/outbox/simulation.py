@@ -79,6 +79,8 @@ class Simulation:
         self.written = 0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
+        self._begun = False
+        #: Rows that were gone when the present life had its first tick.
         self._base: set[int] = set()
         self._read_at: dict[int, float] = {}
 
@@ -259,8 +261,13 @@ class Simulation:
         self._begin_life()
 
     def _begin_life(self) -> None:
-        """From here on only rows that were still kept can be published again."""
-        self._base = {row.id for row in self.database.emptied}
+        """From here on only rows that are still kept can be published again.
+
+        Until the first tick some may go: an emptying is under way, or nobody has noticed the new
+        life. They were published in an earlier one, long enough ago, and readers of the new life
+        begin with what the database holds.
+        """
+        self._begun = False
 
     def _set_clock(self) -> None:
         self.events.offset_s += self.random.uniform(-MAX_CLOCK_STEP_S, MAX_CLOCK_STEP_S)
@@ -280,6 +287,9 @@ class Simulation:
     def _check_tick(self, tick: SendTick) -> None:
         self.ticks += 1
         published = self.events.newest
+        if not self._begun:
+            self._begun = True
+            self._base = {row.id for row in self.database.emptied}
         rows = [*self.database.rows.values(), *self.database.emptied]
         for row in rows:
             if row.id in self._base or not tick.snapshot.sees(row.xid):
