@@ -9,9 +9,8 @@ use crate::message::{Gone, Row, WindowChange};
 pub(super) type Leave<'l> = dyn Fn(&Row) -> (u64, Gone) + 'l;
 
 /// Steps from `old` to `new`: rows go, then rows move, then rows come, then rows change where they
-/// are. Rows that keep their order relative to most others do not move. Rows that are the same
-/// allocation are the same.
-pub(super) fn steps(old: &[Arc<Row>], new: &[Arc<Row>], leave: &Leave<'_>) -> Vec<WindowChange> {
+/// are. Rows whose version is the same do not move. Rows that are the same allocation are the same.
+pub(crate) fn steps(old: &[Arc<Row>], new: &[Arc<Row>], leave: &Leave<'_>) -> Vec<WindowChange> {
     let same = |(a, b): &(&Arc<Row>, &Arc<Row>)| Arc::ptr_eq(a, b);
     let head = old.iter().zip(new).take_while(same).count();
     let (old, new) = (rest(old, head), rest(new, head));
@@ -72,21 +71,22 @@ impl Walk {
     }
 
     fn reorder(&mut self, new: &[Arc<Row>]) {
-        let before: HashMap<Arc<[u8]>, usize> = self
+        let before: HashMap<Arc<[u8]>, (usize, u64)> = self
             .current
             .iter()
             .enumerate()
-            .map(|(position, row)| (Arc::clone(&row.key), position))
+            .map(|(position, row)| (Arc::clone(&row.key), (position, row.version)))
             .collect();
-        let common: Vec<_> = new
-            .iter()
-            .filter_map(|row| before.get(&row.key).map(|position| (*position, row)))
+        let common = || new.iter().filter(|row| before.contains_key(&row.key));
+        let places: Vec<_> = common()
+            .filter_map(|row| {
+                let (position, version) = before.get(&row.key)?;
+                Some((*position, *version != row.version))
+            })
             .collect();
-        let order: Vec<_> = common.iter().map(|(position, _)| *position).collect();
-        let keeps = longest_rising(&order);
         let mut behind: Option<&Arc<Row>> = None;
-        for ((_, row), keeps) in common.into_iter().zip(keeps) {
-            if keeps {
+        for (row, stays) in common().zip(staying(&places)) {
+            if stays {
                 self.change(row);
             } else {
                 self.move_behind(row, behind);
@@ -144,29 +144,33 @@ impl Walk {
     }
 }
 
-/// Which numbers belong to a longest rising subsequence.
-fn longest_rising(numbers: &[usize]) -> Vec<bool> {
-    // `ends[n]` is the position of the least number that ends a rising sequence of n + 1 numbers.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut before: Vec<Option<usize>> = Vec::with_capacity(numbers.len());
-    let at = |position: usize| numbers.get(position).copied().unwrap_or_default();
-    for (position, number) in numbers.iter().enumerate() {
-        let length = ends.partition_point(|end| at(*end) < *number);
-        before.push(length.checked_sub(1).and_then(|n| ends.get(n).copied()));
-        match ends.get_mut(length) {
-            Some(end) => *end = position,
-            None => ends.push(position),
+/// Which rows stay where they are: their old positions, in the new order, and whether they changed.
+///
+/// Rows that did not change are in the same order in both windows, so all of them stay, and nobody
+/// is told again of a version that is known. A changed row stays if it is still between them.
+fn staying(rows: &[(usize, bool)]) -> Vec<bool> {
+    let mut next = usize::MAX;
+    let mut bounds: Vec<_> = rows
+        .iter()
+        .rev()
+        .map(|(position, changed)| {
+            let bound = next;
+            if !changed {
+                next = *position;
+            }
+            bound
+        })
+        .collect();
+    bounds.reverse();
+    let mut free = 0;
+    let stays = rows.iter().zip(bounds).map(|((position, changed), bound)| {
+        let stays = *position >= free && (!changed || *position < bound);
+        if stays {
+            free = position + 1;
         }
-    }
-    let mut keeps = vec![false; numbers.len()];
-    let mut next = ends.last().copied();
-    while let Some(position) = next {
-        if let Some(keep) = keeps.get_mut(position) {
-            *keep = true;
-        }
-        next = before.get(position).copied().flatten();
-    }
-    keeps
+        stays
+    });
+    stays.collect()
 }
 
 #[cfg(test)]

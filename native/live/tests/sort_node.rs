@@ -1,0 +1,443 @@
+//! The sort node, one interleaving after another.
+#![allow(
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::format_push_string,
+    reason = "what a test did not expect fails it"
+)]
+
+mod common;
+
+use common::{
+    COLLECTION, at, hash, image, lines, query, register, renewal, row, sorted, tick, told, until,
+    without,
+};
+use rillbase_live::message::{
+    AfterImage, Definition, News, QueryHash, Request, Row, Source, Token,
+};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_live::sort_node::{Begin, Config, Input, SortNode};
+
+/// A node, a clock, and a log in which two filter nodes speak.
+struct Stage {
+    node: SortNode,
+    now_us: u64,
+    read: u64,
+    counts: [u64; 2],
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self::with(&[], &[])
+    }
+
+    fn with(queries: &[Definition], rows: &[Row]) -> Self {
+        let mut node = Self {
+            node: SortNode::new(Config::new(2, Token(1))),
+            now_us: 1_000_000,
+            read: 100,
+            counts: [0, 0],
+        };
+        node.give(Input::Start);
+        node.begin(queries, until(1));
+        node.give(Input::Rows {
+            collection: COLLECTION,
+            rows: rows.to_vec(),
+        });
+        node.give(Input::End);
+        node
+    }
+
+    fn begin(&mut self, queries: &[Definition], snapshot: Snapshot) {
+        self.give(Input::Begin(Begin {
+            position: at(self.read),
+            queries: queries.to_vec(),
+            snapshot,
+        }));
+    }
+
+    fn give(&mut self, input: Input) -> Vec<String> {
+        let mut out = Vec::new();
+        self.node.handle(input, self.now_us, &mut out);
+        lines(&out)
+    }
+
+    /// What a filter node says next.
+    fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
+        let count = &mut self.counts[usize::from(partition)];
+        *count += 1;
+        let notification = told(Source::Filter(partition), 1, *count, news);
+        self.read += 1;
+        let id = at(self.read);
+        self.give(Input::Log { id, notification })
+    }
+
+    /// A write that enters or stays in the query `s`.
+    fn put(&mut self, image: AfterImage) -> Vec<String> {
+        self.hear(0, news(image, &[hash("s")], &[]))
+    }
+
+    /// A write that leaves it.
+    fn leave(&mut self, image: AfterImage) -> Vec<String> {
+        self.hear(0, news(image, &[], &[hash("s")]))
+    }
+
+    fn ask(&mut self, request: Request) -> Vec<String> {
+        self.give(Input::Request(request))
+    }
+
+    /// Both filter nodes have told what the snapshot sees.
+    fn tick(&mut self, count: u64, snapshot: &Snapshot) -> Vec<String> {
+        let first = self.hear(0, News::Tick(tick(count, snapshot.clone())));
+        assert!(first.is_empty());
+        self.hear(1, News::Tick(tick(count, snapshot.clone())))
+    }
+}
+
+fn news(image: AfterImage, changed: &[QueryHash], removed: &[QueryHash]) -> News {
+    News::Match {
+        image,
+        added: Vec::new(),
+        changed: changed.to_vec(),
+        removed: removed.to_vec(),
+    }
+}
+
+fn batch(image: AfterImage) -> AfterImage {
+    AfterImage {
+        parts: [0, 1].into(),
+        ..image
+    }
+}
+
+/// A node that keeps the first two of `a` 10, `b` 20, `c` 30, and one row more.
+fn three() -> Stage {
+    let mut node = Stage::new();
+    let rows = [row("a", 1, 10), row("b", 1, 20), row("c", 1, 30)];
+    let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, false));
+    assert_eq!(answers, ["rebase s [a@1 b@1]", "active s 1"]);
+    node
+}
+
+#[test]
+fn a_row_that_comes_in_pushes_another_out() {
+    let mut node = three();
+    let told = node.put(image(5, "d", 1, Some(15)));
+    assert_eq!(told, ["window s [-1 b@1 left, +1 d@1]"]);
+}
+
+#[test]
+fn a_row_that_leaves_lets_the_next_one_in() {
+    let mut node = three();
+    let told = node.leave(image(5, "a", 2, None));
+    assert_eq!(told, ["window s [-0 a@2 deleted, +1 c@1]"]);
+}
+
+#[test]
+fn a_row_that_moves_within_the_window_is_one_step() {
+    let mut node = three();
+    let told = node.put(image(5, "a", 2, Some(25)));
+    assert_eq!(told, ["window s [0>1 a@2]"]);
+    let told = node.put(image(6, "a", 3, Some(26)));
+    assert_eq!(told, ["window s [=1 a@3]"]);
+}
+
+#[test]
+fn rows_before_the_offset_move_the_window() {
+    let mut node = Stage::new();
+    let rows = [row("a", 1, 10), row("b", 1, 20), row("c", 1, 30)];
+    let answers = node.ask(register(&sorted("s", 1, 1, 1), 0, &until(5), &rows, true));
+    assert_eq!(answers, ["rebase s [b@1]", "active s 1"]);
+    let told = node.put(image(5, "d", 1, Some(1)));
+    assert_eq!(told, ["window s [-0 b@1 left, +0 a@1]"]);
+}
+
+#[test]
+fn a_row_beyond_the_last_known_one_is_dropped() {
+    let mut node = three();
+    assert!(node.put(image(5, "z", 1, Some(99))).is_empty());
+    assert_eq!(
+        node.leave(image(6, "a", 2, None)),
+        ["window s [-0 a@2 deleted, +1 c@1]"]
+    );
+    // Whether z or another row is the next one is not known.
+    assert_eq!(
+        node.leave(image(7, "b", 2, None)),
+        ["window s [-0 b@2 deleted]", "renew s 1"]
+    );
+}
+
+#[test]
+fn the_last_row_of_a_complete_result_needs_no_renewal() {
+    let mut node = Stage::new();
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
+    assert_eq!(
+        node.leave(image(5, "a", 2, None)),
+        ["window s [-0 a@2 deleted]"]
+    );
+    assert_eq!(node.put(image(6, "z", 1, Some(99))), ["window s [+1 z@1]"]);
+}
+
+#[test]
+fn writes_around_a_renewal_are_applied_once() {
+    let mut node = three();
+    node.leave(image(5, "a", 2, None));
+    node.leave(image(6, "b", 2, None));
+    // The renewal sees 7 and not 8.
+    assert!(node.put(image(7, "d", 1, Some(35))).is_empty());
+    assert!(node.put(image(8, "e", 1, Some(32))).is_empty());
+    let rows = [row("c", 1, 30), row("d", 1, 35), row("f", 1, 40)];
+    let request = register(&sorted("s", 0, 2, 1), 0, &until(8), &rows, false);
+    assert_eq!(
+        node.ask(renewal(request)),
+        ["window s [+1 d@1]", "window s [-1 d@1 left, +1 e@1]"]
+    );
+}
+
+#[test]
+fn a_renewal_read_before_what_was_applied_is_not_taken() {
+    let mut node = three();
+    node.leave(image(5, "a", 2, None));
+    node.leave(image(7, "b", 2, None));
+    let rows = [row("b", 1, 20), row("c", 1, 30), row("d", 1, 40)];
+    let old = register(&sorted("s", 0, 2, 1), 0, &until(6), &rows, false);
+    assert!(node.ask(renewal(old)).is_empty());
+    let rows = [row("c", 1, 30), row("d", 1, 40), row("e", 1, 50)];
+    let new = register(&sorted("s", 0, 2, 1), 0, &until(8), &rows, false);
+    assert_eq!(node.ask(renewal(new)), ["window s [+1 d@1]"]);
+}
+
+#[test]
+fn slack_grows_when_renewals_follow_each_other() {
+    let mut node = three();
+    node.leave(image(5, "a", 2, None));
+    assert_eq!(
+        node.leave(image(6, "b", 2, None)).last().unwrap(),
+        "renew s 1"
+    );
+    let rows = [row("c", 1, 30), row("d", 1, 40), row("e", 1, 50)];
+    let request = register(&sorted("s", 0, 2, 1), 0, &until(7), &rows, false);
+    node.ask(renewal(request));
+    node.leave(image(7, "c", 2, None));
+    assert_eq!(
+        node.leave(image(8, "d", 2, None)).last().unwrap(),
+        "renew s 2"
+    );
+}
+
+#[test]
+fn a_renewal_that_nobody_answers_is_asked_for_again() {
+    let mut node = three();
+    node.leave(image(5, "a", 2, None));
+    node.leave(image(6, "b", 2, None));
+    node.now_us += 4_000_000;
+    assert!(node.give(Input::Idle).is_empty());
+    node.now_us += 1_000_000;
+    assert_eq!(node.give(Input::Idle), ["renew s 1"]);
+}
+
+#[test]
+fn who_joins_during_a_renewal_starts_when_it_is_over() {
+    let mut node = three();
+    node.leave(image(5, "a", 2, None));
+    node.leave(image(7, "b", 2, None));
+    let rows = [row("b", 1, 20), row("c", 1, 30), row("d", 1, 40)];
+    let joins = register(&sorted("s", 0, 2, 1), 0, &until(6), &rows, false);
+    assert!(node.ask(joins).is_empty());
+    let rows = [row("c", 1, 30), row("d", 1, 40), row("e", 1, 50)];
+    let request = register(&sorted("s", 0, 2, 1), 0, &until(8), &rows, false);
+    assert_eq!(
+        node.ask(renewal(request)),
+        ["window s [+1 d@1]", "rebase s [c@1 d@1]", "active s 1"]
+    );
+}
+
+#[test]
+fn who_joins_starts_from_the_window_as_it_is() {
+    let mut node = three();
+    node.put(image(5, "d", 1, Some(15)));
+    let rows = [row("a", 1, 10), row("b", 1, 20), row("c", 1, 30)];
+    let joins = register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, false);
+    assert_eq!(node.ask(joins), ["rebase s [a@1 d@1]", "active s 1"]);
+}
+
+#[test]
+fn what_the_rows_contain_is_not_applied_again() {
+    let mut node = three();
+    assert!(node.put(image(4, "a", 1, Some(10))).is_empty());
+    assert!(node.leave(image(3, "b", 0, None)).is_empty());
+}
+
+#[test]
+fn a_match_told_before_the_registration_was_read_is_applied() {
+    let mut node = Stage::new();
+    assert!(node.put(image(5, "d", 1, Some(15))).is_empty());
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
+    let expected = [
+        "rebase s [a@1 b@1]",
+        "active s 1",
+        "window s [-1 b@1 left, +1 d@1]",
+    ];
+    assert_eq!(answers, expected);
+}
+
+#[test]
+fn versions_never_fall_after_a_row_has_left() {
+    let mut node = three();
+    node.leave(image(6, "a", 3, Some(-1)));
+    assert!(node.put(image(5, "a", 2, Some(10))).is_empty());
+}
+
+#[test]
+fn the_writes_of_a_batch_change_the_window_at_once() {
+    let mut node = three();
+    assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
+    // Something that comes later waits behind it.
+    assert!(node.put(image(6, "e", 1, Some(6))).is_empty());
+    assert!(node.hear(0, News::Done { xid: 5 }).is_empty());
+    let other = news(batch(image(5, "a", 2, None)), &[], &[hash("s")]);
+    assert!(node.hear(1, other).is_empty());
+    let told = node.hear(1, News::Done { xid: 5 });
+    let expected = [
+        "window s [-0 a@2 deleted, +0 d@1]",
+        "window s [-1 b@1 left, +1 e@1]",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_tick_that_sees_a_batch_stands_for_its_end() {
+    let mut node = three();
+    assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
+    node.hear(0, News::Tick(tick(1, until(6))));
+    let told = node.hear(1, News::Tick(tick(1, until(6))));
+    assert_eq!(told, ["window s [-1 b@1 left, +0 d@1]", "tick 1"]);
+}
+
+#[test]
+fn a_tick_is_said_when_all_filter_nodes_have_reached_it() {
+    let mut node = Stage::new();
+    assert_eq!(node.tick(1, &until(2)), ["tick 1"]);
+    assert!(node.hear(0, News::Tick(tick(3, until(3)))).is_empty());
+    assert_eq!(node.hear(1, News::Tick(tick(2, until(3)))), ["tick 2"]);
+}
+
+#[test]
+fn a_hole_in_what_a_filter_node_says_rebuilds_the_sort_node() {
+    let mut node = three();
+    node.tick(1, &until(2));
+    node.counts[0] += 1;
+    assert_eq!(node.put(image(5, "d", 1, Some(15))), ["rebuild Lost"]);
+    assert!(node.put(image(6, "d", 2, Some(15))).is_empty());
+}
+
+#[test]
+fn a_log_that_was_trimmed_behind_the_place_where_it_was_left_rebuilds_the_sort_node() {
+    let mut node = Stage::new();
+    let notification = told(Source::Filter(0), 1, 900, News::Start);
+    let id = rillbase_live::message::StreamId {
+        ms: 60_000,
+        number: 0,
+    };
+    assert_eq!(node.give(Input::Log { id, notification }), ["rebuild Lost"]);
+}
+
+#[test]
+fn a_filter_node_that_was_rebuilt_rebuilds_the_sort_node() {
+    let mut node = three();
+    node.tick(1, &until(2));
+    node.hear(0, News::Start);
+    assert!(node.hear(1, News::Tick(tick(2, until(3)))).is_empty());
+    let snapshot = until(9);
+    assert_eq!(
+        node.hear(0, News::Rebased { snapshot }),
+        ["rebuild FilterNode"]
+    );
+}
+
+#[test]
+fn a_filter_node_that_was_rebuilt_before_the_sort_node_needs_nothing() {
+    let mut node = three();
+    node.begin(&[], without(12, &[9]));
+    node.give(Input::End);
+    node.hear(0, News::Start);
+    let snapshot = until(9);
+    assert!(node.hear(0, News::Rebased { snapshot }).is_empty());
+    assert_eq!(node.tick(1, &until(9)), ["tick 1"]);
+}
+
+#[test]
+fn an_entry_of_a_filter_node_that_lost_its_lease_is_ignored() {
+    let mut node = three();
+    let new = told(Source::Filter(0), 9, 1, News::Start);
+    node.give(Input::Log {
+        id: at(101),
+        notification: new,
+    });
+    assert!(node.put(image(5, "d", 1, Some(15))).is_empty());
+}
+
+#[test]
+fn a_rebuild_takes_the_first_rows_of_all_documents() {
+    let rows: Vec<_> = ["a", "b", "c", "d"].iter().zip([40, 30, 20, -5]).collect();
+    let rows: Vec<_> = rows.into_iter().map(|(id, n)| row(id, 1, n)).collect();
+    let mut node = Stage {
+        node: SortNode::new(Config::new(2, Token(2))),
+        now_us: 1_000_000,
+        read: 100,
+        counts: [0, 0],
+    };
+    assert_eq!(node.give(Input::Start), ["start"]);
+    let unsorted = query("q", r#"{"n":{"$gt":0}}"#);
+    node.begin(&[sorted("s", 0, 2, 1), unsorted], until(5));
+    let collection = COLLECTION;
+    node.give(Input::Rows { collection, rows });
+    let told = node.give(Input::End);
+    assert_eq!(told, ["rebase s [c@1 b@1]", "active s 1", "rebased"]);
+    assert_eq!(
+        node.put(image(5, "e", 1, Some(1))),
+        ["window s [-1 b@1 left, +0 e@1]"]
+    );
+}
+
+#[test]
+fn a_query_that_was_registered_too_late_takes_the_rows_of_the_next_registration() {
+    let mut node = three();
+    node.hear(
+        0,
+        News::TooOld {
+            query: hash("s"),
+            activation: 1,
+        },
+    );
+    assert!(node.put(image(9, "d", 1, Some(5))).is_empty());
+    let rows = [row("b", 1, 20), row("c", 1, 30)];
+    let again = register(&sorted("s", 0, 2, 1), 0, &until(8), &rows, true);
+    let expected = [
+        "window s [-0 a@1 left, +1 c@1]",
+        "rebase s [b@1 c@1]",
+        "active s 1",
+        "window s [-1 c@1 left, +0 d@1]",
+    ];
+    assert_eq!(node.ask(again), expected);
+}
+
+#[test]
+fn a_result_without_limit_that_is_too_large_ends() {
+    let mut node = Stage::new();
+    node.node = SortNode::new(Config {
+        max_rows: 2,
+        ..Config::new(2, Token(1))
+    });
+    node.give(Input::Start);
+    node.begin(&[], until(1));
+    node.give(Input::End);
+    let mut all = sorted("s", 0, 0, 0);
+    all.limit = None;
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    node.ask(register(&all, 0, &until(5), &rows, true));
+    let told = node.put(image(5, "c", 1, Some(15)));
+    assert_eq!(told.last().unwrap(), "failed s result_too_large");
+}
