@@ -1,9 +1,10 @@
 //! The filters themselves, as they wait to verify a candidate.
 //!
 //! A waiting query keeps its tree, with paths shared between all queries.
-//! What is large when compiled (regular expressions, schemas, expressions) is
-//! kept as the bytes of its canonical form and compiled when a document comes
-//! by; recently compiled ones are kept for a while.
+//! What is large when compiled (regular expressions that are more than plain
+//! text, schemas, expressions) is kept as the bytes of its canonical form and
+//! compiled when a document comes by; recently compiled ones are kept for a
+//! while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +15,27 @@ use rillbase_query::error::Failure;
 use rillbase_query::filter::{Filter, Node, Predicate, Test, Whole};
 use rillbase_query::path::Path;
 
+use crate::plain::Plain;
+
 /// Compiled filters that are kept; up to twice as many for a while.
 const COMPILED: usize = 1024;
 
 /// A filter that waits.
 #[derive(Debug)]
 pub(crate) enum Check {
-    Tree(Box<Node>),
+    Tree(Tree),
     /// The canonical form.
     Source(Box<[u8]>),
+}
+
+/// A filter whose leaves take little room.
+#[derive(Debug)]
+pub(crate) enum Tree {
+    And(Box<[Tree]>),
+    Or(Box<[Tree]>),
+    Not(Box<Tree>),
+    Leaf(Box<Node>),
+    Plain(Box<Plain>),
 }
 
 /// Paths that queries share, with the number of their uses.
@@ -43,13 +56,19 @@ impl Check {
         if is_large(filter.root()) {
             return Self::Source(filter.canonical().as_bytes().into());
         }
-        Self::Tree(Box::new(paths.share(filter.root())))
+        Self::Tree(paths.tree(filter.root()))
+    }
+
+    /// For what is never asked.
+    pub(crate) fn none() -> Self {
+        Self::Source(Box::default())
     }
 
     /// Gives back what it shares.
-    pub(crate) fn release(&self, paths: &mut Paths) {
-        if let Self::Tree(tree) = self {
-            paths.release(tree);
+    pub(crate) fn release(&self, query: u32, paths: &mut Paths, compiled: &mut Compiled) {
+        match self {
+            Self::Tree(tree) => paths.release_tree(tree),
+            Self::Source(_) => compiled.forget(query),
         }
     }
 
@@ -60,32 +79,74 @@ impl Check {
         document: Document<'_>,
         compiled: &mut Compiled,
     ) -> Result<bool, Failure> {
-        self.with_tree(query, compiled, |tree| {
-            tree.matches_in(document, &Environment::default())
-        })
+        match self {
+            Self::Tree(tree) => tree.matches(document, &Environment::default()),
+            Self::Source(bytes) => compiled.get(query, bytes)?.matches(document),
+        }
     }
 
-    /// Does something with the tree.
-    pub(crate) fn with_tree<T>(
-        &self,
-        query: u32,
-        compiled: &mut Compiled,
-        work: impl FnOnce(&Node) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// The tree of the filter.
+    pub(crate) fn node(&self, query: u32, compiled: &mut Compiled) -> Option<Node> {
         match self {
-            Self::Tree(tree) => work(tree),
-            Self::Source(bytes) => {
-                let filter = compiled.get(query, bytes)?;
-                work(filter.root())
+            Self::Tree(tree) => tree.node(),
+            Self::Source(bytes) => Some(compiled.get(query, bytes).ok()?.root().clone()),
+        }
+    }
+
+    /// About how many bytes it takes besides itself.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Tree(tree) => tree.memory(),
+            Self::Source(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl Tree {
+    fn matches(&self, document: Document<'_>, environment: &Environment) -> Result<bool, Failure> {
+        match self {
+            Self::Leaf(node) => node.matches_in(document, environment),
+            Self::Plain(plain) => plain.matches(document, &environment.fuel),
+            Self::Not(inner) => inner.matches(document, environment).map(|answer| !answer),
+            Self::And(children) => {
+                for child in children {
+                    if !child.matches(document, environment)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Or(children) => {
+                for child in children {
+                    if child.matches(document, environment)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
             }
         }
     }
 
-    /// About how many bytes it takes.
-    pub(crate) fn memory(&self) -> usize {
+    fn node(&self) -> Option<Node> {
+        let all = |children: &[Self]| children.iter().map(Self::node).collect::<Option<Vec<_>>>();
+        Some(match self {
+            Self::And(children) => Node::And(all(children)?),
+            Self::Or(children) => Node::Or(all(children)?),
+            Self::Not(inner) => Node::Not(Box::new(inner.node()?)),
+            Self::Leaf(node) => node.as_ref().clone(),
+            Self::Plain(plain) => Node::Field(plain.predicate()?),
+        })
+    }
+
+    fn memory(&self) -> usize {
         match self {
-            Self::Tree(tree) => size_of::<Node>() + node_bytes(tree),
-            Self::Source(bytes) => bytes.len(),
+            Self::And(children) | Self::Or(children) => {
+                let inner = children.iter().map(Self::memory);
+                size_of_val::<[Self]>(children) + inner.sum::<usize>()
+            }
+            Self::Not(inner) => size_of::<Self>() + inner.memory(),
+            Self::Leaf(node) => size_of::<Node>() + node_bytes(node),
+            Self::Plain(plain) => plain.memory(),
         }
     }
 }
@@ -110,13 +171,32 @@ impl Compiled {
     }
 
     /// The query is gone; its number may be given again.
-    pub(crate) fn forget(&mut self, query: u32) {
+    fn forget(&mut self, query: u32) {
         self.recent.remove(&query);
         self.older.remove(&query);
     }
 }
 
 impl Paths {
+    /// A filter with shared paths.
+    fn tree(&mut self, node: &Node) -> Tree {
+        match node {
+            Node::And(children) => {
+                Tree::And(children.iter().map(|child| self.tree(child)).collect())
+            }
+            Node::Or(children) => Tree::Or(children.iter().map(|child| self.tree(child)).collect()),
+            Node::Not(inner) => Tree::Not(Box::new(self.tree(inner))),
+            Node::Field(predicate) => match Plain::of(predicate) {
+                Some(mut plain) => {
+                    plain.path = self.path(&plain.path);
+                    Tree::Plain(Box::new(plain))
+                }
+                None => Tree::Leaf(Box::new(self.node(node))),
+            },
+            Node::Whole(_) => Tree::Leaf(Box::new(node.clone())),
+        }
+    }
+
     fn path(&mut self, path: &Path) -> Path {
         if let Some((shared, _)) = self.uses.get_key_value(path) {
             let shared = shared.clone();
@@ -129,28 +209,38 @@ impl Paths {
         path.clone()
     }
 
-    /// A copy of a tree with shared paths.
-    fn share(&mut self, node: &Node) -> Node {
+    fn node(&mut self, node: &Node) -> Node {
         match node {
-            Node::And(children) => Node::And(self.share_all(children)),
-            Node::Or(children) => Node::Or(self.share_all(children)),
-            Node::Not(inner) => Node::Not(Box::new(self.share(inner))),
+            Node::And(children) => {
+                Node::And(children.iter().map(|child| self.node(child)).collect())
+            }
+            Node::Or(children) => Node::Or(children.iter().map(|child| self.node(child)).collect()),
+            Node::Not(inner) => Node::Not(Box::new(self.node(inner))),
             Node::Whole(whole) => Node::Whole(whole.clone()),
             Node::Field(predicate) => Node::Field(Predicate {
                 path: self.path(&predicate.path),
                 test: match &predicate.test {
                     Test::ElementDocument(inner) => {
-                        Test::ElementDocument(Box::new(self.share(inner)))
+                        Test::ElementDocument(Box::new(self.node(inner)))
                     }
-                    Test::ElementValue(inner) => Test::ElementValue(Box::new(self.share(inner))),
+                    Test::ElementValue(inner) => Test::ElementValue(Box::new(self.node(inner))),
                     test => test.clone(),
                 },
             }),
         }
     }
 
-    fn share_all(&mut self, children: &[Node]) -> Vec<Node> {
-        children.iter().map(|child| self.share(child)).collect()
+    fn release_tree(&mut self, tree: &Tree) {
+        match tree {
+            Tree::And(children) | Tree::Or(children) => {
+                for child in children {
+                    self.release_tree(child);
+                }
+            }
+            Tree::Not(inner) => self.release_tree(inner),
+            Tree::Leaf(node) => self.release(node),
+            Tree::Plain(plain) => self.release_path(&plain.path),
+        }
     }
 
     fn release(&mut self, node: &Node) {
@@ -163,15 +253,19 @@ impl Paths {
             Node::Not(inner) => self.release(inner),
             Node::Whole(_) => {}
             Node::Field(predicate) => {
-                if let Some(uses) = self.uses.get_mut(&predicate.path) {
-                    *uses -= 1;
-                    if *uses == 0 {
-                        self.uses.remove(&predicate.path);
-                    }
-                }
+                self.release_path(&predicate.path);
                 if let Test::ElementDocument(inner) | Test::ElementValue(inner) = &predicate.test {
                     self.release(inner);
                 }
+            }
+        }
+    }
+
+    fn release_path(&mut self, path: &Path) {
+        if let Some(uses) = self.uses.get_mut(path) {
+            *uses -= 1;
+            if *uses == 0 {
+                self.uses.remove(path);
             }
         }
     }
@@ -189,9 +283,24 @@ fn is_large(node: &Node) -> bool {
         Node::Not(inner) => is_large(inner),
         Node::Whole(whole) => !matches!(whole.as_ref(), Whole::Text(_)),
         Node::Field(predicate) => match &predicate.test {
+            Test::Regex(_) => Plain::of(predicate).is_none(),
+            Test::In(list) => !list.patterns().is_empty(),
+            Test::ElementDocument(inner) | Test::ElementValue(inner) => has_pattern(inner),
+            _ => false,
+        },
+    }
+}
+
+/// Whether there is a regular expression, plain or not.
+fn has_pattern(node: &Node) -> bool {
+    match node {
+        Node::And(children) | Node::Or(children) => children.iter().any(has_pattern),
+        Node::Not(inner) => has_pattern(inner),
+        Node::Whole(_) => false,
+        Node::Field(predicate) => match &predicate.test {
             Test::Regex(_) => true,
             Test::In(list) => !list.patterns().is_empty(),
-            Test::ElementDocument(inner) | Test::ElementValue(inner) => is_large(inner),
+            Test::ElementDocument(inner) | Test::ElementValue(inner) => has_pattern(inner),
             _ => false,
         },
     }

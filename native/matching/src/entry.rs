@@ -4,6 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use rillbase_query::bson::{Kind, ValueRef};
+use rillbase_query::geo::Space;
 use rillbase_query::key::encode;
 use rillbase_query::path::Path;
 
@@ -28,6 +29,18 @@ pub(crate) enum Probe {
     /// Values in an interval: one in it if `each`, else one above its lower
     /// end and one below its upper end.
     Interval { interval: Interval, each: bool },
+    /// Text with a piece that has this hash.
+    Gram {
+        class: u8,
+        anchored: bool,
+        hash: u64,
+    },
+    /// A geometry in the cell that has this hash.
+    Cell { space: Space, level: i16, hash: u64 },
+    /// A geometry that lies in many cells.
+    Wide,
+    /// A document with a term that has this hash.
+    Term { analyzer: u8, hash: u64 },
 }
 
 /// An entry before it has a place.
@@ -45,12 +58,31 @@ pub(crate) struct Entry {
 }
 
 /// Hashes of values with a secret of the process.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Hashes {
     state: RandomState,
+    seed: u64,
+}
+
+impl Default for Hashes {
+    fn default() -> Self {
+        let state = RandomState::new();
+        let seed = state.hash_one(0_u8);
+        Self { state, seed }
+    }
 }
 
 impl Hashes {
+    /// A number that nobody outside knows.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The hash of a term.
+    pub(crate) fn term(&self, term: &str) -> u64 {
+        self.state.hash_one(term)
+    }
+
     /// The hash of a value; equal values have one, whatever their number type.
     pub(crate) fn value(&self, value: ValueRef<'_>, buffer: &mut Vec<u8>) -> u64 {
         buffer.clear();
@@ -77,9 +109,13 @@ impl Probe {
             Self::Present => (2, 0),
             Self::Nothing => (3, 0),
             Self::Absent => (4, 0),
+            Self::Gram { hash, .. } => (5, *hash),
+            Self::Cell { hash, .. } => (6, *hash),
+            Self::Wide => (7, 0),
+            Self::Term { analyzer, hash } => (8 + u64::from(*analyzer), *hash),
             Self::Interval { .. } => return None,
         };
-        Some(mixed(payload, u64::from(node) << 3 | class))
+        Some(mixed(payload, u64::from(node) << 4 | class))
     }
 }
 

@@ -8,7 +8,8 @@
 //! filter ── plan ──▶ entries, of which a matching document meets one
 //!                       │  the rarest, by a sample of documents
 //!                       ▼
-//! document ── walk ──▶ tree of paths ──▶ postings by value, type, absence
+//! document ── walk ──▶ tree of paths ──▶ postings by value, type, absence,
+//!                                        pieces of text, terms, cells;
 //!                                        intervals by bounds
 //!                       │
 //!                       ▼
@@ -23,20 +24,27 @@
     clippy::doc_markdown,
     reason = "MongoDB, ObjectId, GeoJSON and so on are names, not code"
 )]
+mod cells;
 mod check;
 mod entry;
+mod grams;
 mod group;
 mod intervals;
 mod limits;
+mod literal;
 mod matcher;
+mod names;
 mod placement;
+mod plain;
 mod plan;
 mod point;
 mod postings;
+mod query;
 mod residual;
 mod sample;
 mod statistics;
 mod trie;
+mod waiting;
 mod walk;
 
 pub use limits::{Limits, Refused};

@@ -1,7 +1,5 @@
 //! Adding, removing and matching queries of all collections.
 
-use std::collections::HashMap;
-
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
@@ -9,51 +7,19 @@ use crate::check::{Check, Compiled, Paths};
 use crate::entry::Hashes;
 use crate::group::{Access, Group};
 use crate::limits::{Limits, Refused};
+use crate::names::Names;
 use crate::placement::{Class, Placement, is_everything};
 use crate::plan::{Plan, Planner};
+use crate::query::{Query, Trials};
 use crate::statistics::Statistics;
 use crate::walk::{Candidates, Scratch};
 
-/// After this many proposals it is asked whether they were in vain.
-const PROPOSALS: u16 = 32;
-/// Proposals are in vain when fewer than one of this many matched.
-const VAIN: u16 = 8;
 /// Most queries that are reconsidered after one document.
 const RECONSIDERED: usize = 4;
-/// Most times that the patience with a query doubles.
-const PATIENCE: u8 = 9;
 
 /// Dense number of a live query; numbers of removed queries are given again.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct QueryId(pub u32);
-
-/// A live query.
-#[derive(Debug)]
-struct Query {
-    group: u32,
-    quota: u32,
-    access: Access,
-    check: Check,
-    class: Class,
-    /// Expected, as a share of the documents.
-    selectivity: f32,
-    /// The group's number of documents when it was placed.
-    since: u32,
-    /// Proposals since then or since it was last reconsidered.
-    proposed: u16,
-    /// How many of them matched.
-    matched: u16,
-    /// How often it was reconsidered for nothing.
-    patience: u8,
-}
-
-/// Numbers in place of sixteen bytes, given again when nobody uses them.
-#[derive(Debug, Default)]
-struct Names {
-    numbers: HashMap<[u8; 16], u32>,
-    held: Vec<([u8; 16], usize)>,
-    free: Vec<u32>,
-}
 
 /// Live queries of all collections, found by the documents that they match.
 #[derive(Debug)]
@@ -93,54 +59,6 @@ impl Candidates for Proposals {
         {
             self.queries.push(query);
         }
-    }
-}
-
-impl Names {
-    /// The number of a name, which has one more use from now on.
-    fn hold(&mut self, name: [u8; 16]) -> u32 {
-        let number = self.numbers.get(&name).copied();
-        let number = number.unwrap_or_else(|| self.give(name));
-        if let Some((_, uses)) = self.held.get_mut(number as usize) {
-            *uses += 1;
-        }
-        number
-    }
-
-    fn give(&mut self, name: [u8; 16]) -> u32 {
-        let number = match self.free.pop() {
-            Some(number) => number,
-            None => u32::try_from(self.held.len()).unwrap_or(u32::MAX),
-        };
-        match self.held.get_mut(number as usize) {
-            Some(slot) => *slot = (name, 0),
-            None => self.held.push((name, 0)),
-        }
-        self.numbers.insert(name, number);
-        number
-    }
-
-    fn uses(&self, name: &[u8; 16]) -> usize {
-        let number = self.numbers.get(name);
-        let held = number.and_then(|number| self.held.get(*number as usize));
-        held.map_or(0, |(_, uses)| *uses)
-    }
-
-    /// Whether that was the last use.
-    fn release(&mut self, number: u32) -> bool {
-        let Some((name, uses)) = self.held.get_mut(number as usize) else {
-            return false;
-        };
-        *uses = uses.saturating_sub(1);
-        if *uses == 0 && self.numbers.remove(name).is_some() {
-            self.free.push(number);
-            return true;
-        }
-        false
-    }
-
-    fn in_use(&self) -> impl Iterator<Item = ([u8; 16], usize)> {
-        self.held.iter().copied().filter(|(_, uses)| *uses > 0)
     }
 }
 
@@ -212,7 +130,7 @@ impl Matcher {
         };
         let check = match access {
             // The set of residual filters has its own form of them.
-            Access::Everything | Access::Residual(_) => Check::Source(Box::default()),
+            Access::Everything | Access::Residual(_) => Check::none(),
             Access::One(_) | Access::Any(_) => Check::new(filter, &mut self.paths),
         };
         let (class, selectivity) = summary(plan.as_ref(), everything);
@@ -227,10 +145,7 @@ impl Matcher {
             check,
             class,
             selectivity,
-            since: group.documents,
-            proposed: 0,
-            matched: 0,
-            patience: 0,
+            trials: Trials::since(group.documents),
         };
         self.keep(id, query);
         Ok(QueryId(id))
@@ -268,8 +183,9 @@ impl Matcher {
         if matches!(query.access, Access::Residual(_)) {
             self.quotas.release(query.quota);
         }
-        query.check.release(&mut self.paths);
-        self.compiled.forget(id.0);
+        query
+            .check
+            .release(id.0, &mut self.paths, &mut self.compiled);
         self.free.push(id.0);
         self.release_group(query.group);
     }
@@ -286,11 +202,11 @@ impl Matcher {
     ) {
         found.clear();
         failed.clear();
-        let Some(number) = self.group_names.numbers.get(group).copied() else {
+        let Some(number) = self.group_names.find(group) else {
             return;
         };
-        self.propose(number, document, failed);
-        self.verify(document, found, failed);
+        let documents = self.propose(number, document, failed);
+        self.verify(documents, document, found, failed);
         self.rest(number, document, found, failed);
         found.sort_unstable();
         failed.sort_unstable();
@@ -298,11 +214,11 @@ impl Matcher {
         self.reconsider();
     }
 
-    /// Finds the candidates.
-    fn propose(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) {
+    /// Finds the candidates; gives the group's number of documents.
+    fn propose(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) -> u32 {
         self.begin();
         let Some(group) = self.groups.get_mut(number as usize) else {
-            return;
+            return 0;
         };
         group.documents = group.documents.wrapping_add(1);
         self.statistics.documents += 1;
@@ -318,10 +234,12 @@ impl Matcher {
             &mut self.scratch,
             proposals,
         );
+        let documents = group.documents;
         if !whole {
             self.give_up(number, failed);
         }
         self.proposals.queries.sort_unstable();
+        documents
     }
 
     /// Gives the document a number.
@@ -357,6 +275,7 @@ impl Matcher {
     /// Lets each candidate's filter decide.
     fn verify(
         &mut self,
+        documents: u32,
         document: Document<'_>,
         found: &mut Vec<QueryId>,
         failed: &mut Vec<QueryId>,
@@ -373,7 +292,7 @@ impl Matcher {
                 Ok(false) => {}
                 Err(_) => failed.push(QueryId(*id)),
             }
-            if query.count(matched) && self.doubtful.len() < RECONSIDERED {
+            if query.trials.count(matched, documents) && self.doubtful.len() < RECONSIDERED {
                 self.doubtful.push(*id);
             }
         }
@@ -415,19 +334,17 @@ impl Matcher {
         let Some(group) = self.groups.get_mut(query.group as usize) else {
             return;
         };
-        let passed = group.documents.wrapping_sub(query.since).max(1);
-        let observed = (f64::from(query.proposed) / f64::from(passed)).min(1.0);
+        let observed = query.trials.observed(group.documents);
         let wanted = group.wanted(&query.access);
         let planner = Planner::new(&self.hashes, Some(&group.sample)).knowing(&wanted, observed);
-        let plan = query
-            .check
-            .with_tree(id, &mut self.compiled, |tree| Ok(planner.plan(tree)));
-        query.begin_count(group.documents);
-        let Ok(Some(plan)) = plan else {
+        let tree = query.check.node(id, &mut self.compiled);
+        let plan = tree.and_then(|tree| planner.plan(&tree));
+        query.trials.restart(group.documents);
+        let Some(plan) = plan else {
             return;
         };
         if plan.entries == wanted || plan.selectivity > observed / 2.0 {
-            query.patience = (query.patience + 1).min(PATIENCE);
+            query.trials.be_patient();
             return;
         }
         self.check_bytes = self.check_bytes.saturating_sub(query.memory());
@@ -488,30 +405,6 @@ impl Matcher {
             + self.proposals.proposed.capacity() * size_of::<u32>();
         let groups = self.groups.iter().map(Group::memory).sum::<usize>();
         slots + groups + self.check_bytes + self.paths.memory() + self.scratch.memory()
-    }
-}
-
-impl Query {
-    fn memory(&self) -> usize {
-        self.check.memory() + self.access.memory()
-    }
-
-    /// Counts a proposal; whether it is time to reconsider.
-    fn count(&mut self, matched: bool) -> bool {
-        self.proposed = self.proposed.saturating_add(1);
-        self.matched += u16::from(matched);
-        if self.proposed < PROPOSALS << self.patience {
-            return false;
-        }
-        let vain = self.matched < self.proposed / VAIN;
-        if !vain {
-            (self.proposed, self.matched) = (self.proposed / 2, self.matched / 2);
-        }
-        vain
-    }
-
-    fn begin_count(&mut self, documents: u32) {
-        (self.proposed, self.matched, self.since) = (0, 0, documents);
     }
 }
 

@@ -16,6 +16,12 @@ pub enum Class {
     Equality,
     /// A value between bounds.
     Range,
+    /// Text with a literal that a regular expression cannot do without.
+    Literal,
+    /// A document with a term of a `$text`.
+    Text,
+    /// A geometry near a place.
+    Geo,
     /// That a field is there, is not there, or is of a type.
     Existence,
     /// Several of these, one for each branch of an `$or`.
@@ -26,11 +32,14 @@ pub enum Class {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Never,
         Self::Everything,
         Self::Equality,
         Self::Range,
+        Self::Literal,
+        Self::Text,
+        Self::Geo,
         Self::Existence,
         Self::Mixed,
         Self::Residual,
@@ -44,6 +53,9 @@ impl Class {
             Self::Everything => "everything",
             Self::Equality => "equality",
             Self::Range => "range",
+            Self::Literal => "literal",
+            Self::Text => "text",
+            Self::Geo => "geo",
             Self::Existence => "existence",
             Self::Mixed => "mixed",
             Self::Residual => "residual",

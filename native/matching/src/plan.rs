@@ -9,17 +9,24 @@
 
 use std::collections::BTreeMap;
 
-use rillbase_query::bson::{Kind, ValueRef};
+use rillbase_query::bson::{Kind, Regex, ValueRef};
 use rillbase_query::environment::Environment;
-use rillbase_query::filter::{Comparison, List, Node, Predicate, Test};
+use rillbase_query::filter::{Comparison, List, Node, Predicate, Test, Whole};
 use rillbase_query::fuel::Fuel;
+use rillbase_query::geo::Region;
 use rillbase_query::limits::EVALUATION_BYTES;
 use rillbase_query::path::Path;
+use rillbase_query::pattern::Pattern;
+use rillbase_query::text::TextQuery;
 
+use crate::cells;
 use crate::entry::{Hashes, Probe, Wanted, is_compound};
+use crate::grams;
+use crate::literal::needed;
 use crate::placement::Class;
 use crate::point::Interval;
 use crate::sample::Sample;
+use crate::waiting::analyzer_number;
 
 /// Steps of evaluation that are worth taking for a good choice.
 const SAMPLE_STEPS: u64 = 20_000;
@@ -96,7 +103,10 @@ impl<'p> Planner<'p> {
                 }
                 _ => None,
             },
-            Node::Whole(_) => None,
+            Node::Whole(whole) => match whole.as_ref() {
+                Whole::Text(text) => Some(self.terms(text)),
+                Whole::Expression(..) | Whole::Schema(..) => None,
+            },
         }
     }
 
@@ -143,12 +153,13 @@ impl<'p> Planner<'p> {
             Test::Compare(Comparison::Equal, operand) => Some(self.equal(path, operand.as_ref())),
             Test::Compare(comparison, operand) => compared(path, *comparison, operand.as_ref()),
             Test::In(list) => Some(self.list(&path, list)),
-            Test::Regex(_) => Some(of_kinds(&path, TEXT_KINDS.into_iter(), 0.5)),
+            Test::Regex(pattern) => Some(self.pattern(&path, pattern)),
             Test::Exists => Some(one(path, Probe::Present, Class::Existence, 0.8)),
             Test::Type(kinds) => Some(of_kinds(&path, kinds.iter(), 0.4)),
             Test::Mod { .. } => Some(of_kinds(&path, numbers(), 0.6)),
             Test::Bits(_) => Some(of_kinds(&path, numbers().chain([Kind::Binary]), 0.6)),
-            Test::Geo(_) | Test::Near(_) => Some(of_kinds(&path, places(), 0.5)),
+            Test::Geo(test) => Some(self.region(&path, test.region())),
+            Test::Near(near) => Some(self.region(&path, near.region())),
             Test::Size(_) => Some(of_kinds(&path, [Kind::Array].into_iter(), 0.3)),
             Test::ElementDocument(inner) => {
                 let inside = self.node(inner, &path);
@@ -222,8 +233,53 @@ impl<'p> Planner<'p> {
         let equal = list.values().iter();
         let equal = equal.map(|value| self.equal(path.clone(), value.as_ref()));
         let patterns = list.patterns().iter();
-        let patterns = patterns.map(|_| of_kinds(path, TEXT_KINDS.into_iter(), 0.5));
+        let patterns = patterns.map(|pattern| self.pattern(path, pattern));
         any_of(equal.chain(patterns).collect())
+    }
+}
+
+impl Planner<'_> {
+    /// Text with one of the literals that the expression needs, or the
+    /// expression as a value.
+    fn pattern(&self, path: &Path, pattern: &Pattern) -> Plan {
+        let Some(literals) = needed(pattern) else {
+            return of_kinds(path, TEXT_KINDS.into_iter(), 0.5);
+        };
+        let itself = self.value(ValueRef::Regex(Regex {
+            pattern: pattern.source(),
+            options: pattern.options(),
+        }));
+        let mut selectivity = 0.0;
+        let mut probes = vec![itself];
+        for literal in &literals {
+            // Longer text is rarer, and rarest at one place.
+            let places = if literal.anchored { 0.1 } else { 0.4 };
+            selectivity += places / f64::from(u8::try_from(literal.text.len()).unwrap_or(u8::MAX));
+            probes.push(grams::probe(literal, self.hashes));
+        }
+        several(path, probes, Class::Literal, selectivity.min(0.5))
+    }
+
+    /// A geometry in a region; without one any geometry.
+    fn region(&self, path: &Path, region: Option<Region>) -> Plan {
+        let probes = region.and_then(|region| cells::probes(&region, self.hashes));
+        match probes {
+            Some(probes) => several(path, probes, Class::Geo, 0.01),
+            None => of_kinds(path, places(), 0.5),
+        }
+    }
+
+    /// One of the terms, somewhere.
+    fn terms(&self, text: &TextQuery) -> Plan {
+        let analyzer = analyzer_number(text.analyzer());
+        let probes = text.terms().iter().map(|term| Probe::Term {
+            analyzer,
+            hash: self.hashes.term(term),
+        });
+        let probes: Vec<Probe> = probes.collect();
+        let count = u16::try_from(probes.len()).unwrap_or(u16::MAX);
+        let selectivity = (0.01 * f64::from(count)).min(1.0);
+        several(&Path::itself(), probes, Class::Text, selectivity)
     }
 }
 
@@ -351,16 +407,25 @@ fn one(path: Path, probe: Probe, class: Class, selectivity: f64) -> Plan {
     }
 }
 
-fn of_kinds(path: &Path, kinds: impl Iterator<Item = Kind>, selectivity: f64) -> Plan {
-    let wanted = |kind| Wanted {
+fn several(
+    path: &Path,
+    probes: impl IntoIterator<Item = Probe>,
+    class: Class,
+    selectivity: f64,
+) -> Plan {
+    let wanted = |probe| Wanted {
         path: path.clone(),
-        probe: Probe::Kind(kind),
+        probe,
     };
     Plan {
-        entries: kinds.map(wanted).collect(),
-        class: Class::Existence,
+        entries: probes.into_iter().map(wanted).collect(),
+        class,
         selectivity,
     }
+}
+
+fn of_kinds(path: &Path, kinds: impl Iterator<Item = Kind>, selectivity: f64) -> Plan {
+    several(path, kinds.map(Probe::Kind), Class::Existence, selectivity)
 }
 
 /// All of the plans at once.

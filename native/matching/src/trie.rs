@@ -10,42 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use rillbase_query::path::{Path, Segment};
 
 use crate::entry::Probe;
-use crate::intervals::Intervals;
+use crate::waiting::Waiting;
 
 /// A node's number in its tree; numbers of removed nodes are given again.
 pub(crate) type NodeId = u32;
 
 /// The node of the path without segments.
 pub(crate) const ROOT: NodeId = 0;
-
-/// What waits at a node.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    /// Keys of values other than documents and arrays.
-    pub(crate) scalars: u32,
-    /// Keys of documents and arrays.
-    pub(crate) compounds: u32,
-    /// Keys of types.
-    pub(crate) kinds: u32,
-    /// Those who wait for any value.
-    pub(crate) present: u32,
-    /// Those who wait for null or nothing.
-    pub(crate) nothing: u32,
-    /// Those who wait for no value at all.
-    pub(crate) absent: u32,
-    /// Intervals, if there are any.
-    pub(crate) ranges: Option<Box<Ranges>>,
-}
-
-/// Intervals that wait at a node.
-#[derive(Debug, Default)]
-pub(crate) struct Ranges {
-    /// Bounds that two values of a document may meet one each: the values'
-    /// hull decides.
-    pub(crate) hull: Intervals,
-    /// Bounds that one value must meet.
-    pub(crate) each: Intervals,
-}
 
 /// One segment of some paths.
 #[derive(Debug)]
@@ -84,7 +55,7 @@ impl Default for Trie {
 }
 
 impl Node {
-    const fn new(parent: NodeId, segment: Segment, numeric: bool) -> Self {
+    fn new(parent: NodeId, segment: Segment, numeric: bool) -> Self {
         Self {
             parent,
             segment,
@@ -92,15 +63,7 @@ impl Node {
             positions: BTreeMap::new(),
             uses: 0,
             numeric,
-            waiting: Waiting {
-                scalars: 0,
-                compounds: 0,
-                kinds: 0,
-                present: 0,
-                nothing: 0,
-                absent: 0,
-                ranges: None,
-            },
+            waiting: Waiting::default(),
         }
     }
 
@@ -239,24 +202,8 @@ impl Trie {
         let Some(node) = self.nodes.get_mut(id as usize) else {
             return;
         };
-        let waiting = &mut node.waiting;
-        let counter = match probe {
-            Probe::Interval { interval, each } => {
-                return waiting.change_interval(*interval, *each, query, more);
-            }
-            Probe::Scalar(_) => &mut waiting.scalars,
-            Probe::Compound(_) => &mut waiting.compounds,
-            Probe::Kind(_) => &mut waiting.kinds,
-            Probe::Present => &mut waiting.present,
-            Probe::Nothing => &mut waiting.nothing,
-            Probe::Absent => &mut waiting.absent,
-        };
-        *counter = if more {
-            *counter + 1
-        } else {
-            counter.saturating_sub(1)
-        };
-        if waiting.nothing + waiting.absent > 0 {
+        node.waiting.change(probe, query, more);
+        if node.waiting.is_watched() {
             self.watched.insert(id);
         } else {
             self.watched.remove(&id);
@@ -265,36 +212,12 @@ impl Trie {
 
     /// About how many bytes it takes.
     pub(crate) fn memory(&self) -> usize {
-        let ranges = |node: &Node| {
-            let ranges = node.waiting.ranges.as_ref();
-            ranges.map_or(0, |ranges| ranges.hull.memory() + ranges.each.memory())
-        };
         let node = size_of::<Node>() + 3 * size_of::<(Box<str>, NodeId)>();
-        self.nodes.len() * node + self.nodes.iter().map(ranges).sum::<usize>()
-    }
-}
-
-impl Waiting {
-    fn change_interval(
-        &mut self,
-        interval: crate::point::Interval,
-        each: bool,
-        query: u32,
-        more: bool,
-    ) {
-        let ranges = self.ranges.get_or_insert_default();
-        let intervals = if each {
-            &mut ranges.each
-        } else {
-            &mut ranges.hull
-        };
-        if more {
-            intervals.insert(interval, query);
-        } else {
-            intervals.remove(interval, query);
-        }
-        if ranges.hull.len() + ranges.each.len() == 0 {
-            self.ranges = None;
-        }
+        self.nodes.len() * node
+            + self
+                .nodes
+                .iter()
+                .map(|node| node.waiting.memory())
+                .sum::<usize>()
     }
 }

@@ -15,10 +15,13 @@ use std::collections::HashSet;
 
 use rillbase_query::bson::{Array, Document, ValueRef};
 
+use rillbase_query::text::Analyzer;
+
 use crate::entry::{Hashes, Probe, is_compound};
 use crate::point::Point;
 use crate::postings::Postings;
-use crate::trie::{Node, NodeId, ROOT, Ranges, Trie};
+use crate::trie::{Node, NodeId, ROOT, Trie};
+use crate::waiting::Ranges;
 
 /// Most places behind positions that are looked at in one document.
 const STEPS: u32 = 1_000_000;
@@ -60,6 +63,8 @@ pub(crate) struct Scratch {
     /// Places behind positions that were entered.
     entered: HashSet<(NodeId, usize, Reading)>,
     buffer: Vec<u8>,
+    /// What is to be looked up.
+    probes: Vec<Probe>,
 }
 
 /// Whom a document may concern.
@@ -111,6 +116,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
         let whole = self.document(ROOT, document, Way::default());
         self.meet_intervals();
         self.tell_absences();
+        self.terms(document);
         whole.is_some()
     }
 
@@ -275,6 +281,51 @@ impl<'w, C: Candidates> Walk<'w, C> {
         }
         if waiting.present > 0 {
             self.read(at, &Probe::Present);
+        }
+        let mut probes = std::mem::take(&mut self.scratch.probes);
+        let mut keep = |probe| probes.push(probe);
+        if let Some(grams) = &waiting.grams {
+            grams.pieces(value, self.hashes, &mut self.scratch.buffer, &mut keep);
+        }
+        if compound && let Some(levels) = &waiting.levels {
+            levels.cells(value, self.hashes, &mut keep);
+        }
+        for probe in probes.drain(..) {
+            self.read(at, &probe);
+        }
+        self.scratch.probes = probes;
+    }
+
+    /// The terms of all text of the document, wherever it stands.
+    fn terms(&mut self, document: Document<'_>) {
+        let trie = self.trie;
+        let Some(root) = trie.node(ROOT) else {
+            return;
+        };
+        for (number, analyzer) in root.waiting.analyzers() {
+            self.terms_of(number, analyzer, ValueRef::Document(document));
+        }
+    }
+
+    fn terms_of(&mut self, number: u8, analyzer: Analyzer, value: ValueRef<'_>) {
+        match value {
+            ValueRef::String(text) => {
+                for term in analyzer.terms(text) {
+                    let hash = self.hashes.term(&term);
+                    let probe = Probe::Term {
+                        analyzer: number,
+                        hash,
+                    };
+                    self.read(ROOT, &probe);
+                }
+            }
+            ValueRef::Document(inner) => inner
+                .iter()
+                .for_each(|(_, value)| self.terms_of(number, analyzer, value)),
+            ValueRef::Array(inner) => inner
+                .iter()
+                .for_each(|value| self.terms_of(number, analyzer, value)),
+            _ => {}
         }
     }
 

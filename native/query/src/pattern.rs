@@ -73,6 +73,13 @@ impl Pattern {
         &self.options
     }
 
+    /// The same expression in the syntax of the `regex` crate, which the
+    /// options go with.
+    #[must_use]
+    pub fn translated(&self) -> &str {
+        self.regex.as_str()
+    }
+
     /// What every text that matches begins with; empty where nothing is sure.
     #[must_use]
     pub fn prefix(&self) -> String {

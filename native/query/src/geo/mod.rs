@@ -9,10 +9,12 @@ mod near;
 mod parse;
 mod plane;
 mod query;
+mod region;
 mod shape;
 mod sphere;
 
 pub use near::Near;
 pub use query::GeoTest;
+pub use region::{Located, Region, Space, locate};
 pub use shape::Shape;
 pub use sphere::{EARTH_RADIUS_METERS, Vector};

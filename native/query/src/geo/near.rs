@@ -3,6 +3,7 @@
 use super::parse::{pair, shape};
 use super::plane::Pair;
 use super::query::geometry;
+use super::region::{Region, Space};
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
 use crate::bson::{Document, DocumentWriter, ValueRef};
 use crate::error::{Code, Error, Failure, Place};
@@ -84,6 +85,19 @@ impl Near {
     #[must_use]
     pub fn source(&self) -> Document<'_> {
         Document::trusted(&self.source)
+    }
+
+    /// A box that has a part of what is in range; none where it would be too
+    /// large.
+    #[must_use]
+    pub fn region(&self) -> Option<Region> {
+        match self.measure {
+            Measure::Plane(center) => Region::circle(center, self.most),
+            Measure::Meters(center) => {
+                Region::cap(Space::Part, center, self.most / EARTH_RADIUS_METERS)
+            }
+            Measure::Radians(center) => Region::cap(Space::Part, center, self.most),
+        }
     }
 
     /// The distance of a geometry, if it is one and in range.

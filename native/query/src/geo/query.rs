@@ -2,6 +2,7 @@
 
 use super::parse::{pair, shape};
 use super::plane::{Area, Pair};
+use super::region::{Region, Space};
 use super::shape::Shape;
 use super::sphere::Vector;
 use crate::bson::{Document, Value, ValueRef};
@@ -137,6 +138,17 @@ impl GeoTest {
             Question::Intersects(other) => on_sphere && other.intersects(&stored),
             Question::Area(area) => stored.pair.is_some_and(|pair| area.contains(pair)),
         })
+    }
+
+    /// A box that holds what passes; none where it would be too large.
+    #[must_use]
+    pub fn region(&self) -> Option<Region> {
+        match &self.question {
+            Question::Within(area) => Region::around(Space::Position, area),
+            Question::Cap(center, angle) => Region::cap(Space::Position, *center, *angle),
+            Question::Area(area) => area.region(),
+            Question::Intersects(other) => Region::around(Space::Part, other),
+        }
     }
 
     /// Every position may meet every edge.

@@ -76,6 +76,19 @@ impl Shape {
             .flat_map(|line| line.iter().copied().zip(line.iter().copied().skip(1)))
     }
 
+    /// Its positions, those of holes left out.
+    pub(super) fn outer_positions(&self) -> impl Iterator<Item = Vector> {
+        let corners = self
+            .polygons
+            .iter()
+            .flat_map(|polygon| polygon.outer.points());
+        self.points
+            .iter()
+            .chain(self.lines.iter().flatten())
+            .chain(corners)
+            .copied()
+    }
+
     /// How many positions it has.
     #[must_use]
     pub const fn positions(&self) -> usize {
@@ -116,16 +129,7 @@ impl Shape {
 
     /// Whether a position of the other lies on this one.
     fn meets(&self, other: &Self) -> bool {
-        let corners = other
-            .polygons
-            .iter()
-            .flat_map(|polygon| polygon.outer.points());
-        let positions = other
-            .points
-            .iter()
-            .chain(other.lines.iter().flatten())
-            .chain(corners);
-        positions.copied().any(|position| {
+        other.outer_positions().any(|position| {
             self.points.iter().any(|point| point.is_same(position))
                 || self.arcs().any(|(from, to)| position.is_on_arc(from, to))
                 || self.contains_point(position)
@@ -164,15 +168,7 @@ impl Shape {
     /// a quarter turn make caps that no arc between two inner points leaves.
     #[must_use]
     pub fn is_within(&self, center: Vector, angle: f64) -> bool {
-        let corners = self
-            .polygons
-            .iter()
-            .flat_map(|polygon| polygon.outer.points());
-        let mut positions = self
-            .points
-            .iter()
-            .chain(self.lines.iter().flatten())
-            .chain(corners);
-        positions.all(|position| position.angle(center) <= angle)
+        self.outer_positions()
+            .all(|position| position.angle(center) <= angle)
     }
 }

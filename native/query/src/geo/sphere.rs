@@ -28,6 +28,20 @@ impl Vector {
         }
     }
 
+    /// The point in the direction of a sum of vectors, if it has one.
+    pub(super) fn towards([x, y, z]: [f64; 3]) -> Option<Self> {
+        let length = (x * x + y * y + z * z).sqrt();
+        (length > TOLERANCE).then(|| Self {
+            x: x / length,
+            y: y / length,
+            z: z / length,
+        })
+    }
+
+    pub(super) const fn coordinates(self) -> [f64; 3] {
+        [self.x, self.y, self.z]
+    }
+
     fn dot(self, other: Self) -> f64 {
         self.x * other.x + self.y * other.y + self.z * other.z
     }
@@ -127,6 +141,17 @@ impl Loop {
             .iter()
             .copied()
             .zip(self.points.iter().copied().cycle().skip(1))
+    }
+
+    /// Whether no two edges cross, as far as that is worth finding out: it
+    /// takes the square of the number of points.
+    pub(super) fn is_simple(&self, most: usize) -> bool {
+        let edges: Vec<(Vector, Vector)> = self.edges().collect();
+        edges.len() <= most
+            && edges.iter().enumerate().all(|(at, (a, b))| {
+                let others = edges.iter().skip(at + 1);
+                others.into_iter().all(|(c, d)| !cross(*a, *b, *c, *d))
+            })
     }
 
     pub(super) fn is_on_edge(&self, point: Vector) -> bool {

@@ -1,0 +1,178 @@
+//! Finding very many regions by where a geometry is.
+//!
+//! Space is cut into cells at each of several levels, the cells of a level
+//! being twice as wide as those of the one below. A region waits in the cells
+//! of the lowest level at which two cells in each direction cover it; a
+//! geometry is looked up in its cells at each level in use. Cells that the
+//! sphere does not pass through hold nothing and are left out.
+
+use std::collections::BTreeMap;
+
+use rillbase_query::bson::ValueRef;
+use rillbase_query::geo::{Region, Space, locate};
+
+use crate::entry::{Hashes, Probe, mixed};
+
+/// Levels of cells, by the power of two that their width is.
+const LEVELS: std::ops::RangeInclusive<i16> = -40..=60;
+/// A geometry that lies in more cells of a level is looked up as wide.
+const CELLS: usize = 64;
+/// Beyond what rounding can move.
+const MARGIN: f64 = 1e-9;
+
+/// How many entries of each level wait at a node, and wide ones.
+#[derive(Debug, Default)]
+pub(crate) struct Levels {
+    counts: BTreeMap<(Space, i16), u32>,
+    pub(crate) wide: u32,
+}
+
+/// The entries of a region; none where it is too large for cells.
+pub(crate) fn probes(region: &Region, hashes: &Hashes) -> Option<Vec<Probe>> {
+    let extents = region.high.iter().zip(&region.low);
+    let extent = extents.map(|(high, low)| high - low).fold(0.0, f64::max);
+    let level = LEVELS.clone().find(|level| width(*level) >= extent)?;
+    // Beyond, neighbouring cells are no longer told apart.
+    let farthest = region.low.iter().chain(&region.high);
+    let farthest = farthest.fold(0.0_f64, |far, coordinate| far.max(coordinate.abs()));
+    if farthest / width(level) > 1e15 {
+        return None;
+    }
+    let mut probes = Vec::new();
+    each_cell(region.space, level, region.low, region.high, &mut |cell| {
+        probes.push(of_cell(region.space, level, cell, hashes));
+    });
+    if region.space == Space::Part {
+        probes.push(Probe::Wide);
+    }
+    Some(probes)
+}
+
+/// The width of a level's cells.
+fn width(level: i16) -> f64 {
+    f64::from(level).exp2()
+}
+
+type Cell = [i64; 3];
+
+fn of_cell(space: Space, level: i16, cell: Cell, hashes: &Hashes) -> Probe {
+    let [x, y, z] = cell.map(i64::cast_unsigned);
+    let place = mixed(mixed(mixed(hashes.seed(), x), y), z);
+    Probe::Cell {
+        space,
+        level,
+        hash: mixed(place, u64::from(level.cast_unsigned()) << 2 | space as u64),
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "what is too far away for an integer is in the last cell"
+)]
+fn cell_of(coordinate: f64, level: i16) -> i64 {
+    (coordinate / width(level)).floor() as i64
+}
+
+/// Tells `found` the cells between two corners.
+fn each_cell(
+    space: Space,
+    level: i16,
+    low: [f64; 3],
+    high: [f64; 3],
+    found: &mut impl FnMut(Cell),
+) {
+    let [x0, y0, z0] = low.map(|coordinate| cell_of(coordinate, level));
+    let [x1, y1, z1] = high.map(|coordinate| cell_of(coordinate, level));
+    for x in x0..=x1 {
+        for y in y0..=y1 {
+            for z in z0..=z1 {
+                if space == Space::Plane || meets_sphere([x, y, z], width(level)) {
+                    found([x, y, z]);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the unit sphere passes through a cell.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "cells of the sphere have small numbers"
+)]
+fn meets_sphere(cell: Cell, width: f64) -> bool {
+    let (mut nearest, mut farthest) = (0.0, 0.0);
+    for number in cell {
+        let (low, high) = (number as f64 * width, (number as f64 + 1.0) * width);
+        let near = if low <= 0.0 && high >= 0.0 {
+            0.0
+        } else {
+            low.abs().min(high.abs())
+        };
+        let far = low.abs().max(high.abs());
+        nearest += near * near;
+        farthest += far * far;
+    }
+    nearest <= 1.0 + MARGIN && farthest >= 1.0 - MARGIN
+}
+
+/// How many cells lie between two corners, at most.
+fn cells_between(level: i16, low: [f64; 3], high: [f64; 3]) -> usize {
+    let counts = low.iter().zip(&high).map(|(low, high)| {
+        let count = cell_of(*high, level).saturating_sub(cell_of(*low, level));
+        usize::try_from(count).unwrap_or(0).saturating_add(1)
+    });
+    counts.fold(1, usize::saturating_mul)
+}
+
+impl Levels {
+    /// The number of entries of a level that wait.
+    pub(crate) fn change(&mut self, space: Space, level: i16, more: bool) {
+        let count = self.counts.entry((space, level)).or_default();
+        *count = if more {
+            *count + 1
+        } else {
+            count.saturating_sub(1)
+        };
+        if *count == 0 {
+            self.counts.remove(&(space, level));
+        }
+    }
+
+    /// Whether none wait.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.wide == 0
+    }
+
+    /// Tells `found` the cells that a value is in and where someone may wait.
+    pub(crate) fn cells(
+        &self,
+        value: ValueRef<'_>,
+        hashes: &Hashes,
+        found: &mut impl FnMut(Probe),
+    ) {
+        let Some(located) = locate(value) else {
+            return;
+        };
+        for (space, level) in self.counts.keys().copied() {
+            let corners = match space {
+                Space::Position => located.position.map(|at| (at, at)),
+                Space::Plane => located.plane.map(|at| (at, at)),
+                Space::Part => located.whole.map(|whole| (whole.low, whole.high)),
+            };
+            let Some((low, high)) = corners else {
+                // Something on the sphere that no box holds.
+                if space == Space::Part && located.position.is_some() {
+                    found(Probe::Wide);
+                }
+                continue;
+            };
+            if cells_between(level, low, high) > CELLS {
+                found(Probe::Wide);
+                continue;
+            }
+            each_cell(space, level, low, high, &mut |cell| {
+                found(of_cell(space, level, cell, hashes));
+            });
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Regular expressions that are plain text, perhaps at the beginning and
+//! perhaps in any case: searched for without being compiled, because compiled
+//! ones take thousands of bytes each.
+
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::error::Failure;
+use rillbase_query::filter::{Predicate, Test};
+use rillbase_query::fuel::Fuel;
+use rillbase_query::path::{Leaf, Path};
+use rillbase_query::pattern::Pattern;
+
+use crate::literal::folded;
+
+/// Bytes of text that are searched for one step of fuel, as the filter counts.
+const TEXT_BYTES_LOG2: u32 = 8;
+
+/// A predicate whose regular expression is plain.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    pub(crate) path: Path,
+    /// As it was given.
+    source: Box<str>,
+    options: Box<str>,
+}
+
+impl Plain {
+    /// The predicate, if it is such a one.
+    pub(crate) fn of(predicate: &Predicate) -> Option<Self> {
+        let Test::Regex(pattern) = &predicate.test else {
+            return None;
+        };
+        let (source, options) = (pattern.source(), pattern.options());
+        let (anchored, text) = parts(source);
+        let in_any_case = options.contains('i');
+        // Only of ASCII letters it is known what differs by case alone.
+        let plain = text
+            .chars()
+            .all(|c| is_plain(c) && (c.is_ascii() || !in_any_case));
+        let sure = !(options.contains('x') || anchored && options.contains('m'));
+        (plain && sure).then(|| Self {
+            path: predicate.path.clone(),
+            source: source.into(),
+            options: options.into(),
+        })
+    }
+
+    /// The predicate in the form that it was made from.
+    pub(crate) fn predicate(&self) -> Option<Predicate> {
+        Some(Predicate {
+            path: self.path.clone(),
+            test: Test::Regex(Pattern::new(&self.source, &self.options).ok()?),
+        })
+    }
+
+    /// What [`Predicate`] says.
+    pub(crate) fn matches(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, Failure> {
+        self.path
+            .any(document, Leaf::Elements, fuel, &mut |value, _| {
+                fuel.step()?;
+                match value {
+                    Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
+                        fuel.steps((text.len() >> TEXT_BYTES_LOG2) as u64)?;
+                        Ok(self.is_in(text))
+                    }
+                    Some(ValueRef::Regex(regex)) => {
+                        Ok(regex.pattern == &*self.source && regex.options == &*self.options)
+                    }
+                    _ => Ok(false),
+                }
+            })
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        let (anchored, wanted) = parts(&self.source);
+        if !self.options.contains('i') {
+            return if anchored {
+                text.starts_with(wanted)
+            } else {
+                text.contains(wanted)
+            };
+        }
+        let mut bytes = Vec::with_capacity(text.len());
+        folded(text, &mut bytes);
+        let (text, wanted) = (String::from_utf8(bytes), wanted.to_ascii_lowercase());
+        let Ok(text) = text else {
+            return false;
+        };
+        if anchored {
+            text.starts_with(&wanted)
+        } else {
+            text.contains(&wanted)
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>() + self.source.len().max(24) + 8 + self.options.len()
+    }
+}
+
+/// Whether it stands at the beginning, and what.
+fn parts(source: &str) -> (bool, &str) {
+    match source.strip_prefix('^') {
+        Some(rest) => (true, rest),
+        None => (false, source),
+    }
+}
+
+/// Whether a character means itself in every expression without the option x.
+fn is_plain(character: char) -> bool {
+    character.is_alphanumeric() || " _-:/@,;=%&!~\"'<>".contains(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rillbase_query::ejson::parse_document;
+    use rillbase_query::environment::Environment;
+    use rillbase_query::filter::Node;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn plain_text_is_found_where_the_expression_matches(
+            source in "\\^?[akKsSé/ -]{0,3}",
+            options in prop::sample::select(vec!["", "i", "m", "s", "im", "x"]),
+            texts in prop::collection::vec("[akKsSſéÉ\u{212A}/\n -]{0,6}", 20),
+        ) {
+            let pattern = Pattern::new(&source, options).expect("a pattern");
+            let predicate = Predicate { path: Path::new("a"), test: Test::Regex(pattern) };
+            let Some(plain) = Plain::of(&predicate) else {
+                return Ok(());
+            };
+            let node = Node::Field(predicate);
+            for text in texts {
+                let text = text.replace('\n', "\\n");
+                let body = parse_document(format!(r#"{{"a":["{text}"]}}"#).as_bytes()).expect("json");
+                let expected = node.matches_in(body.as_ref(), &Environment::default());
+                prop_assert_eq!(plain.matches(body.as_ref(), &Fuel::default()), expected, "{}", text);
+            }
+        }
+    }
+}
