@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 from typing import cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
-Argument = bytes | str | int
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Arguments that are in the protocol's form already, as native code makes them."""
+
+    count: int
+    raw: bytes
+
+
+Argument = bytes | str | int | Packed
 Reply = int | bytes | None | list["Reply"]
 
 MAX_UNANSWERED = 10_000
@@ -189,10 +199,16 @@ class _Protocol(asyncio.Protocol):
 
 def encoded(command: tuple[Argument, ...]) -> bytes:
     """Return a command as it is sent."""
-    parts = [b"*%d\r\n" % len(command)]
+    count = len(command)
+    parts = [b""]
     for argument in command:
+        if isinstance(argument, Packed):
+            count += argument.count - 1
+            parts.append(argument.raw)
+            continue
         raw = argument if isinstance(argument, bytes) else str(argument).encode()
         parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
+    parts[0] = b"*%d\r\n" % count
     return b"".join(parts)
 
 

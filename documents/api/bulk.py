@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from documents.api.requests import (
     WRITE,
     canonical,
@@ -14,14 +12,13 @@ from documents.api.requests import (
     refusing,
 )
 from documents.refusals import as_api_error
-from documents.store.staging import Outcome
-from documents.store.write import Line, Write
+from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
-from foundation.errors import ApiError, InvalidBody
+from foundation.errors import InvalidBody
 from foundation.http import Answer
 from foundation.request_context import request_id
-from rillbase_native import Operation, QueryError, parse_bulk
+from rillbase_native import Operations, Outcomes
 from tenants.data_plane import Call
 
 NDJSON = "application/x-ndjson"
@@ -35,12 +32,10 @@ async def bulk(call: Call) -> Answer:
     parameters(call)
     text = await read_body(call, "application/json", NDJSON)
     with refusing():
-        operations, ordered = parse_bulk(
+        operations, ordered = Operations.parse(
             text, ndjson=call.body.media_type == NDJSON, max_operations=MAX_OPERATIONS
         )
-    lines = [Line(name, one) for one in operations if isinstance(one, Operation)]
-    form = canonical(call)
-    return await _write(call, text, operations, lines, atomic=ordered, form=form)
+    return await _write(call, text, operations, name, atomic=ordered)
 
 
 async def transact(call: Call) -> Answer:
@@ -49,36 +44,29 @@ async def transact(call: Call) -> Answer:
     parameters(call)
     text = await read_body(call)
     with refusing():
-        operations, _ = parse_bulk(
+        operations, _ = Operations.parse(
             text, ndjson=False, max_operations=MAX_TRANSACTION, transaction=True
         )
-    lines = []
-    for operation in operations:
-        if isinstance(operation, Operation) and operation.collection is not None:
-            call.require_collection_scope(WRITE, operation.collection)
-            lines.append(Line(operation.collection, operation))
-    return await _write(call, text, operations, lines, atomic=True, form=canonical(call))
+    for name in operations.collections():
+        call.require_collection_scope(WRITE, name)
+    return await _write(call, text, operations, "", atomic=True)
 
 
 async def _write(
-    call: Call,
-    text: bytes,
-    operations: Sequence[Operation | QueryError],
-    lines: Sequence[Line],
-    *,
-    atomic: bool,
-    form: bool,
+    call: Call, text: bytes, operations: Operations, name: str, *, atomic: bool
 ) -> Answer:
-    if not operations:
+    if not len(operations):
         raise InvalidBody("There are no operations.")
+    form = canonical(call)
     written = await write(
         Write(
             call.tenant.id,
-            lines,
+            name,
+            operations,
             atomic=atomic,
             principal=call.principal,
             claim=claim(call, text),
-            answer=lambda outcomes: _answer(operations, outcomes, form),
+            answer=lambda outcomes: _answer(outcomes, form),
         )
     )
     if written.answer is None:
@@ -86,22 +74,10 @@ async def _write(
     return written.answer
 
 
-def _answer(
-    operations: Sequence[Operation | QueryError],
-    outcomes: Sequence[Outcome],
-    form: bool,  # noqa: FBT001
-) -> Answer:
-    """Answer each operation in its place; those that could not be read were not tried."""
-    tried = iter(outcomes)
-    results = [
-        _result(as_api_error(one) if isinstance(one, QueryError) else next(tried), form)
-        for one in operations
+def _answer(outcomes: Outcomes, form: bool) -> Answer:  # noqa: FBT001
+    """Answer each operation in its place."""
+    refusals = [
+        to_json({"error": as_api_error(refused).problem(request_id.get())}).decode()
+        for _, refused in outcomes.refusals()
     ]
-    return Answer(200, b'{"results":[' + b",".join(results) + b"]}")
-
-
-def _result(outcome: Outcome, form: bool) -> bytes:  # noqa: FBT001
-    if isinstance(outcome, ApiError):
-        return b'{"error":' + to_json(outcome.problem(request_id.get())) + b"}"
-    identity = outcome.operation.id.ejson(canonical=form)
-    return b'{"id":%b,"version":%d}' % (identity, outcome.version)
+    return Answer(200, b'{"results":%b}' % outcomes.results(refusals, canonical=form))

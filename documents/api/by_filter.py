@@ -22,13 +22,14 @@ from documents.api.requests import (
     refusing,
     required,
 )
+from documents.refusals import as_api_error
 from documents.store import queries
-from documents.store.write import Line, Write
+from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
-from foundation.errors import ApiError, NotFound
+from foundation.errors import NotFound
 from foundation.http import Answer
-from rillbase_native import Filter, Operation, UpdateOperators, Value, id_of
+from rillbase_native import Filter, Operation, Operations, UpdateOperators, Value, id_of
 from tenants.data_plane import Call
 
 BATCH = 1_000
@@ -95,7 +96,7 @@ async def _change(
     )
     held = claim(call, text)
     if held is not None:
-        before = await write(Write(call.tenant.id, [], claim=held))
+        before = await write(Write(call.tenant.id, claim=held))
         if before.answer is not None:
             return before.answer
     counts = await _run(call, name, wanted, limit, operation)
@@ -106,7 +107,7 @@ async def _change(
         ),
     )
     if held is not None:
-        await write(Write(call.tenant.id, [], claim=held, answer=lambda _: answer))
+        await write(Write(call.tenant.id, claim=held, answer=lambda _: answer))
     return answer
 
 
@@ -137,12 +138,11 @@ async def _run(
 
 async def _batch(call: Call, name: str, operations: list[Operation]) -> int:
     """Change the documents of a batch. The first that cannot be changed ends the call."""
-    lines = [Line(name, operation) for operation in operations]
-    written = await write(Write(call.tenant.id, lines, atomic=False, principal=call.principal))
-    changed = 0
-    for outcome in written.outcomes:
-        if not isinstance(outcome, ApiError):
-            changed += 1
-        elif not isinstance(outcome, NotFound):
-            raise outcome
-    return changed
+    written = await write(
+        Write(call.tenant.id, name, Operations(operations), atomic=False, principal=call.principal)
+    )
+    refusals = written.outcomes.refusals()
+    for _, refused in refusals:
+        if refused.code != NotFound.code:
+            raise as_api_error(refused)
+    return len(operations) - len(refusals)

@@ -23,13 +23,12 @@ from documents.api.requests import (
 from documents.store import facts, reads
 from documents.store.access import access_of
 from documents.store.reads import Found
-from documents.store.staging import Change, Outcome
-from documents.store.write import Line, Write
+from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.preconditions import etag, versions
-from foundation.errors import ApiError, InvalidBody, NotFound
+from foundation.errors import InvalidBody, NotFound
 from foundation.http import Answer
-from rillbase_native import Operation, Value, envelope, format_id, id_key
+from rillbase_native import Operation, Operations, Outcomes, Value, envelope, format_id, id_key
 from tenants.data_plane import Call
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -141,11 +140,12 @@ async def _write(call: Call, name: str, operation: Operation, text: bytes) -> An
     written = await write(
         Write(
             call.tenant.id,
-            [Line(name, operation, expected(call))],
-            atomic=True,
+            name,
+            Operations([operation]),
+            expected=expected(call),
             principal=call.principal,
             claim=claim(call, text),
-            answer=lambda outcomes: _answer(name, outcomes[0], form, readable),
+            answer=lambda outcomes: _answer(name, outcomes, form, readable),
         )
     )
     if written.answer is None:
@@ -167,26 +167,19 @@ async def _readable(call: Call, name: str) -> Callable[[bytes], bool]:
 
 def _answer(
     name: str,
-    outcome: Outcome,
+    outcomes: Outcomes,
     form: bool,  # noqa: FBT001
     readable: Callable[[bytes], bool],
 ) -> Answer:
-    if isinstance(outcome, ApiError):
-        raise outcome
-    if outcome.body is None:
+    change = outcomes.change(0)
+    body = change.body
+    if body is None:
         return Answer(204)
-    headers = {"ETag": etag(outcome.version)}
-    if outcome.created:
-        headers["Location"] = f"/v1/collections/{name}/documents/{format_id(outcome.operation.id)}"
-    body = changed(outcome, form) if readable(outcome.body) else b"{}"
-    return Answer(201 if outcome.created else 200, body, headers)
-
-
-def changed(change: Change, form: bool) -> bytes:  # noqa: FBT001
-    """Return the envelope of a document as a write left it."""
-    return envelope(
-        change.version, change.created_ms, change.updated_ms, change.body or b"", canonical=form
-    )
+    headers = {"ETag": etag(change.version)}
+    if change.created:
+        headers["Location"] = f"/v1/collections/{name}/documents/{format_id(change.id)}"
+    shown = change.envelope(canonical=form) if readable(body) else None
+    return Answer(201 if change.created else 200, shown or b"{}", headers)
 
 
 def shown(document: Found, *, canonical_form: bool) -> bytes:

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from documents.models.collection import NAME_PATTERN
 from documents.refusals import as_api_error
 from documents.store.claims import Claim
-from documents.store.staging import Expected
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.api.preconditions import versions
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidBody, InvalidParameter, NotFound
-from rillbase_native import JsonError, QueryError, Value, id_key, parse_id
+from rillbase_native import Expected, JsonError, QueryError, Value, id_key, parse_id
 from tenants.data_plane import Call
 
 READ, WRITE = "documents:read", "documents:write"
@@ -133,7 +132,7 @@ def expected(call: Call) -> Expected | None:
         return None
     if match.strip() == "*":
         return Expected(present=True)
-    return Expected(versions=frozenset(versions(match, "If-Match")))
+    return Expected(sorted(versions(match, "If-Match")))
 
 
 def claim(call: Call, body: bytes) -> Claim | None:

@@ -24,10 +24,10 @@ from django.db import connections, transaction
 
 from documents.collections.indexes import TTL_INDEX
 from documents.store.sync import write_all
-from documents.store.write import Line, Write
+from documents.store.write import Write
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
-from rillbase_native import Filter, Operation, Value, id_of
+from rillbase_native import Filter, Operation, Operations, Value, id_of
 
 ALIAS = "relay"
 #: A backlog is worked off in runs of so long, each of batches that leave room for others.
@@ -130,11 +130,8 @@ def _expired(path: str, latest_ms: int) -> Filter:
 
 def _deletes(collection: _Expiring, bodies: list[bytes]) -> Write:
     """Each delete stands for itself: a document may have changed, or gone, since it was found."""
-    lines = [
-        Line(collection.name, Operation.delete_found(id_of(body), collection.expired))
-        for body in bodies
-    ]
-    return Write(collection.tenant_id, lines, atomic=False)
+    deletes = [Operation.delete_found(id_of(body), collection.expired) for body in bodies]
+    return Write(collection.tenant_id, collection.name, Operations(deletes), atomic=False)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
 
-from foundation.valkey_wire import Argument, Reply, ValkeyWire
+from foundation.valkey_wire import Argument, Packed, Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
 _LIBRARY = "rillbase_events_1"
@@ -72,6 +72,30 @@ class Group:
     def size_bytes(self) -> int:
         return sum(len(entry) for _, entry in self.entries)
 
+    def arguments(self) -> list[Argument]:
+        """Return what the function is told of it."""
+        told: list[Argument] = [packed_hashes(self.batch_hashes), len(self.entries)]
+        for entry in self.entries:
+            told += entry
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class PackedGroup:
+    """A group whose entries, each a hash and its bytes, are arguments already."""
+
+    size: int
+    entries: bytes
+    batch_hashes: Sequence[int] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.entries)
+
+    def arguments(self) -> list[Argument]:
+        packed = Packed(2 * self.size, self.entries)
+        return [packed_hashes(self.batch_hashes), self.size, packed]
+
 
 class EventLayer:
     """The streams of one installation epoch. Every method may raise `RedisError`."""
@@ -85,13 +109,13 @@ class EventLayer:
     def installation(self) -> int:
         return self._installation
 
-    async def append(self, stamp_us: int, token: int | None, groups: Sequence[Group]) -> Answer:
+    async def append(
+        self, stamp_us: int, token: int | None, groups: Sequence[Group | PackedGroup]
+    ) -> Answer:
         """Append groups of entries, all or none. Only a relay has a token."""
         arguments: list[Argument] = [stamp_us, "" if token is None else token]
         for group in groups:
-            arguments += (packed_hashes(group.batch_hashes), len(group.entries))
-            for key_hash, entry in group.entries:
-                arguments += (key_hash, entry)
+            arguments += group.arguments()
         return _answer(await self._call("append", *arguments))
 
     async def tick(
@@ -205,4 +229,14 @@ def _integer(reply: Reply) -> int:
     return reply
 
 
-__all__ = ["Answer", "EventLayer", "Group", "Look", "RedisError", "Verdict", "prefix", "stream"]
+__all__ = [
+    "Answer",
+    "EventLayer",
+    "Group",
+    "Look",
+    "PackedGroup",
+    "RedisError",
+    "Verdict",
+    "prefix",
+    "stream",
+]

@@ -13,15 +13,15 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import psycopg
 from redis.exceptions import RedisError
 
-from documents.outbox.batches import CALL_BYTES, Part, calls, group
+from documents.outbox.after_images import CALL_BYTES
 from documents.outbox.clock import ValkeyClock
 from documents.outbox.database import relay_pool
-from documents.outbox.events import EventLayer, Verdict
-from documents.outbox.images import CommittedWrites
+from documents.outbox.events import EventLayer, Group, PackedGroup, Verdict
 from documents.outbox.installation import INSTALLATION
 from documents.outbox.marks import Marker
 from foundation.environment import environment
@@ -41,11 +41,22 @@ RETRY_S = 0.25
 REFRESH_S = 10.0
 
 
+class Transaction(Protocol):
+    """What a transaction wrote, packed when it is known that it can be published."""
+
+    @property
+    def xid(self) -> int: ...
+
+    def groups(self) -> Sequence[Group | PackedGroup]:
+        """Return what is appended at once."""
+
+
 @dataclass(slots=True)
 class _Call:
     """What of a transaction is appended at once."""
 
-    parts: list[Part]
+    xid: int
+    group: Group | PackedGroup
     stamp_us: int
     committed_s: float
     #: Shared by the calls of one transaction: how many of them have not been appended.
@@ -53,7 +64,7 @@ class _Call:
 
     @property
     def size_bytes(self) -> int:
-        return sum(part.size_bytes for part in self.parts)
+        return self.group.size_bytes
 
 
 class LoopPublisher:
@@ -99,7 +110,7 @@ class LoopPublisher:
         """Return Valkey's time in microseconds, never ahead of it; None: not known."""
         return self._clock.now_us()
 
-    def offer(self, stamp_us: int | None, transaction: Sequence[CommittedWrites]) -> None:
+    def offer(self, stamp_us: int | None, transaction: Transaction) -> None:
         """Take a transaction's writes to publish them, or drop them."""
         if stamp_us is None or self._events is None:
             PUBLISHED.labels("away").inc()
@@ -107,10 +118,10 @@ class LoopPublisher:
         if self._queued_bytes >= MAX_QUEUED_BYTES:
             PUBLISHED.labels("full").inc()
             return
-        cut = list(calls(transaction))
-        missing = [len(cut)]
-        for parts in cut:
-            call = _Call(parts, stamp_us, time.monotonic(), missing)
+        groups = transaction.groups()
+        missing = [len(groups)]
+        for group in groups:
+            call = _Call(transaction.xid, group, stamp_us, time.monotonic(), missing)
             self._queue.append(call)
             self._queued_bytes += call.size_bytes
         if not self._flushing:
@@ -151,10 +162,10 @@ class LoopPublisher:
             call.missing[0] -= 1
             if not call.missing[0]:
                 PUBLISHED.labels("published").inc()
-                self._marker.add(call.parts[0].writes.xid)
+                self._marker.add(call.xid)
 
     async def _append(self, events: EventLayer, taken: Sequence[_Call]) -> bool:
-        groups = [group(call.parts) for call in taken]
+        groups = [call.group for call in taken]
         try:
             answer = await events.append(min(call.stamp_us for call in taken), None, groups)
         except RedisError as away:

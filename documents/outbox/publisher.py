@@ -14,11 +14,10 @@ as long as one task, and the relay does it all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+from documents.outbox.after_images import Committed
 from documents.outbox.database import close_relay_pool
-from documents.outbox.images import CommittedWrites
 from documents.outbox.loop_publisher import LoopPublisher
 
 _publishers: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPublisher] = WeakKeyDictionary()
@@ -47,7 +46,7 @@ def stamp() -> int | None:
     return publisher.stamp()
 
 
-def offer(stamp_us: int | None, transaction: Sequence[CommittedWrites]) -> None:
+def offer(stamp_us: int | None, transaction: Committed) -> None:
     """Hand over everything that one transaction wrote, after its commit. Returns at once."""
     publisher = _publishers.get(asyncio.get_running_loop())
     if publisher is not None:

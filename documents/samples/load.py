@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import cast
 from uuid import UUID
 
@@ -17,10 +16,10 @@ from documents.samples.products import products
 from documents.samples.sample import Sample
 from documents.samples.todos import todos
 from documents.store.sync import write_all
-from documents.store.write import Line, Write
+from documents.store.write import Write
 from foundation.api.bodies import read_body
 from foundation.scope import scoped
-from rillbase_native import Operation, Value
+from rillbase_native import Operation, Operations, Value
 from tenants.models import Tenant
 
 
@@ -57,11 +56,8 @@ def _is_empty(collection_id: UUID) -> bool:
 
 
 def _write(tenant_id: UUID, sample: Sample) -> Write:
-    lines: Sequence[Line] = [
-        Line(sample.name, Operation.insert(Value.parse(_text(document))))
-        for document in sample.documents
-    ]
-    return Write(tenant_id, lines)
+    inserts = [Operation.insert(Value.parse(_text(document))) for document in sample.documents]
+    return Write(tenant_id, sample.name, Operations(inserts))
 
 
 def _text(value: object) -> bytes:

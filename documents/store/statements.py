@@ -1,14 +1,16 @@
-"""The SQL of a group of writes. Arrays carry all documents of one collection at once."""
+"""The SQL of a group of writes. Arrays, which the native code packs, carry all documents of one
+collection at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from uuid import UUID
 
-from documents.store.staging import Entry, Staged
 from foundation.postgres import Statement
-from foundation.postgres.arrays import booleans, byteas, int4s, int8s, timestamps
+from foundation.postgres.arrays import int4s
 from foundation.postgres.session import Oid, Step, int8
+from rillbase_native import Changes
 
 CHECK = Statement(
     "SELECT write_version, version_floor, rules_version, transaction_timestamp() "
@@ -90,7 +92,7 @@ _ADD_ENTRIES = Statement(
 )
 TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
 #: Which enforced entries of other documents stand in the way.
-TAKEN = Statement(
+_TAKEN = Statement(
     "SELECT x.name, i.document_key FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
     "AS i(number, key, document_key) "
     "JOIN documents_indexentry e ON e.index_number = i.number AND e.key = i.key "
@@ -100,77 +102,50 @@ TAKEN = Statement(
 )
 
 
-def insert(tenant_id: UUID, collection_id: bytes, fresh: Sequence[Staged]) -> Step:
-    """Write documents whose keys had no row."""
-    return _INSERT, (
-        tenant_id.bytes,
-        collection_id,
-        byteas([staged.key for staged in fresh]),
-        int4s([staged.key_hash for staged in fresh]),
-        int8s([staged.version for staged in fresh]),
-        byteas([staged.body for staged in fresh]),
-    )
+def written(tenant_id: UUID, collection_id: bytes, number: int, changes: Changes) -> list[Step]:
+    """Write the documents of a collection: those that have no row yet, and those that have one."""
+    steps: list[Step] = []
+    if (inserted := changes.inserted(number)) is not None:
+        steps.append((_INSERT, (tenant_id.bytes, collection_id, *inserted)))
+    if (updated := changes.updated(number)) is not None:
+        steps.append((_UPDATE, (collection_id, *updated)))
+    return steps
 
 
-def update(collection_id: bytes, locked: Sequence[Staged]) -> Step:
-    """Write documents whose rows are locked."""
-    return _UPDATE, (
-        collection_id,
-        byteas([staged.key for staged in locked]),
-        int8s([staged.version for staged in locked]),
-        byteas([staged.body for staged in locked]),
-        timestamps([staged.created_raw for staged in locked]),
-    )
-
-
-def outbox(
+def announced(
     tenant_id: UUID,
     collection_id: bytes,
-    changed: Sequence[Staged],
+    number: int,
+    changes: Changes,
     rules_version: int,
     batch_hashes: Sequence[int] | None,
-) -> Step:
-    """Announce the changes in the transaction that makes them."""
-    return _OUTBOX, (
-        tenant_id.bytes,
-        collection_id,
-        byteas([staged.key for staged in changed]),
-        int4s([staged.key_hash for staged in changed]),
-        int8s([staged.version for staged in changed]),
-        byteas([staged.deleted_id for staged in changed]),
-        int8(rules_version),
-        None if batch_hashes is None else int4s(batch_hashes),
-    )
+) -> list[Step]:
+    """Announce the changes of a collection in the transaction that makes them."""
+    rows = changes.announced(number)
+    if rows is None:
+        return []
+    hashes = None if batch_hashes is None else int4s(batch_hashes)
+    return [(_OUTBOX, (tenant_id.bytes, collection_id, *rows, int8(rules_version), hashes))]
 
 
-def remove_entries(removed: Sequence[tuple[Entry, bytes]]) -> Step:
-    return _REMOVE_ENTRIES, _places(removed)
+def entries(tenant_id: UUID, changes: Changes) -> list[Step]:
+    """Bring the entries of all indexes up to date."""
+    steps: list[Step] = []
+    if (removed := changes.removed()) is not None:
+        steps.append((_REMOVE_ENTRIES, removed))
+    if (added := changes.added()) is not None:
+        steps.append((_ADD_ENTRIES, (tenant_id.bytes, *added)))
+    return steps
 
 
-def add_entries(tenant_id: UUID, added: Sequence[tuple[Entry, bytes]]) -> Step:
-    return _ADD_ENTRIES, (
-        tenant_id.bytes,
-        *_places(added),
-        booleans([entry[2] for entry, _ in added]),
-        booleans([entry[3] for entry, _ in added]),
-    )
+def taken(places: Sequence[bytes]) -> Step:
+    """Name the indexes in which others have enforced entries with the same keys."""
+    return _TAKEN, places
 
 
-def taken(added: Sequence[tuple[Entry, bytes]]) -> Step:
-    return TAKEN, _places([place for place in added if place[0][3]])
-
-
-def lock_rows(collection_id: bytes, keys: Sequence[bytes]) -> Step:
-    return LOCK_ROWS, (collection_id, byteas(keys))
+def lock_rows(collection_id: bytes, keys: bytes) -> Step:
+    return LOCK_ROWS, (collection_id, keys)
 
 
 def check(collection_id: bytes) -> Step:
     return CHECK, (collection_id,)
-
-
-def _places(entries: Sequence[tuple[Entry, bytes]]) -> tuple[bytes, bytes, bytes]:
-    return (
-        int8s([entry[0] for entry, _ in entries]),
-        byteas([entry[1] for entry, _ in entries]),
-        byteas([key for _, key in entries]),
-    )

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from documents.store.claims import Claim
-from documents.store.staging import Expected, Outcome
 from foundation.http import Answer
 from foundation.postgres.session import Step
-from rillbase_native import Operation
+from rillbase_native import Expected, Operations, Outcomes
 from tenants.principals import Principal
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One operation, on a collection by name."""
-
-    collection: str
-    operation: Operation
-    expected: Expected | None = None
+#: For writes that only carry an idempotency key, or statements of their own.
+NO_OPERATIONS = Operations([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +25,44 @@ class Write:
     """
 
     tenant_id: UUID
-    lines: Sequence[Line]
+    #: The collection of those operations that name none.
+    collection: str = ""
+    operations: Operations = NO_OPERATIONS
     atomic: bool = True
+    #: What every operation expects of its document.
+    expected: Expected | None = None
     principal: Principal | None = None
     claim: Claim | None = None
-    answer: Callable[[list[Outcome]], Answer] | None = None
+    answer: Callable[[Outcomes], Answer] | None = None
     #: Statements that belong to the transaction, such as those that note how far an import is.
-    also: Callable[[list[Outcome]], list[Step]] | None = None
+    also: Callable[[Outcomes], list[Step]] | None = None
 
     @property
     def is_single(self) -> bool:
-        return len(self.lines) == 1
+        return len(self.operations) == 1
+
+    def collections(self) -> dict[str, str]:
+        """Return the collections by what operations call them."""
+        return {name: name or self.collection for name in self.operations.collections()}
 
     def halves(self) -> tuple[Write, Write]:
         """Split a write whose operations stand for themselves."""
-        middle = len(self.lines) // 2
-        first, second = self.lines[:middle], self.lines[middle:]
-        return self._part(first), self._part(second)
+        count = len(self.operations)
+        return self._part(0, count // 2), self._part(count // 2, count)
 
-    def _part(self, lines: Sequence[Line]) -> Write:
-        return Write(self.tenant_id, lines, atomic=False, principal=self.principal)
+    def _part(self, start: int, end: int) -> Write:
+        return Write(
+            self.tenant_id,
+            self.collection,
+            self.operations.part(start, end),
+            atomic=False,
+            principal=self.principal,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
     """How a write ended: its operations' outcomes, and its answer where one was asked for."""
 
-    outcomes: list[Outcome]
+    outcomes: Outcomes
     answer: Answer | None = None

@@ -16,7 +16,8 @@ from collections import deque
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from documents.store.group import Ended, run_group
+from documents.store.attempt import Ended
+from documents.store.group import run_group
 from documents.store.write import Write, Written
 from foundation.errors import ApiError, Unavailable
 
@@ -74,7 +75,7 @@ class Lane:
         size = 0
         while self._waiting and len(taken) < MAX_GROUP and size < MAX_GROUP_BYTES:
             write, future = self._waiting.popleft()
-            size += write.lines[0].operation.size
+            size += write.operations.size
             taken.append((write, future))
         return taken
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from documents.refusals import as_api_error
-from documents.store.staging import Outcome
-from documents.store.write import Line, Write
+from documents.store.write import Write
 from documents.store.writer import write
 from documents.transfer import jobs
 from documents.transfer.jobs import MAX_ERRORS, Progress
 from foundation.errors import ApiError, DuplicateId, InvalidDocument
-from rillbase_native import Operation, QueryError, Value
+from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
 from tenants.principals import Principal
 
 BATCH_LINES = 1_000
@@ -86,7 +85,8 @@ async def _write(
     """Write a batch; the counts that hold afterwards are part of its transaction."""
     wanted = Write(
         tenant_id,
-        [Line(name, operation) for operation in batch.operations],
+        name,
+        Operations(batch.operations),
         atomic=False,
         principal=principal,
         also=lambda outcomes: [_after(progress, batch, outcomes).note()],
@@ -95,7 +95,7 @@ async def _write(
     return _after(progress, batch, written.outcomes)
 
 
-def _after(progress: Progress, batch: Batch, outcomes: list[Outcome]) -> Progress:
+def _after(progress: Progress, batch: Batch, outcomes: Outcomes) -> Progress:
     """Return the counts once a batch has ended so."""
     after = Progress(
         id=progress.id,
@@ -107,22 +107,22 @@ def _after(progress: Progress, batch: Batch, outcomes: list[Outcome]) -> Progres
         errors=list(progress.errors),
     )
     failed = list(batch.refused)
-    for number, outcome in zip(batch.numbers, outcomes, strict=True):
-        if not isinstance(outcome, ApiError):
-            after.written += 1
-        elif progress.mode == "skip" and isinstance(outcome, DuplicateId):
+    refusals = outcomes.refusals()
+    after.written += len(outcomes) - len(refusals)
+    for place, refused in refusals:
+        if progress.mode == "skip" and refused.code == DuplicateId.code:
             after.skipped += 1
         else:
-            failed.append((number, outcome))
+            failed.append((batch.numbers[place], as_api_error(refused)))
     after.failed += len(failed)
-    for number, refused in sorted(failed, key=lambda item: item[0]):
+    for number, error in sorted(failed, key=lambda item: item[0]):
         if len(after.errors) < MAX_ERRORS:
             after.errors.append(
                 {
                     "line": number,
-                    "code": refused.code,
-                    "detail": refused.detail or refused.title,
-                    "pointer": refused.errors[0].pointer if refused.errors else "",
+                    "code": error.code,
+                    "detail": error.detail or error.title,
+                    "pointer": error.errors[0].pointer if error.errors else "",
                 }
             )
     return after

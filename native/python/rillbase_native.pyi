@@ -5,6 +5,8 @@ from typing import Literal, TypeAlias, TypedDict, final
 
 __all__ = [
     "Bounds",
+    "Change",
+    "Changes",
     "Definition",
     "Engine",
     "EngineBatch",
@@ -12,11 +14,14 @@ __all__ = [
     "EngineScan",
     "EngineSnapshot",
     "EngineTransaction",
+    "Expected",
     "Filter",
-    "Image",
     "JsonError",
     "KeyspaceOptions",
     "Operation",
+    "Operations",
+    "Outcomes",
+    "Plan",
     "Projection",
     "QueryError",
     "Rule",
@@ -30,7 +35,6 @@ __all__ = [
     "id_key",
     "id_of",
     "key_hash",
-    "parse_bulk",
     "parse_id",
     "parse_json",
     "restore_database",
@@ -230,40 +234,143 @@ class Operation:
     def upsert(self) -> bool: ...
     @property
     def size(self) -> int: ...
-    def apply(
-        self,
-        definition: Definition,
-        before: bytes | None,
-        now_ms: int,
-        create: Filter | None = None,
-        update: Filter | None = None,
-        delete: Filter | None = None,
-    ) -> Image:
-        """Return the document as this operation leaves it."""
 
 @final
-class Image:
-    """A document as an operation leaves it."""
+class Expected:
+    """What If-Match and If-None-Match ask of a document."""
+
+    def __new__(
+        cls,
+        versions: Sequence[int] | None = None,
+        *,
+        present: bool = False,
+        absent: bool = False,
+    ) -> Expected: ...
+
+@final
+class Operations:
+    """The operations of one write, in their order; those that could not be read as refusals."""
+
+    def __new__(cls, operations: Sequence[Operation]) -> Operations: ...
+    @staticmethod
+    def parse(
+        body: bytes, *, ndjson: bool, max_operations: int, transaction: bool = False
+    ) -> tuple[Operations, bool]:
+        """Return the operations of a bulk body or a transaction, and whether they are all or none."""
+
+    def __len__(self) -> int: ...
+    def part(self, start: int, end: int) -> Operations:
+        """Return those from one place up to another."""
+
+    def collections(self) -> list[str]:
+        """Return the collections that operations name; "" where one names none."""
 
     @property
-    def key(self) -> bytes: ...
+    def size(self) -> int: ...
+
+_Rules: TypeAlias = tuple[Filter | None, Filter | None, Filter | None, Filter | None]
+_Target: TypeAlias = tuple[str, int, _Rules | None]
+
+@final
+class Plan:
+    """What a group of writes wants done.
+
+    Collections are ids with definitions, in the order in which everybody locks them. A write is
+    its operations, its targets (name, number of the collection, the filters of read, create,
+    update and delete or None), whether all or none are done, and what it expects of documents.
+    """
+
+    def __new__(
+        cls,
+        collections: Sequence[tuple[bytes, Definition]],
+        writes: Sequence[tuple[Operations, Sequence[_Target], bool, Expected | None]],
+    ) -> Plan: ...
+    def keys(self, collection: int, also_new: bool) -> bytes | None:
+        """Return the keys of documents that may be there, as an array for the database."""
+
+    def apply(
+        self,
+        rows: Sequence[Sequence[tuple[bytes, bytes, bytes, bytes | None]]],
+        floors: Sequence[int],
+        now_ms: int,
+        skipped: Sequence[int],
+    ) -> Changes:
+        """Apply the writes, except those that are skipped, to the rows of each collection."""
+
+@final
+class Changes:
+    """What a group of writes leaves behind."""
+
+    def __len__(self) -> int: ...
+    def outcomes(self, write: int) -> Outcomes:
+        """Return how a write ended; raise what the whole of it was refused for."""
+
+    def inserted(self, collection: int) -> Sequence[bytes] | None:
+        """Return the columns of documents to insert: keys, hashes, versions, bodies."""
+
+    def updated(self, collection: int) -> Sequence[bytes] | None:
+        """Return the columns of rows to update: keys, versions, bodies, moments of creation."""
+
+    def announced(self, collection: int) -> Sequence[bytes] | None:
+        """Return the columns of outbox rows: keys, hashes, versions, ids of deleted documents."""
+
+    def added(self) -> Sequence[bytes] | None:
+        """Return entries to add: indexes, keys, documents' keys, whether they sort, are enforced."""
+
+    def removed(self) -> Sequence[bytes] | None:
+        """Return entries to remove: indexes, keys, documents' keys."""
+
+    def enforced(self) -> Sequence[bytes] | None:
+        """Return, of the entries to add, those that no other document may have."""
+
+    def key_hashes(self) -> list[int]:
+        """Return the hashes of all keys, each once, in rising order."""
+
+    def after_images(
+        self,
+        xid: int,
+        tenant: bytes,
+        rules_versions: Sequence[int],
+        max_bytes: int | None,
+    ) -> list[tuple[int, bytes]]:
+        """Return after-images as arguments of a command, with their number, in parts of about
+        `max_bytes`; None: all in one."""
+
+@final
+class Outcomes:
+    """How the operations of a write ended, in their order."""
+
+    def __new__(cls, *parts: Outcomes) -> Outcomes:
+        """Join the outcomes of a write's parts."""
+
+    @staticmethod
+    def refused(code: str, detail: str, violations: Sequence[tuple[str, str]]) -> Outcomes:
+        """One operation that was refused by the database."""
+
+    def __len__(self) -> int: ...
+    def refusals(self) -> list[tuple[int, QueryError]]:
+        """Return what was refused, by place."""
+
+    def change(self, number: int) -> Change:
+        """Return what one operation changed, or raise what it was refused for."""
+
+    def results(self, refusals: Sequence[str], *, canonical: bool = False) -> bytes:
+        """Return ids and versions as a JSON array; `refusals` are the items of what was refused."""
+
+@final
+class Change:
+    """A document that was changed."""
+
     @property
-    def key_hash(self) -> int: ...
+    def id(self) -> Value: ...
     @property
-    def id_bson(self) -> bytes: ...
+    def version(self) -> int: ...
     @property
     def body(self) -> bytes | None: ...
     @property
-    def entries(self) -> list[_Entry]: ...
-    @property
-    def added(self) -> list[_Entry]: ...
-    @property
-    def removed(self) -> list[_Entry]: ...
-
-def parse_bulk(
-    body: bytes, *, ndjson: bool, max_operations: int, transaction: bool = False
-) -> tuple[list[Operation | QueryError], bool]:
-    """Return the operations of a bulk body or a transaction, and whether they are all or none."""
+    def created(self) -> bool: ...
+    def envelope(self, *, canonical: bool = False) -> bytes | None:
+        """Return the envelope of a document that is there, as JSON."""
 
 @final
 class Selection:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rillbase_native import (
     Definition,
     Filter,
-    Operation,
     Selection,
     Sort,
     Value,
@@ -106,13 +105,7 @@ def value(plain: object) -> Value:
 
 
 def bodies(documents: list[dict[str, Any]]) -> list[bytes]:
-    plain = Definition(None, [])
-    made = []
-    for number, document in enumerate(documents):
-        image = Operation.insert(value({"_id": number, **document})).apply(plain, None, NOW_MS)
-        assert image.body is not None
-        made.append(image.body)
-    return made
+    return [value({"_id": number, **document}).bson() for number, document in enumerate(documents)]
 
 
 def parsed(plain: object) -> Filter | None:

@@ -6,13 +6,14 @@ use rillbase_query::error::Place;
 
 use crate::id::new_object_id;
 use crate::operation::Operation;
+use crate::operations::Operations;
 use crate::refusal::Refusal;
 
 /// What a body asks for.
 #[derive(Debug)]
 pub struct Bulk {
     /// The operations; those that cannot be read as their refusals.
-    pub operations: Vec<Result<Operation, Refusal>>,
+    pub operations: Operations,
     /// Whether all or none are done.
     pub ordered: bool,
 }
@@ -75,7 +76,7 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         }
     }
     Ok(Bulk {
-        operations: read,
+        operations: Operations::new(read),
         ordered,
     })
 }
@@ -94,7 +95,7 @@ fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         operations.push(Ok(one(value.as_ref(), reading, &here)?));
     }
     Ok(Bulk {
-        operations,
+        operations: Operations::new(operations),
         ordered: true,
     })
 }

@@ -4,10 +4,14 @@
 //! In the order in which data flows:
 //!
 //! - [`id`] — names of documents: in paths, as keys, as hashes.
-//! - [`bulk`], [`operation`] — what a caller asks to be done, and the
-//!   after-image of doing it. [`definition`] is what the collection
+//! - [`bulk`], [`operation`], [`operations`] — what a caller asks to be done,
+//!   and what it makes of a document. [`definition`] is what the collection
 //!   prescribes for it: a schema, and the indexes whose [`entry`] rows go with
-//!   the document. [`rule`] is who may do it.
+//!   the document. [`rule`] is who may do it, [`expected`] at which version.
+//! - [`plan`] — the writes of a group, and which rows they need; [`stage`]
+//!   applies them to the rows in memory. [`changes`] is what that leaves, as
+//!   [`columns`] for the store and as [`after_image`]s for those who watch;
+//!   [`outcome`] is what the callers are told.
 //! - [`bounds`] — which entries of an index can belong to documents that
 //!   match a filter: a superset, proven by the tests.
 //! - [`access`] — by which predicates a live query can be found.
@@ -25,13 +29,21 @@
 )]
 
 pub mod access;
+pub mod after_image;
 pub mod bounds;
 pub mod bulk;
+pub mod changes;
+pub mod columns;
 pub mod definition;
 pub mod entry;
 pub mod envelope;
+pub mod expected;
 pub mod id;
 pub mod operation;
+pub mod operations;
+pub mod outcome;
+pub mod plan;
 pub mod refusal;
 pub mod rule;
 pub mod selection;
+pub mod stage;

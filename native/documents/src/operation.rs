@@ -1,4 +1,4 @@
-//! One change of one document: what is asked, and the after-image of it.
+//! One change of one document: what is asked, and what it makes of the document.
 
 use std::sync::Arc;
 
@@ -12,9 +12,7 @@ use rillbase_query::merge_patch::merge_patch;
 use rillbase_query::order::equal;
 use rillbase_query::update::{Applied, Update};
 
-use crate::definition::Definition;
-use crate::entry::Entry;
-use crate::id::{key, key_hash};
+use crate::id::key;
 use crate::refusal::Refusal;
 
 /// What is done.
@@ -48,6 +46,8 @@ pub struct Operation {
     pub if_version: Option<i64>,
     /// Whether an absent document is made.
     pub upsert: bool,
+    /// Whether it makes a document whose `_id` nobody can have used before.
+    pub is_new: bool,
     /// About how many bytes it brings along.
     pub size: usize,
 }
@@ -63,25 +63,6 @@ pub struct Rules<'r> {
     pub delete: Option<&'r Filter>,
 }
 
-/// A document as an operation leaves it.
-#[derive(Debug, Clone)]
-pub struct Image {
-    /// Its key.
-    pub key: Vec<u8>,
-    /// The hash of its key.
-    pub key_hash: i32,
-    /// BSON of its `_id` alone.
-    pub id_bson: Vec<u8>,
-    /// BSON; none: it is gone.
-    pub body: Option<Vec<u8>>,
-    /// Its entries in all indexes.
-    pub entries: Vec<Entry>,
-    /// Entries that the document before did not have.
-    pub added: Vec<Entry>,
-    /// Entries that only the document before had.
-    pub removed: Vec<Entry>,
-}
-
 impl Operation {
     fn new(action: Action, id: Value, size: usize) -> Result<Self, Refusal> {
         let key = key(id.as_ref())?;
@@ -92,17 +73,23 @@ impl Operation {
             collection: None,
             if_version: None,
             upsert: false,
+            is_new: false,
             size,
         })
     }
 
-    /// An insert. A document without `_id` gets `fresh`.
+    /// An insert. A document without `_id` gets `fresh`, which is unlike all others.
     pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, Refusal> {
-        let id = Value::from(document.get("_id").unwrap_or(fresh));
+        let given = document.get("_id");
+        let id = Value::from(given.unwrap_or(fresh));
         let document = with_id_first(document, id.as_ref());
         validate(document.as_bytes())?;
         let size = document.as_bytes().len();
-        Self::new(Action::Insert(document), id, size)
+        let operation = Self::new(Action::Insert(document), id, size)?;
+        Ok(Self {
+            is_new: given.is_none(),
+            ..operation
+        })
     }
 
     /// A replacement, which also makes an absent document.
@@ -178,34 +165,8 @@ impl Operation {
         }
     }
 
-    /// The document as this operation leaves it.
-    pub fn apply(
-        &self,
-        definition: &Definition,
-        before: Option<Document<'_>>,
-        now_ms: i64,
-        rules: Rules<'_>,
-    ) -> Result<Image, Refusal> {
-        let after = self.after(before, now_ms)?;
-        let view = after.as_ref().map(DocumentBuf::as_ref);
-        check_rules(before, view, now_ms, rules)?;
-        if let Some(view) = view {
-            definition.check(view)?;
-        }
-        let old = before.map_or(Ok(Vec::new()), |before| definition.entries(before))?;
-        let entries = view.map_or(Ok(Vec::new()), |after| definition.entries(after))?;
-        Ok(Image {
-            key: self.key.clone(),
-            key_hash: key_hash(&self.key),
-            id_bson: id_document(self.id.as_ref()).into_bytes(),
-            added: without(&entries, &old),
-            removed: without(&old, &entries),
-            entries,
-            body: after.map(DocumentBuf::into_bytes),
-        })
-    }
-
-    fn after(
+    /// The document as this operation leaves it; none: it is gone.
+    pub fn after(
         &self,
         before: Option<Document<'_>>,
         now_ms: i64,
@@ -293,10 +254,11 @@ fn still_matches(
         .ok_or_else(|| Refusal::new("not_found", "the document no longer matches"))
 }
 
-fn check_rules(
+/// Refuses what the rules that bind the caller do not allow.
+pub(crate) fn check_rules(
     before: Option<Document<'_>>,
     after: Option<Document<'_>>,
-    now_ms: i64,
+    environment: &Environment,
     rules: Rules<'_>,
 ) -> Result<(), Refusal> {
     let (rule, tested) = match (before, after) {
@@ -308,7 +270,7 @@ fn check_rules(
         return Ok(());
     };
     for document in tested.into_iter().flatten() {
-        if !rule.matches_in(document, &Environment::at(now_ms))? {
+        if !rule.matches_in(document, environment)? {
             return Err(Refusal::new(
                 "forbidden_by_rule",
                 "the collection's access rules do not allow it",
@@ -329,7 +291,8 @@ fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Refusal
     }
 }
 
-fn id_document(id: ValueRef<'_>) -> DocumentBuf {
+/// A document of the `_id` alone.
+pub(crate) fn id_document(id: ValueRef<'_>) -> DocumentBuf {
     let mut writer = DocumentWriter::with_capacity(32);
     writer.append("_id", id);
     DocumentBuf::trusted(writer.finish())
@@ -349,12 +312,4 @@ fn with_id_first(document: Document<'_>, id: ValueRef<'_>) -> DocumentBuf {
         }
     }
     DocumentBuf::trusted(writer.finish())
-}
-
-/// What one sorted list has and the other has not.
-fn without(kept: &[Entry], dropped: &[Entry]) -> Vec<Entry> {
-    kept.iter()
-        .filter(|entry| dropped.binary_search(entry).is_err())
-        .cloned()
-        .collect()
 }

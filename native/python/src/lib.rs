@@ -16,6 +16,7 @@ mod json;
 mod operations;
 mod selections;
 mod values;
+mod writes;
 
 /// The native parts of Rillbase.
 #[pyo3::pymodule]
@@ -32,9 +33,11 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::json::parse_json;
     #[pymodule_export]
-    use crate::operations::{Definition, Image, Operation, UpdateOperators, id_of, parse_bulk};
+    use crate::operations::{Definition, Operation, UpdateOperators, id_of};
     #[pymodule_export]
     use crate::selections::{Selection, envelope};
     #[pymodule_export]
     use crate::values::{Value, format_id, id_key, key_hash, parse_id};
+    #[pymodule_export]
+    use crate::writes::{Change, Changes, Expected, Operations, Outcomes, Plan};
 }

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
-use rillbase_documents::bulk::{self, Reading};
+use pyo3::types::PyBytes;
 use rillbase_documents::definition;
 use rillbase_documents::entry::{self, Index, fields};
 use rillbase_documents::id::new_object_id;
-use rillbase_documents::operation::{self, Rules};
+use rillbase_documents::operation;
 use rillbase_documents::refusal::Refusal;
 use rillbase_query::bson::{Document, Value as Bson, ValueRef};
 use rillbase_query::error::Place;
 use rillbase_query::update::Update;
 
-use crate::errors::{query_error, refused};
+use crate::errors::refused;
 use crate::filters::Filter;
 use crate::values::{Value, now_ms};
 
@@ -25,7 +24,7 @@ type PyIndex = (i64, Vec<(String, i32)>, bool);
 /// A collection's schema and indexes, compiled.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Definition {
-    inner: definition::Definition,
+    pub(crate) inner: Arc<definition::Definition>,
 }
 
 #[pymethods]
@@ -42,7 +41,9 @@ impl Definition {
             .collect();
         let inner = definition::Definition::new(schema.map(Value::view), indexes)
             .map_err(|refusal| refused(py, refusal))?;
-        Ok(Self { inner })
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// Return a document's entries in all indexes.
@@ -101,7 +102,7 @@ fn array(value: &Value) -> PyResult<rillbase_query::bson::Array<'_>> {
 /// A change of one document.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Operation {
-    inner: operation::Operation,
+    pub(crate) inner: operation::Operation,
 }
 
 impl Operation {
@@ -224,105 +225,6 @@ impl Operation {
     fn size(&self) -> usize {
         self.inner.size
     }
-
-    /// Return the document as this operation leaves it.
-    #[pyo3(signature = (definition, before, now_ms, create = None, update = None, delete = None))]
-    #[allow(clippy::too_many_arguments, reason = "three rules, each with its name")]
-    fn apply(
-        &self,
-        py: Python<'_>,
-        definition: &Definition,
-        before: Option<&[u8]>,
-        now_ms: i64,
-        create: Option<&Filter>,
-        update: Option<&Filter>,
-        delete: Option<&Filter>,
-    ) -> PyResult<Image> {
-        let rules = Rules {
-            create: create.map(|filter| filter.inner.as_ref()),
-            update: update.map(|filter| filter.inner.as_ref()),
-            delete: delete.map(|filter| filter.inner.as_ref()),
-        };
-        let before = before.map(Document::trusted);
-        let inner = self
-            .inner
-            .apply(&definition.inner, before, now_ms, rules)
-            .map_err(|refusal| refused(py, refusal))?;
-        Ok(Image { inner })
-    }
-}
-
-/// A document as an operation leaves it.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Image {
-    inner: operation::Image,
-}
-
-#[pymethods]
-impl Image {
-    #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.inner.key)
-    }
-
-    #[getter]
-    fn key_hash(&self) -> i32 {
-        self.inner.key_hash
-    }
-
-    #[getter]
-    fn id_bson<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.inner.id_bson)
-    }
-
-    #[getter]
-    fn body<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.inner.body.as_ref().map(|body| PyBytes::new(py, body))
-    }
-
-    #[getter]
-    fn entries<'py>(&self, py: Python<'py>) -> Vec<PyEntry<'py>> {
-        py_entries(py, &self.inner.entries)
-    }
-
-    #[getter]
-    fn added<'py>(&self, py: Python<'py>) -> Vec<PyEntry<'py>> {
-        py_entries(py, &self.inner.added)
-    }
-
-    #[getter]
-    fn removed<'py>(&self, py: Python<'py>) -> Vec<PyEntry<'py>> {
-        py_entries(py, &self.inner.removed)
-    }
-}
-
-/// Return the operations of a bulk body or a transaction, and whether they are all or none.
-#[pyfunction]
-#[pyo3(signature = (body, *, ndjson, max_operations, transaction = false))]
-pub(crate) fn parse_bulk<'py>(
-    py: Python<'py>,
-    body: &[u8],
-    ndjson: bool,
-    max_operations: usize,
-    transaction: bool,
-) -> PyResult<(Bound<'py, PyList>, bool)> {
-    let reading = Reading {
-        lines: ndjson,
-        transaction,
-        max_operations,
-        now_ms: now_ms()?,
-    };
-    let parsed = py
-        .detach(|| bulk::parse(body, reading))
-        .map_err(|refusal| refused(py, refusal))?;
-    let operations = PyList::empty(py);
-    for operation in parsed.operations {
-        match operation {
-            Ok(inner) => operations.append(Bound::new(py, Operation { inner })?)?,
-            Err(refusal) => operations.append(query_error(py, refusal)?)?,
-        }
-    }
-    Ok((operations, parsed.ordered))
 }
 
 /// Return the `_id` of a document.

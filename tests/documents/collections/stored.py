@@ -11,26 +11,24 @@ from django.db import connections
 
 from documents.collections.indexes import fields_of
 from documents.models import Index
-from documents.store.staging import Change
 from documents.store.sync import write_all
-from documents.store.write import Line, Write
-from rillbase_native import Definition, Operation, Value
+from documents.store.write import Write
+from rillbase_native import Definition, Operation, Operations, Value
 
 Entry = tuple[bytes, bytes, bool, bool]
 
 
 def put(tenant_id: UUID, collection: str, documents: Iterable[object]) -> None:
     """Write documents through the store."""
-    lines = [
-        Line(collection, Operation.insert(Value.parse(json.dumps(document).encode())))
-        for document in documents
+    inserts = [
+        Operation.insert(Value.parse(json.dumps(document).encode())) for document in documents
     ]
     writes = [
-        Write(tenant_id, lines[start : start + 500], atomic=False)
-        for start in range(0, len(lines), 500)
+        Write(tenant_id, collection, Operations(inserts[start : start + 500]), atomic=False)
+        for start in range(0, len(inserts), 500)
     ]
     for written in write_all(writes):
-        assert all(isinstance(outcome, Change) for outcome in written.outcomes)
+        assert not written.outcomes.refusals()
 
 
 def rows(

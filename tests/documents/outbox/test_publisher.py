@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 from redis.exceptions import RedisError
 
-from documents.outbox.batches import CALL_BYTES
+from documents.outbox.after_images import CALL_BYTES, Committed
 from documents.outbox.database import close_relay_pool
-from documents.outbox.entries import Kind
-from documents.outbox.events import EventLayer, Verdict
-from documents.outbox.images import AfterImage, CommittedWrites
+from documents.outbox.entries import Image, Kind, encode_image
+from documents.outbox.events import EventLayer, Group, Verdict
 from documents.outbox.loop_publisher import MAX_QUEUED_BYTES, LoopPublisher
+from rillbase_native import Definition, Operation, Operations, Plan, Value, id_key
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
 
+ID = Value.parse(b"2")
 TIMEOUT_S = 15.0
 #: Ids that no transaction of the suite's database reaches.
 _xids = count(10**12)
@@ -48,29 +50,26 @@ async def until(holds: Callable[[], bool], what: str) -> None:
         raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
 
 
-def put(key: int, body: bytes = b"body") -> AfterImage:
-    return AfterImage(b"key %d" % key, key, 1, body, None, 7)
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A transaction whose groups the test makes itself."""
+
+    xid: int
+    appended: Sequence[Group]
+
+    def groups(self) -> Sequence[Group]:
+        return self.appended
 
 
-def delete(key: int) -> AfterImage:
-    return AfterImage(b"key %d" % key, key, 2, None, b"the id", 7)
+def put(key: int, body: bytes = b"body") -> Image:
+    return Image(Kind.PUT, next(_xids), uuid4(), uuid4(), 1, 5, 7, 1_000, b"key %d" % key, body)
 
 
-def wrote(
-    *images: AfterImage,
-    batch: Sequence[int] | None = None,
-    collection: UUID | None = None,
-    xid: int | None = None,
-) -> CommittedWrites:
-    return CommittedWrites(
-        xid=next(_xids) if xid is None else xid,
-        tenant_id=uuid4(),
-        collection_id=collection or uuid4(),
-        rules_version=5,
-        written_ms=9,
-        images=images,
-        batch_hashes=batch,
-    )
+def wrote(*images: Image, batch: Sequence[int] | None = None) -> Wrote:
+    """Return a transaction: an atomic batch, or else a call for each image."""
+    entries = [(int(image.key.removeprefix(b"key ")), encode_image(image)) for image in images]
+    parts = [entries] if batch else [[entry] for entry in entries]
+    return Wrote(images[0].xid, [Group(part, batch) for part in parts])
 
 
 def marked(url: str, xid: int) -> bool:
@@ -82,18 +81,29 @@ def marked(url: str, xid: int) -> bool:
 async def test_a_write_comes_out_as_it_was_committed(
     publisher: LoopPublisher, streams: Streams
 ) -> None:
-    writes = wrote(put(1), delete(2))
-    publisher.offer(publisher.stamp(), [writes])
+    tenant, collection = uuid4(), uuid4()
+    insert, delete = Operation.insert(Value.parse(b'{"_id": 1}')), Operation.delete(ID)
+    there = (id_key(ID), (7).to_bytes(8, "big"), bytes(8), Value.parse(b'{"_id": 2}').bson())
+    plan = Plan(
+        [(collection.bytes, Definition(None, []))],
+        [(Operations([insert, delete]), [("", 0, None)], True, None)],
+    )
+    changes = plan.apply([[there]], [0], 1_000, [])
+    xid = next(_xids)
+    publisher.offer(publisher.stamp(), Committed(xid, tenant, changes, [5]))
     await until(lambda: len(streams.images()) == 2, "the after-images")
-    found = {image.key: image for image in streams.images()}
-    kept, deleted = found[b"key 1"], found[b"key 2"]
-    assert (kept.kind, kept.version, kept.body) == (Kind.PUT, 1, b"body")
-    assert (deleted.kind, deleted.version, deleted.body) == (Kind.DELETE, 2, b"the id")
+    found = {image.kind: image for image in streams.images()}
+    kept, deleted = found[Kind.PUT], found[Kind.DELETE]
+    assert (kept.version, kept.body) == (1, Value.parse(b'{"_id": 1}').bson())
+    assert (deleted.version, deleted.body) == (8, Value.parse(b'{"_id": 2}').bson())
+    assert deleted.key == id_key(ID)
+    assert (kept.created_ms, kept.written_us) == (1_000, 1_000_000)
+    assert deleted.created_ms == 946_684_800_000
     for image in (kept, deleted):
         assert (image.xid, image.tenant_id, image.collection_id, image.rules_version) == (
-            writes.xid,
-            writes.tenant_id,
-            writes.collection_id,
+            xid,
+            tenant,
+            collection,
             5,
         )
 
@@ -102,19 +112,14 @@ async def test_what_was_published_is_marked_so_that_the_relay_leaves_it(
     publisher: LoopPublisher, postgres_url: str
 ) -> None:
     writes = wrote(put(1))
-    publisher.offer(publisher.stamp(), [writes])
+    publisher.offer(publisher.stamp(), writes)
     await until(lambda: marked(postgres_url, writes.xid), "the mark")
 
 
-async def test_a_batch_over_two_collections_is_one_group(
+async def test_a_batch_over_two_partitions_is_one_group(
     publisher: LoopPublisher, streams: Streams
 ) -> None:
-    xid = next(_xids)
-    batch = [1, 2]
-    publisher.offer(
-        publisher.stamp(),
-        [wrote(put(1), batch=batch, xid=xid), wrote(put(2), batch=batch, xid=xid)],
-    )
+    publisher.offer(publisher.stamp(), wrote(put(1), put(2), batch=[1, 2]))
     await until(lambda: len(streams.images()) == 2, "the after-images")
     assert [entry.partitions for p in (0, 1) for entry in streams.read(p)] == [(0, 1), (0, 1)]
 
@@ -124,7 +129,7 @@ async def test_a_transaction_of_many_calls_is_marked_once_all_of_it_is_out(
 ) -> None:
     half = bytes(CALL_BYTES // 2)
     writes = wrote(*(put(key, half) for key in range(12)))
-    publisher.offer(publisher.stamp(), [writes])
+    publisher.offer(publisher.stamp(), writes)
     await until(lambda: marked(postgres_url, writes.xid), "the mark")
     assert sorted(image.key for image in streams.images()) == sorted(
         b"key %d" % key for key in range(12)
@@ -137,10 +142,10 @@ async def test_a_writer_that_slept_through_its_publication_cannot_make_up_for_it
     now_us = publisher.stamp()
     assert now_us is not None
     slept, awake = wrote(put(1)), wrote(put(2))
-    publisher.offer(now_us - 6_000_000, [slept])
+    publisher.offer(now_us - 6_000_000, slept)
     await asyncio.sleep(0)  # the two must not share a call, which has one stamp
     await asyncio.sleep(0)
-    publisher.offer(now_us, [awake])
+    publisher.offer(now_us, awake)
     await until(lambda: marked(postgres_url, awake.xid), "the mark of the other")
     assert [image.xid for image in streams.images()] == [awake.xid]
     assert not marked(postgres_url, slept.xid)
@@ -150,14 +155,14 @@ async def test_writes_neither_wait_nor_fail_while_valkey_is_away_and_publishing_
     publisher: LoopPublisher, valkey: OwnValkey, events: EventLayer, streams: Streams
 ) -> None:
     valkey.kill()
-    publisher.offer(publisher.stamp(), [wrote(put(1))])
+    publisher.offer(publisher.stamp(), wrote(put(1)))
     await until(lambda: publisher.stamp() is None, "the publisher to notice")
-    publisher.offer(publisher.stamp(), [wrote(put(2))])
+    publisher.offer(publisher.stamp(), wrote(put(2)))
     valkey.start()
     await until(lambda: valkey_answers(valkey), "Valkey")
     await set_up(events)
     await until(lambda: publisher.stamp() is not None, "the publisher to come back")
-    publisher.offer(publisher.stamp(), [wrote(put(3))])
+    publisher.offer(publisher.stamp(), wrote(put(3)))
     await until(lambda: bool(streams.images()), "the write after the outage")
     assert [image.key for image in streams.images()] == [b"key 3"]
 
@@ -167,11 +172,11 @@ async def test_after_valkey_was_emptied_nothing_is_published_until_a_relay_has_s
 ) -> None:
     with valkey.client() as client:
         client.flushall()
-    publisher.offer(publisher.stamp(), [wrote(put(1))])
+    publisher.offer(publisher.stamp(), wrote(put(1)))
     await until(lambda: publisher.stamp() is None, "the publisher to notice")
     await set_up(events)
     await until(lambda: publisher.stamp() is not None, "the publisher to come back")
-    publisher.offer(publisher.stamp(), [wrote(put(2))])
+    publisher.offer(publisher.stamp(), wrote(put(2)))
     await until(lambda: bool(streams.images()), "the write after that")
     assert [image.key for image in streams.images()] == [b"key 2"]
 
@@ -184,7 +189,7 @@ async def test_while_valkey_hangs_the_queue_takes_no_more_than_its_bound(
     try:
         stamp_us = publisher.stamp()
         for key in range(40):
-            publisher.offer(stamp_us, [wrote(put(key, body))])
+            publisher.offer(stamp_us, wrote(put(key, body)))
         queued = publisher.queued_bytes
     finally:
         valkey.thaw()

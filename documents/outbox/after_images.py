@@ -1,0 +1,40 @@
+"""After-images: what a committed transaction tells the event layer.
+
+The native code packs them, from what it wrote to the store, as the arguments of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.outbox.events import PackedGroup
+from rillbase_native import Changes
+
+#: A call carries no more than about this, unless one atomic batch or one document is larger.
+CALL_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What one transaction wrote."""
+
+    #: `pg_current_xact_id()` of the transaction.
+    xid: int
+    tenant_id: UUID
+    changes: Changes
+    #: For each collection, the version of the access rules that the transaction read.
+    rules_versions: Sequence[int]
+    #: Hashes of all keys that an atomic batch wrote, in whatever collection; None: no such batch.
+    batch_hashes: Sequence[int] | None = None
+
+    def groups(self) -> list[PackedGroup]:
+        """Return what is appended at once. An atomic batch stays whole."""
+        parts = self.changes.after_images(
+            self.xid,
+            self.tenant_id.bytes,
+            self.rules_versions,
+            CALL_BYTES if self.batch_hashes is None else None,
+        )
+        return [PackedGroup(size, entries, self.batch_hashes) for size, entries in parts]

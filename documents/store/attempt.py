@@ -1,0 +1,277 @@
+"""One try at a group of writes.
+
+Two round trips. The first locks: the callers' idempotency keys, the collections, the rows of the
+documents that may be there, in the order of their keys. Then the native code decides everything in
+memory: a write that is refused leaves nothing behind and does not disturb the others. The second
+round trip writes documents, index entries, outbox rows and idempotency records, and commits.
+
+What the group took for granted is checked where it counts: the collection's definition under its
+lock, an absent document by the insert itself. A document whose `_id` was made here is taken for
+absent without looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+
+from documents.outbox import publisher
+from documents.outbox.after_images import Committed
+from documents.refusals import as_api_error
+from documents.store import claims, facts, locks, statements
+from documents.store.access import access_of
+from documents.store.claims import Claim
+from documents.store.database import begin, commit, pool
+from documents.store.facts import CollectionFacts
+from documents.store.write import Write, Written
+from foundation.errors import ApiError, NotFound
+from foundation.http import Answer
+from foundation.postgres import Result, Session
+from foundation.postgres.session import ROLLBACK, Step
+from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
+
+#: Batches beyond this size are not marked as one for subscribers.
+MAX_MARKED_BATCH = 500
+_ENFORCED = "documents_indexentry_unique"
+
+Ended = Written | ApiError
+#: Key, version, moment of creation and body of a document that is locked.
+Row = tuple[bytes, bytes, bytes, bytes | None]
+#: The filters of read, create, update and delete.
+Rules = tuple[Filter | None, Filter | None, Filter | None, Filter | None]
+
+
+class Stale(Exception):
+    """A collection is no longer as it was known, or a document not as absent as was assumed."""
+
+
+class Taken(Exception):
+    """A unique index has one of the keys already. `places`: the keys that may be concerned."""
+
+    def __init__(self, places: Sequence[bytes]) -> None:
+        super().__init__()
+        self.places = places
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A write that takes part, with its collections by what operations call them."""
+
+    position: int
+    write: Write
+    collections: dict[str, CollectionFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the first round trip found, by collection."""
+
+    rows: list[list[Row]]
+    floors: list[int]
+    now_ms: int
+
+
+class Attempt:
+    """One try at a group."""
+
+    def __init__(self, tenant_id: UUID, writes: Sequence[Write], *, again: bool) -> None:
+        self._tenant_id = tenant_id
+        self._writes = writes
+        self._again = again
+        self._ended: list[Ended | None] = [None] * len(writes)
+        #: In the order in which everybody locks them.
+        self._collections: list[CollectionFacts] = []
+
+    async def run(self) -> list[Ended]:
+        """Return how each write ended."""
+        planned = [
+            found
+            for position, write in enumerate(self._writes)
+            if (found := await self._look_up(position, write)) is not None
+        ]
+        if planned:
+            concerned = {
+                found.raw: found for plan in planned for found in plan.collections.values()
+            }
+            self._collections = [found for _, found in sorted(concerned.items())]
+            async with pool().session() as session:
+                await self._run_in(session, planned)
+        return [ended for ended in self._ended if ended is not None]
+
+    async def _look_up(self, position: int, write: Write) -> _Planned | None:
+        try:
+            known = {
+                name: await facts.find(self._tenant_id, collection, fresh=self._again)
+                for name, collection in sorted(write.collections().items())
+            }
+        except NotFound as missing:
+            self._ended[position] = missing
+            return None
+        return _Planned(position, write, known)
+
+    async def _run_in(self, session: Session, planned: list[_Planned]) -> None:
+        held = self._claims(planned)
+        plan = self._plan(planned)
+        keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
+        results = await session.run(self._opening(held, keys))
+        found = self._read(results, keys)
+        if found is None:
+            await session.run([(ROLLBACK, ())])
+            raise Stale
+        settled = claims.settle(held, results[2], results[3]) if held else {}
+        skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
+        changes = plan.apply(found.rows, found.floors, found.now_ms, skipped)
+        await self._finish(session, changes, planned, skipped)
+
+    def _claims(self, planned: list[_Planned]) -> list[Claim]:
+        """Return the keys to claim. One that two writes of this group carry is the first one's."""
+        held: dict[bytes, Claim] = {}
+        for plan in list(planned):
+            claim = plan.write.claim
+            if claim is None:
+                continue
+            if claim.key_hash in held:
+                self._ended[plan.position] = claims.in_progress()
+                planned.remove(plan)
+            else:
+                held[claim.key_hash] = claim
+        return list(held.values())
+
+    def _plan(self, planned: Sequence[_Planned]) -> Plan:
+        numbers = {found.raw: number for number, found in enumerate(self._collections)}
+        return Plan(
+            [(found.raw, found.definition) for found in self._collections],
+            [
+                (
+                    one.write.operations,
+                    [
+                        (name, numbers[found.raw], _rules(found, one.write))
+                        for name, found in one.collections.items()
+                    ],
+                    one.write.atomic,
+                    one.write.expected,
+                )
+                for one in planned
+            ],
+        )
+
+    def _opening(self, held: list[Claim], keys: Sequence[bytes | None]) -> list[Step]:
+        steps = [*begin(self._tenant_id), *claims.look_up(held)]
+        steps += [locks.shared(found.id) for found in self._collections]
+        steps += [statements.check(found.raw) for found in self._collections]
+        steps += [
+            statements.lock_rows(found.raw, wanted)
+            for found, wanted in zip(self._collections, keys, strict=True)
+            if wanted is not None
+        ]
+        return steps
+
+    def _read(self, results: Sequence[Result], keys: Sequence[bytes | None]) -> _Found | None:
+        """Return the locked rows, or None when a collection is not as it was known."""
+        looked = sum(wanted is not None for wanted in keys)
+        start = len(results) - looked - len(keys)
+        checks, locked = results[start : start + len(keys)], iter(results[start + len(keys) :])
+        found = _Found([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
+        for known, check, wanted in zip(self._collections, checks, keys, strict=True):
+            if not check.rows or check.integer(0, 0) != known.write_version:
+                return None
+            found.floors.append(check.integer(0, 1))
+            found.rows.append([] if wanted is None else _rows(next(locked)))
+        return found
+
+    def _is_settled(self, plan: _Planned, settled: dict[bytes, Answer | ApiError]) -> bool:
+        claim = plan.write.claim
+        answer = settled.get(claim.key_hash) if claim is not None else None
+        if isinstance(answer, ApiError):
+            self._ended[plan.position] = answer
+        elif answer is not None:
+            self._ended[plan.position] = Written(Outcomes(), answer)
+        return answer is not None
+
+    async def _finish(
+        self,
+        session: Session,
+        changes: Changes,
+        planned: Sequence[_Planned],
+        skipped: Sequence[int],
+    ) -> None:
+        """Write everything down, and only then say how each write ended."""
+        written: list[tuple[_Planned, Written]] = []
+        for number, plan in enumerate(planned):
+            if number in skipped:
+                continue
+            try:
+                outcomes = changes.outcomes(number)
+            except QueryError as refused:
+                self._ended[plan.position] = as_api_error(refused)
+                continue
+            answer = plan.write.answer(outcomes) if plan.write.answer else None
+            written.append((plan, Written(outcomes, answer)))
+        await self._commit(session, changes, _also(written))
+        for plan, one in written:
+            self._ended[plan.position] = one
+
+    async def _commit(self, session: Session, changes: Changes, also: list[Step]) -> None:
+        if not len(changes):
+            await session.run([*also, commit()])
+            return
+        hashes = self._batch_hashes(changes)
+        steps: list[Step] = [(statements.TRANSACTION_ID, ())]
+        for number, found in enumerate(self._collections):
+            steps += statements.written(self._tenant_id, found.raw, number, changes)
+            steps += statements.announced(
+                self._tenant_id, found.raw, number, changes, found.rules_version, hashes
+            )
+        steps += statements.entries(self._tenant_id, changes)
+        stamped = publisher.stamp()
+        try:
+            results = await session.run([*steps, *also, commit()])
+        except psycopg.errors.UniqueViolation as violated:
+            if _ENFORCED in str(violated):
+                raise Taken(changes.enforced() or ()) from None
+            if statements.SOMEBODY_WAS_FASTER in str(violated):
+                raise Stale from None
+            raise
+        rules_versions = [found.rules_version for found in self._collections]
+        xid = results[0].integer(0, 0)
+        publisher.offer(stamped, Committed(xid, self._tenant_id, changes, rules_versions, hashes))
+
+    def _batch_hashes(self, changes: Changes) -> list[int] | None:
+        """Return the keys' hashes of a batch that subscribers see as one."""
+        (first, *others) = self._writes
+        if others or not first.atomic or not 1 < len(changes) <= MAX_MARKED_BATCH:
+            return None
+        return changes.key_hashes()
+
+
+def _rules(collection: CollectionFacts, write: Write) -> Rules | None:
+    """Return what the native code tests; None: no rule binds this caller."""
+    access = None if write.principal is None else access_of(collection, write.principal)
+    if access is None:
+        return None
+    allowed = access.filters.get
+    return allowed("read"), allowed("create"), allowed("update"), allowed("delete")
+
+
+def _rows(found: Result) -> list[Row]:
+    read, cell = found.bytes, found.raw
+    return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(found.rows)]
+
+
+def _also(written: Sequence[tuple[_Planned, Written]]) -> list[Step]:
+    """Return what goes into the transaction besides the documents."""
+    recorded = claims.records(
+        (plan.write.claim, one.answer)
+        for plan, one in written
+        if plan.write.claim is not None and one.answer is not None
+    )
+    recorded += [
+        step
+        for plan, one in written
+        if plan.write.also is not None
+        for step in plan.write.also(one.outcomes)
+    ]
+    return recorded

@@ -1,0 +1,118 @@
+//! After-images as the event layer takes them. docs/formats/after-image.md has
+//! their bytes.
+//!
+//! They leave this process as arguments of a Valkey command, so that is what is
+//! made of them here: for each image its key's hash and its bytes, each as a
+//! bulk string of the protocol.
+
+use std::io::Write as _;
+
+use crate::changes::{Changed, Changes};
+
+const FORMAT: u8 = 1;
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+/// What an image takes besides its key and its content.
+const HEAD_BYTES: usize = 80;
+
+/// What the images of a transaction have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Transaction<'t> {
+    /// Its id.
+    pub xid: u64,
+    /// Whose documents these are.
+    pub tenant: [u8; 16],
+    /// By collection, the version of the access rules that it read.
+    pub rules_versions: &'t [i64],
+}
+
+/// Images that are appended at once.
+#[derive(Debug, Default)]
+pub struct Parcel {
+    /// How many there are.
+    pub images: usize,
+    /// Two arguments for each.
+    pub arguments: Vec<u8>,
+}
+
+/// Packs the images of a transaction. A parcel has no more than about
+/// `max_bytes`, unless one image is larger; none: all are one parcel.
+#[must_use]
+pub fn parcels(
+    changes: &Changes,
+    transaction: Transaction<'_>,
+    max_bytes: Option<usize>,
+) -> Vec<Parcel> {
+    let mut full = Vec::new();
+    let mut parcel = Parcel::default();
+    let collections = changes.collections.iter().zip(&changes.documents);
+    for ((collection, documents), rules) in collections.zip(transaction.rules_versions) {
+        for changed in documents {
+            let filled = parcel.arguments.len().saturating_add(size(changed));
+            if parcel.images > 0 && max_bytes.is_some_and(|most| filled > most) {
+                full.push(std::mem::take(&mut parcel));
+            }
+            let out = &mut parcel.arguments;
+            bulk_string(out, changed.key_hash.to_string().as_bytes());
+            length(out, size(changed));
+            head(out, transaction, collection, changed);
+            for number in [
+                changed.version,
+                *rules,
+                changes.created_ms(changed),
+                changes.now_ms.saturating_mul(1000),
+            ] {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+            contents(out, changed);
+            parcel.images += 1;
+        }
+    }
+    if parcel.images > 0 {
+        full.push(parcel);
+    }
+    full
+}
+
+fn content(changed: &Changed) -> &[u8] {
+    match &changed.body {
+        Some(body) => body.as_bytes(),
+        None => changed.deleted_id.as_deref().unwrap_or_default(),
+    }
+}
+
+fn size(changed: &Changed) -> usize {
+    HEAD_BYTES + changed.key.len() + content(changed).len()
+}
+
+fn length(out: &mut Vec<u8>, length: usize) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "${length}\r\n");
+}
+
+fn bulk_string(out: &mut Vec<u8>, text: &[u8]) {
+    length(out, text.len());
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn head(out: &mut Vec<u8>, transaction: Transaction<'_>, collection: &[u8; 16], changed: &Changed) {
+    let kind = if changed.body.is_some() { PUT } else { DELETE };
+    out.extend_from_slice(&[FORMAT, kind]);
+    out.extend_from_slice(&transaction.xid.to_be_bytes());
+    out.extend_from_slice(&transaction.tenant);
+    out.extend_from_slice(collection);
+}
+
+/// Lengths, key and content, to the end of the bulk string.
+fn contents(out: &mut Vec<u8>, changed: &Changed) {
+    let content = content(changed);
+    // Keys have at most a kilobyte and documents 16 MiB.
+    let key_length = u16::try_from(changed.key.len()).unwrap_or(u16::MAX);
+    let content_length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&key_length.to_be_bytes());
+    out.extend_from_slice(&content_length.to_be_bytes());
+    out.extend_from_slice(&changed.key);
+    out.extend_from_slice(content);
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,194 @@
+//! What a group of writes leaves behind, as the columns of its statements.
+
+use std::sync::Arc;
+
+use rillbase_query::bson::{Document, DocumentBuf};
+
+use crate::columns::{bools, byteas, int4s, int8s, timestamps};
+use crate::entry::Entry;
+use crate::stage::{Ended, unix_ms};
+
+/// A document as the group leaves it.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The hash of its key.
+    pub key_hash: i32,
+    /// Its version.
+    pub version: i64,
+    /// The document; none: it is gone.
+    pub body: Option<Arc<DocumentBuf>>,
+    /// BSON of its `_id` alone, once it is gone.
+    pub deleted_id: Option<Vec<u8>>,
+    /// When it came into being, in microseconds since 2000; none: now.
+    pub created_us: Option<i64>,
+    /// Whether there was a row of it, be it a tombstone.
+    pub has_row: bool,
+    /// The entries that the group found, sorted.
+    pub old: Vec<Entry>,
+    /// The entries that it leaves, sorted.
+    pub entries: Vec<Entry>,
+}
+
+impl Changed {
+    pub(crate) fn document(&self) -> Option<Document<'_>> {
+        self.body.as_ref().map(|body| body.as_ref().as_ref())
+    }
+
+    fn body(&self) -> Option<&[u8]> {
+        self.body.as_ref().map(|body| body.as_bytes())
+    }
+}
+
+/// All changes of a group, and how its writes ended.
+#[derive(Debug)]
+pub struct Changes {
+    /// The collections' ids, in the order of the plan.
+    pub collections: Vec<[u8; 16]>,
+    /// By collection, the documents that changed, by key.
+    pub documents: Vec<Vec<Changed>>,
+    /// By write; none: it was skipped.
+    pub ended: Vec<Option<Ended>>,
+    /// The transaction's moment, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// Entries of indexes with their documents' keys.
+#[derive(Debug, Default)]
+pub struct EntryColumns {
+    /// Numbers of indexes.
+    pub numbers: Vec<u8>,
+    /// Keys.
+    pub keys: Vec<u8>,
+    /// Keys of documents.
+    pub places: Vec<u8>,
+    /// Whether they sort.
+    pub ordering: Vec<u8>,
+    /// Whether they are enforced.
+    pub enforced: Vec<u8>,
+}
+
+impl Changes {
+    /// How many documents changed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.documents.iter().map(Vec::len).sum()
+    }
+
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.documents.iter().all(Vec::is_empty)
+    }
+
+    /// When a document came into being, in milliseconds since 1970.
+    #[must_use]
+    pub fn created_ms(&self, changed: &Changed) -> i64 {
+        changed.created_us.map_or(self.now_ms, unix_ms)
+    }
+
+    fn of(&self, collection: usize) -> &[Changed] {
+        self.documents
+            .get(collection)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    /// Documents to insert: keys, hashes, versions, bodies.
+    #[must_use]
+    pub fn inserted(&self, collection: usize) -> Option<[Vec<u8>; 4]> {
+        let rows = self.of(collection).iter().filter(|each| !each.has_row);
+        rows.clone().next()?;
+        Some([
+            byteas(rows.clone().map(|each| Some(each.key.as_slice()))),
+            int4s(rows.clone().map(|each| each.key_hash)),
+            int8s(rows.clone().map(|each| each.version)),
+            byteas(rows.map(Changed::body)),
+        ])
+    }
+
+    /// Rows to update: keys, versions, bodies, moments of creation.
+    #[must_use]
+    pub fn updated(&self, collection: usize) -> Option<[Vec<u8>; 4]> {
+        let rows = self.of(collection).iter().filter(|each| each.has_row);
+        rows.clone().next()?;
+        Some([
+            byteas(rows.clone().map(|each| Some(each.key.as_slice()))),
+            int8s(rows.clone().map(|each| each.version)),
+            byteas(rows.clone().map(Changed::body)),
+            timestamps(rows.map(|each| each.created_us)),
+        ])
+    }
+
+    /// Rows of the outbox: keys, hashes, versions, ids of deleted documents.
+    #[must_use]
+    pub fn announced(&self, collection: usize) -> Option<[Vec<u8>; 4]> {
+        let rows = self.of(collection).iter();
+        rows.clone().next()?;
+        Some([
+            byteas(rows.clone().map(|each| Some(each.key.as_slice()))),
+            int4s(rows.clone().map(|each| each.key_hash)),
+            int8s(rows.clone().map(|each| each.version)),
+            byteas(rows.map(|each| each.deleted_id.as_deref())),
+        ])
+    }
+
+    /// Entries that come.
+    #[must_use]
+    pub fn added(&self) -> Option<EntryColumns> {
+        self.entries(|each| without(&each.entries, &each.old))
+    }
+
+    /// Entries that go.
+    #[must_use]
+    pub fn removed(&self) -> Option<EntryColumns> {
+        self.entries(|each| without(&each.old, &each.entries))
+    }
+
+    /// Of the entries that come, those that no other document may have.
+    #[must_use]
+    pub fn enforced(&self) -> Option<EntryColumns> {
+        self.entries(|each| {
+            let mut added = without(&each.entries, &each.old);
+            added.retain(|entry| entry.enforced);
+            added
+        })
+    }
+
+    fn entries<'a>(&'a self, pick: impl Fn(&'a Changed) -> Vec<&'a Entry>) -> Option<EntryColumns> {
+        let mut found = Vec::new();
+        for document in self.documents.iter().flatten() {
+            let entries = pick(document).into_iter();
+            found.extend(entries.map(|entry| (entry, document.key.as_slice())));
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let all = found.iter();
+        Some(EntryColumns {
+            numbers: int8s(all.clone().map(|(entry, _)| entry.index)),
+            keys: byteas(all.clone().map(|(entry, _)| Some(entry.key.as_slice()))),
+            places: byteas(all.clone().map(|(_, key)| Some(*key))),
+            ordering: bools(all.clone().map(|(entry, _)| entry.ordering)),
+            enforced: bools(all.map(|(entry, _)| entry.enforced)),
+        })
+    }
+
+    /// The hashes of all keys, each once, in rising order.
+    #[must_use]
+    pub fn key_hashes(&self) -> Vec<i32> {
+        let all = self.documents.iter().flatten();
+        let mut hashes: Vec<i32> = all.map(|each| each.key_hash).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    }
+}
+
+/// What one sorted list has and the other has not.
+fn without<'a>(kept: &'a [Entry], dropped: &[Entry]) -> Vec<&'a Entry> {
+    kept.iter()
+        .filter(|entry| dropped.binary_search(entry).is_err())
+        .collect()
+}

@@ -1,0 +1,36 @@
+//! What a caller expects of a document that it changes.
+
+use crate::refusal::Refusal;
+
+/// What `If-Match` and `If-None-Match` ask of a document.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// It has one of these versions.
+    pub versions: Option<Vec<i64>>,
+    /// It is there.
+    pub present: bool,
+    /// It is not there.
+    pub absent: bool,
+}
+
+impl Expected {
+    /// Refuses a document that is otherwise.
+    pub fn check(&self, version: i64, present: bool) -> Result<(), Refusal> {
+        if self.absent && present {
+            return Err(failed("The document exists."));
+        }
+        if !present && (self.present || self.versions.is_some()) {
+            return Err(failed("There is no such document."));
+        }
+        match &self.versions {
+            Some(versions) if !versions.contains(&version) => {
+                Err(failed(format!("The document is at version {version}.")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(detail: impl Into<String>) -> Refusal {
+    Refusal::new("precondition_failed", detail)
+}

@@ -1,0 +1,60 @@
+//! The operations of one write.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::operation::Operation;
+use crate::refusal::Refusal;
+
+/// Operations in their order; those that could not be read as their refusals.
+/// Parts share them.
+#[derive(Debug, Clone)]
+pub struct Operations {
+    all: Arc<[Result<Operation, Refusal>]>,
+    part: Range<usize>,
+}
+
+impl Operations {
+    /// Operations in the order in which they are done.
+    #[must_use]
+    pub fn new(all: Vec<Result<Operation, Refusal>>) -> Self {
+        Self {
+            part: 0..all.len(),
+            all: all.into(),
+        }
+    }
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[Result<Operation, Refusal>] {
+        self.all.get(self.part.clone()).unwrap_or_default()
+    }
+
+    /// Those at these places.
+    #[must_use]
+    pub fn part(&self, part: Range<usize>) -> Self {
+        let end = self.part.end.min(self.part.start.saturating_add(part.end));
+        let start = end.min(self.part.start.saturating_add(part.start));
+        Self {
+            all: self.all.clone(),
+            part: start..end,
+        }
+    }
+
+    /// The collections that operations name, and the empty name where one
+    /// names none.
+    #[must_use]
+    pub fn collections(&self) -> BTreeSet<&str> {
+        let readable = self.as_slice().iter().flatten();
+        readable
+            .map(|operation| operation.collection.as_deref().unwrap_or_default())
+            .collect()
+    }
+
+    /// About how many bytes they bring along.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let readable = self.as_slice().iter().flatten();
+        readable.map(|operation| operation.size).sum()
+    }
+}

@@ -1,0 +1,123 @@
+//! What a group of writes wants done, before anything is known of the documents.
+//!
+//! A group is one transaction. First it locks the rows of the documents that
+//! it may find ([`Plan::keys`]), then everything is decided in memory
+//! ([`Plan::apply`], [`crate::stage`]), then what comes of it is written
+//! ([`crate::changes`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rillbase_query::filter::Filter;
+
+use crate::changes::Changes;
+use crate::definition::Definition;
+use crate::expected::Expected;
+use crate::operation::Operation;
+use crate::operations::Operations;
+use crate::refusal::Refusal;
+use crate::stage::{Found, Stage};
+
+/// A collection that the group writes to.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// Its id.
+    pub id: [u8; 16],
+    /// What it prescribes.
+    pub definition: Arc<Definition>,
+}
+
+/// What a collection's access rules let a caller do, with its claims. An action
+/// without a filter is denied.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// What it may see.
+    pub read: Option<Arc<Filter>>,
+    /// What it may make.
+    pub create: Option<Arc<Filter>>,
+    /// What it may change, before and after.
+    pub update: Option<Arc<Filter>>,
+    /// What it may remove.
+    pub delete: Option<Arc<Filter>>,
+}
+
+/// A collection by the name that operations use.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The name; empty for operations that name none.
+    pub name: String,
+    /// The collection's number among those of the group.
+    pub collection: usize,
+    /// The rules that bind the caller; none: no rule does.
+    pub access: Option<Access>,
+}
+
+/// Operations of one caller that are answered together.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// What is to be done.
+    pub operations: Operations,
+    /// The collections concerned.
+    pub targets: Vec<Target>,
+    /// Whether all or none are done.
+    pub atomic: bool,
+    /// What is expected of each document.
+    pub expected: Expected,
+}
+
+impl Write {
+    /// Where an operation goes.
+    pub fn target(&self, operation: &Operation) -> Result<&Target, Refusal> {
+        let name = operation.collection.as_deref().unwrap_or_default();
+        let mut targets = self.targets.iter();
+        targets
+            .find(|target| target.name == name)
+            .ok_or_else(|| Refusal::new("not_found", "There is no such collection."))
+    }
+}
+
+/// A group of writes.
+#[derive(Debug)]
+pub struct Plan {
+    /// The collections, in the order in which everybody locks them.
+    pub collections: Vec<Collection>,
+    /// The writes, in the order in which they are done.
+    pub writes: Vec<Write>,
+}
+
+impl Plan {
+    /// The keys of the documents in a collection that may be there, in the order
+    /// in which everybody locks them.
+    ///
+    /// A document whose `_id` was just made here is not there, which the insert
+    /// itself proves; with `also_new` it is looked for all the same.
+    #[must_use]
+    pub fn keys(&self, collection: usize, also_new: bool) -> Vec<&[u8]> {
+        let mut keys = BTreeSet::new();
+        for write in &self.writes {
+            for operation in write.operations.as_slice().iter().flatten() {
+                let here = write
+                    .target(operation)
+                    .is_ok_and(|target| target.collection == collection);
+                if here && (also_new || !operation.is_new) {
+                    keys.insert(operation.key.as_slice());
+                }
+            }
+        }
+        keys.into_iter().collect()
+    }
+
+    /// Applies the writes to the rows that were found, except those that
+    /// `skipped` lists.
+    #[must_use]
+    pub fn apply(&self, found: &Found, skipped: &[usize]) -> Changes {
+        let mut stage = Stage::new(self, found);
+        let ended = self
+            .writes
+            .iter()
+            .enumerate()
+            .map(|(number, write)| (!skipped.contains(&number)).then(|| stage.write(write)))
+            .collect();
+        stage.finish(ended)
+    }
+}

@@ -1,0 +1,310 @@
+//! Writes applied to locked rows in memory, one after the other.
+//!
+//! Pure: rows, operations and a moment in, documents as they are left out. A
+//! write that is refused leaves nothing behind and does not disturb the others.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use rillbase_query::bson::{Document, DocumentBuf};
+use rillbase_query::environment::Environment;
+use rillbase_query::error::Place;
+use rillbase_query::filter::Filter;
+
+use crate::changes::{Changed, Changes};
+use crate::entry::Entry;
+use crate::expected::Expected;
+use crate::id::key_hash;
+use crate::operation::{Action, Operation, Rules, check_rules, id_document};
+use crate::outcome::{Change, Outcome, Outcomes};
+use crate::plan::{Access, Collection, Plan, Target, Write};
+use crate::refusal::Refusal;
+
+/// From 1970 to 2000.
+const EPOCH_2000_US: i64 = 946_684_800_000_000;
+
+/// A document as it was locked.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its version.
+    pub version: i64,
+    /// BSON; none: a tombstone.
+    pub body: Option<Vec<u8>>,
+    /// When it came into being, in microseconds since 2000.
+    pub created_us: i64,
+}
+
+impl Row {
+    fn document(&self) -> Option<Document<'_>> {
+        self.body.as_deref().map(Document::trusted)
+    }
+}
+
+/// Microseconds since 2000 as milliseconds since 1970.
+pub(crate) const fn unix_ms(moment_us: i64) -> i64 {
+    moment_us.saturating_add(EPOCH_2000_US).div_euclid(1000)
+}
+
+/// What a group found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// By collection, rows by key.
+    pub rows: Vec<HashMap<Vec<u8>, Row>>,
+    /// By collection, the version that absent documents go on from.
+    pub floors: Vec<i64>,
+    /// The transaction's moment, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+type Documents<'p> = HashMap<&'p [u8], Changed>;
+
+/// How a write ended.
+pub type Ended = Result<Outcomes, Refusal>;
+
+pub(crate) struct Stage<'p> {
+    plan: &'p Plan,
+    found: &'p Found,
+    environment: Environment,
+    /// By collection, the documents as the group leaves them.
+    documents: Vec<Documents<'p>>,
+    /// What the write that is being done has replaced, to put it back.
+    replaced: Vec<(usize, &'p [u8], Option<Changed>)>,
+}
+
+/// A document in the middle of the group.
+struct Current<'s> {
+    document: Option<Document<'s>>,
+    version: i64,
+    row: Option<&'s Row>,
+    known: Option<&'s Changed>,
+}
+
+impl<'p> Stage<'p> {
+    pub(crate) fn new(plan: &'p Plan, found: &'p Found) -> Self {
+        Self {
+            plan,
+            found,
+            environment: Environment::at(found.now_ms),
+            documents: plan.collections.iter().map(|_| HashMap::new()).collect(),
+            replaced: Vec::new(),
+        }
+    }
+
+    /// Applies a write. Of an atomic one all or nothing stays.
+    pub(crate) fn write(&mut self, write: &'p Write) -> Ended {
+        let operations = write.operations.as_slice();
+        let mut outcomes = Vec::with_capacity(operations.len());
+        self.replaced.clear();
+        for (number, operation) in operations.iter().enumerate() {
+            let outcome = match operation {
+                Ok(operation) => self.operation(write, operation),
+                Err(refusal) => Err(refusal.clone()),
+            };
+            match outcome {
+                Err(refusal) if write.atomic => {
+                    self.put_back();
+                    return Err(if operations.len() > 1 {
+                        refusal.inside(&Place::root().key("operations").index(number))
+                    } else {
+                        refusal
+                    });
+                }
+                outcome => outcomes.push(outcome),
+            }
+        }
+        Ok(outcomes.into())
+    }
+
+    pub(crate) fn finish(self, ended: Vec<Option<Ended>>) -> Changes {
+        let documents = self.documents.into_iter().map(|documents| {
+            let mut documents: Vec<Changed> = documents.into_values().collect();
+            documents.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+            documents
+        });
+        Changes {
+            collections: self.plan.collections.iter().map(|each| each.id).collect(),
+            documents: documents.collect(),
+            ended,
+            now_ms: self.found.now_ms,
+        }
+    }
+
+    fn put_back(&mut self) {
+        for (collection, key, before) in mem::take(&mut self.replaced).into_iter().rev() {
+            if let Some(documents) = self.documents.get_mut(collection) {
+                match before {
+                    Some(before) => documents.insert(key, before),
+                    None => documents.remove(key),
+                };
+            }
+        }
+    }
+
+    fn operation(&mut self, write: &Write, operation: &'p Operation) -> Outcome {
+        let target = write.target(operation)?;
+        let collection = self.collection(target)?;
+        let current = self.current(target.collection, &operation.key);
+        let before = current.document;
+        write.expected.check(current.version, before.is_some())?;
+        if let Some(version) = operation.if_version {
+            let expected = Expected {
+                versions: Some(vec![version]),
+                ..Expected::default()
+            };
+            expected.check(current.version, before.is_some())?;
+        }
+        let rules = self.rules(target.access.as_ref(), operation, before)?;
+        let after = operation.after(before, self.found.now_ms)?;
+        let view = after.as_ref().map(DocumentBuf::as_ref);
+        check_rules(before, view, &self.environment, rules)?;
+        let changed = Self::changed(collection, operation, &current, after)?;
+        let change = Change {
+            id: operation.id.clone(),
+            version: changed.version,
+            body: changed.body.clone(),
+            created_ms: changed.created_us.map_or(self.found.now_ms, unix_ms),
+            updated_ms: self.found.now_ms,
+            created: before.is_none(),
+        };
+        self.put(target.collection, &operation.key, changed, write.atomic);
+        Ok(change)
+    }
+
+    fn collection(&self, target: &Target) -> Result<&'p Collection, Refusal> {
+        let plan = self.plan;
+        plan.collections
+            .get(target.collection)
+            .ok_or_else(|| Refusal::new("not_found", "There is no such collection."))
+    }
+
+    fn current(&self, collection: usize, key: &[u8]) -> Current<'_> {
+        let known = self.documents.get(collection).and_then(|all| all.get(key));
+        let row = self.found.rows.get(collection).and_then(|all| all.get(key));
+        let (document, version) = match (known, row) {
+            (Some(known), _) => (known.document(), known.version),
+            (None, Some(row)) => (row.document(), row.version),
+            (None, None) => (None, self.floor(collection)),
+        };
+        Current {
+            document,
+            version,
+            row,
+            known,
+        }
+    }
+
+    fn floor(&self, collection: usize) -> i64 {
+        self.found.floors.get(collection).copied().unwrap_or(0)
+    }
+
+    /// The rules to test. What the caller may not read does not exist for it:
+    /// changing it is the same as changing an absent document.
+    fn rules<'a>(
+        &self,
+        access: Option<&'a Access>,
+        operation: &Operation,
+        before: Option<Document<'_>>,
+    ) -> Result<Rules<'a>, Refusal> {
+        let Some(access) = access else {
+            return Ok(Rules::default());
+        };
+        let inserts = matches!(operation.action, Action::Insert(_));
+        let Some(before) = before.filter(|_| !inserts) else {
+            if inserts || operation.upsert {
+                let create = Some(required(access.create.as_deref(), "create")?);
+                return Ok(Rules {
+                    create,
+                    ..Rules::default()
+                });
+            }
+            return Err(no_such_document());
+        };
+        if !matches!(operation.action, Action::Replace(_)) {
+            let readable = match access.read.as_deref() {
+                Some(read) => read.matches_in(before, &self.environment)?,
+                None => false,
+            };
+            if !readable {
+                return Err(no_such_document());
+            }
+        }
+        if matches!(operation.action, Action::Delete(_)) {
+            let delete = Some(required(access.delete.as_deref(), "delete")?);
+            return Ok(Rules {
+                delete,
+                ..Rules::default()
+            });
+        }
+        let update = Some(required(access.update.as_deref(), "update")?);
+        Ok(Rules {
+            update,
+            ..Rules::default()
+        })
+    }
+
+    /// The document as an operation leaves it.
+    fn changed(
+        collection: &Collection,
+        operation: &Operation,
+        current: &Current<'_>,
+        after: Option<DocumentBuf>,
+    ) -> Result<Changed, Refusal> {
+        let definition = &collection.definition;
+        let view = after.as_ref().map(DocumentBuf::as_ref);
+        if let Some(view) = view {
+            definition.check(view)?;
+        }
+        let entries_of = |document: Option<Document<'_>>| -> Result<Vec<Entry>, Refusal> {
+            document.map_or(Ok(Vec::new()), |document| definition.entries(document))
+        };
+        let old = match current.known {
+            Some(known) => known.old.clone(),
+            None => entries_of(current.document)?,
+        };
+        let entries = entries_of(view)?;
+        let deleted_id = after
+            .is_none()
+            .then(|| id_document(operation.id.as_ref()).into_bytes());
+        Ok(Changed {
+            key: operation.key.clone(),
+            key_hash: key_hash(&operation.key),
+            version: current.version.saturating_add(1),
+            body: after.map(Arc::new),
+            deleted_id,
+            created_us: Self::created_us(current),
+            has_row: current.row.is_some(),
+            old,
+            entries,
+        })
+    }
+
+    /// When the document came into being; none: now, also if it did so before.
+    fn created_us(current: &Current<'_>) -> Option<i64> {
+        match (current.known, current.row) {
+            (Some(known), _) if known.body.is_some() => known.created_us,
+            (None, Some(row)) if row.body.is_some() => Some(row.created_us),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, collection: usize, key: &'p [u8], changed: Changed, atomic: bool) {
+        if let Some(documents) = self.documents.get_mut(collection) {
+            let before = documents.insert(key, changed);
+            if atomic {
+                self.replaced.push((collection, key, before));
+            }
+        }
+    }
+}
+
+fn required<'a>(filter: Option<&'a Filter>, action: &str) -> Result<&'a Filter, Refusal> {
+    filter.ok_or_else(|| {
+        let detail = format!("The collection's access rules do not let you {action} here.");
+        Refusal::new("forbidden_by_rule", detail)
+    })
+}
+
+fn no_such_document() -> Refusal {
+    Refusal::new("not_found", "There is no such document.")
+}

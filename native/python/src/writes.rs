@@ -1,0 +1,449 @@
+//! Groups of writes: planned, applied to rows, turned into columns and answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyBytes;
+use rillbase_documents::after_image::{Transaction, parcels};
+use rillbase_documents::bulk::{self, Reading};
+use rillbase_documents::changes::{self, EntryColumns};
+use rillbase_documents::columns::byteas;
+use rillbase_documents::expected;
+use rillbase_documents::operations;
+use rillbase_documents::outcome::{self, results};
+use rillbase_documents::plan::{self, Access, Collection, Target};
+use rillbase_documents::refusal::Refusal;
+use rillbase_documents::stage::{Found, Row};
+
+use crate::errors::{query_error, refused};
+use crate::filters::Filter;
+use crate::operations::{Definition, Operation};
+use crate::values::{Value, form, now_ms};
+
+/// The filters of read, create, update and delete, where a caller has rules.
+type PyAccess<'py> = (
+    Option<PyRef<'py, Filter>>,
+    Option<PyRef<'py, Filter>>,
+    Option<PyRef<'py, Filter>>,
+    Option<PyRef<'py, Filter>>,
+);
+/// Name, number of the collection, access.
+type PyTarget<'py> = (String, usize, Option<PyAccess<'py>>);
+/// Operations, targets, whether all or none, what is expected.
+type PyWrite<'py> = (
+    PyRef<'py, Operations>,
+    Vec<PyTarget<'py>>,
+    bool,
+    Option<PyRef<'py, Expected>>,
+);
+/// Key, version, moment of creation, body: as the database's result has them.
+type PyRow = (
+    PyBackedBytes,
+    PyBackedBytes,
+    PyBackedBytes,
+    Option<PyBackedBytes>,
+);
+type Columns<'py, const N: usize> = [Bound<'py, PyBytes>; N];
+
+/// What If-Match and If-None-Match ask of a document.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Expected {
+    inner: expected::Expected,
+}
+
+#[pymethods]
+impl Expected {
+    #[new]
+    #[pyo3(signature = (versions = None, *, present = false, absent = false))]
+    fn new(versions: Option<Vec<i64>>, present: bool, absent: bool) -> Self {
+        let inner = expected::Expected {
+            versions,
+            present,
+            absent,
+        };
+        Self { inner }
+    }
+}
+
+/// The operations of one write, in their order.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Operations {
+    inner: operations::Operations,
+}
+
+#[pymethods]
+impl Operations {
+    #[new]
+    fn new(operations: Vec<PyRef<'_, Operation>>) -> Self {
+        let all = operations
+            .iter()
+            .map(|operation| Ok(operation.inner.clone()))
+            .collect();
+        Self {
+            inner: operations::Operations::new(all),
+        }
+    }
+
+    /// Return the operations of a bulk body or a transaction, and whether they are all or none.
+    #[staticmethod]
+    #[pyo3(signature = (body, *, ndjson, max_operations, transaction = false))]
+    fn parse(
+        py: Python<'_>,
+        body: &[u8],
+        ndjson: bool,
+        max_operations: usize,
+        transaction: bool,
+    ) -> PyResult<(Self, bool)> {
+        let reading = Reading {
+            lines: ndjson,
+            transaction,
+            max_operations,
+            now_ms: now_ms()?,
+        };
+        let parsed = py
+            .detach(|| bulk::parse(body, reading))
+            .map_err(|refusal| refused(py, refusal))?;
+        let operations = Self {
+            inner: parsed.operations,
+        };
+        Ok((operations, parsed.ordered))
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.as_slice().len()
+    }
+
+    /// Return those from one place up to another.
+    fn part(&self, start: usize, end: usize) -> Self {
+        Self {
+            inner: self.inner.part(start..end),
+        }
+    }
+
+    /// Return the collections that operations name; "" where one names none.
+    fn collections(&self) -> Vec<&str> {
+        self.inner.collections().into_iter().collect()
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+}
+
+/// What a group of writes wants done.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Plan {
+    inner: plan::Plan,
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    fn new(collections: Vec<([u8; 16], PyRef<'_, Definition>)>, writes: Vec<PyWrite<'_>>) -> Self {
+        let collections = collections
+            .into_iter()
+            .map(|(id, definition)| Collection {
+                id,
+                definition: definition.inner.clone(),
+            })
+            .collect();
+        let writes = writes.into_iter().map(planned).collect();
+        Self {
+            inner: plan::Plan {
+                collections,
+                writes,
+            },
+        }
+    }
+
+    /// Return the keys of documents that may be there, as an array for the database.
+    fn keys<'py>(
+        &self,
+        py: Python<'py>,
+        collection: usize,
+        also_new: bool,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let keys = self.inner.keys(collection, also_new);
+        let packed = (!keys.is_empty()).then(|| byteas(keys.iter().map(|key| Some(*key))));
+        packed.map(|packed| PyBytes::new(py, &packed))
+    }
+
+    /// Apply the writes, except those that are skipped, to the rows of each collection.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        rows: Vec<Vec<PyRow>>,
+        floors: Vec<i64>,
+        now_ms: i64,
+        skipped: Vec<usize>,
+    ) -> PyResult<Changes> {
+        let rows = rows
+            .iter()
+            .map(|rows| rows.iter().map(row).collect())
+            .collect::<PyResult<Vec<HashMap<_, _>>>>()?;
+        let found = Found {
+            rows,
+            floors,
+            now_ms,
+        };
+        let inner = py.detach(|| self.inner.apply(&found, &skipped));
+        Ok(Changes { inner })
+    }
+}
+
+fn planned((operations, targets, atomic, expected): PyWrite<'_>) -> plan::Write {
+    let targets = targets
+        .into_iter()
+        .map(|(name, collection, access)| Target {
+            name,
+            collection,
+            access: access.map(|(read, create, update, delete)| Access {
+                read: filter(read),
+                create: filter(create),
+                update: filter(update),
+                delete: filter(delete),
+            }),
+        })
+        .collect();
+    plan::Write {
+        operations: operations.inner.clone(),
+        targets,
+        atomic,
+        expected: expected.map_or_else(expected::Expected::default, |given| given.inner.clone()),
+    }
+}
+
+fn filter(given: Option<PyRef<'_, Filter>>) -> Option<Arc<rillbase_query::filter::Filter>> {
+    given.map(|filter| filter.inner.clone())
+}
+
+fn row((key, version, created, body): &PyRow) -> PyResult<(Vec<u8>, Row)> {
+    let row = Row {
+        version: number(version)?,
+        body: body.as_deref().map(<[u8]>::to_vec),
+        created_us: number(created)?,
+    };
+    Ok((key.to_vec(), row))
+}
+
+fn number(cell: &[u8]) -> PyResult<i64> {
+    let bytes = cell
+        .try_into()
+        .map_err(|_| PyValueError::new_err("a number of eight bytes is expected"))?;
+    Ok(i64::from_be_bytes(bytes))
+}
+
+/// What a group of writes leaves behind.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Changes {
+    inner: changes::Changes,
+}
+
+#[pymethods]
+impl Changes {
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Return how a write ended; raise what the whole of it was refused for.
+    fn outcomes(&self, py: Python<'_>, write: usize) -> PyResult<Outcomes> {
+        match self.inner.ended.get(write) {
+            Some(Some(Ok(outcomes))) => Ok(Outcomes::of(outcomes.clone())),
+            Some(Some(Err(refusal))) => Err(refused(py, refusal.clone())),
+            _ => Err(PyIndexError::new_err("the write was skipped")),
+        }
+    }
+
+    /// Return the columns of documents to insert: keys, hashes, versions, bodies.
+    fn inserted<'py>(&self, py: Python<'py>, collection: usize) -> Option<Columns<'py, 4>> {
+        packed(py, self.inner.inserted(collection))
+    }
+
+    /// Return the columns of rows to update: keys, versions, bodies, moments of creation.
+    fn updated<'py>(&self, py: Python<'py>, collection: usize) -> Option<Columns<'py, 4>> {
+        packed(py, self.inner.updated(collection))
+    }
+
+    /// Return the columns of outbox rows: keys, hashes, versions, ids of deleted documents.
+    fn announced<'py>(&self, py: Python<'py>, collection: usize) -> Option<Columns<'py, 4>> {
+        packed(py, self.inner.announced(collection))
+    }
+
+    /// Return entries to add: indexes, keys, documents' keys, whether they sort, are enforced.
+    fn added<'py>(&self, py: Python<'py>) -> Option<Columns<'py, 5>> {
+        packed(py, self.inner.added().map(five))
+    }
+
+    /// Return entries to remove: indexes, keys, documents' keys.
+    fn removed<'py>(&self, py: Python<'py>) -> Option<Columns<'py, 3>> {
+        packed(py, self.inner.removed().map(three))
+    }
+
+    /// Return, of the entries to add, those that no other document may have.
+    fn enforced<'py>(&self, py: Python<'py>) -> Option<Columns<'py, 3>> {
+        packed(py, self.inner.enforced().map(three))
+    }
+
+    /// Return the hashes of all keys, each once, in rising order.
+    fn key_hashes(&self) -> Vec<i32> {
+        self.inner.key_hashes()
+    }
+
+    /// Return after-images as arguments of a command, with their number, in parts of about
+    /// `max_bytes`; None: all in one.
+    fn after_images<'py>(
+        &self,
+        py: Python<'py>,
+        xid: u64,
+        tenant: [u8; 16],
+        rules_versions: Vec<i64>,
+        max_bytes: Option<usize>,
+    ) -> Vec<(usize, Bound<'py, PyBytes>)> {
+        let transaction = Transaction {
+            xid,
+            tenant,
+            rules_versions: &rules_versions,
+        };
+        let made = py.detach(|| parcels(&self.inner, transaction, max_bytes));
+        made.into_iter()
+            .map(|parcel| (parcel.images, PyBytes::new(py, &parcel.arguments)))
+            .collect()
+    }
+}
+
+fn packed<const N: usize>(py: Python<'_>, columns: Option<[Vec<u8>; N]>) -> Option<Columns<'_, N>> {
+    columns.map(|columns| columns.map(|column| PyBytes::new(py, &column)))
+}
+
+fn three(columns: EntryColumns) -> [Vec<u8>; 3] {
+    [columns.numbers, columns.keys, columns.places]
+}
+
+fn five(columns: EntryColumns) -> [Vec<u8>; 5] {
+    [
+        columns.numbers,
+        columns.keys,
+        columns.places,
+        columns.ordering,
+        columns.enforced,
+    ]
+}
+
+/// How the operations of a write ended, in their order.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Outcomes {
+    inner: outcome::Outcomes,
+}
+
+impl Outcomes {
+    fn of(outcomes: outcome::Outcomes) -> Self {
+        Self { inner: outcomes }
+    }
+}
+
+#[pymethods]
+impl Outcomes {
+    /// Join the outcomes of a write's parts.
+    #[new]
+    #[pyo3(signature = (*parts))]
+    fn new(parts: Vec<PyRef<'_, Outcomes>>) -> Self {
+        let all = parts.iter().flat_map(|part| part.inner.iter().cloned());
+        Self {
+            inner: all.collect(),
+        }
+    }
+
+    /// One operation that was refused by the database.
+    #[staticmethod]
+    fn refused(code: &str, detail: &str, violations: Vec<(String, String)>) -> Self {
+        let refusal = Refusal {
+            code: code.to_owned().into(),
+            pointer: String::new(),
+            detail: detail.to_owned(),
+            violations,
+        };
+        Self {
+            inner: Arc::new([Err(refusal)]),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Return what was refused, by place.
+    fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
+        let numbered = self.inner.iter().enumerate();
+        numbered
+            .filter_map(|(number, outcome)| Some((number, outcome.as_ref().err()?)))
+            .map(|(number, refusal)| Ok((number, query_error(py, refusal.clone())?)))
+            .collect()
+    }
+
+    /// Return what one operation changed, or raise what it was refused for.
+    fn change(&self, py: Python<'_>, number: usize) -> PyResult<Change> {
+        match self.inner.get(number) {
+            Some(Ok(change)) => Ok(Change {
+                inner: change.clone(),
+            }),
+            Some(Err(refusal)) => Err(refused(py, refusal.clone())),
+            None => Err(PyIndexError::new_err("there are fewer operations")),
+        }
+    }
+
+    /// Return ids and versions as a JSON array; `refusals` are the items of what was refused.
+    #[pyo3(signature = (refusals, *, canonical = false))]
+    fn results<'py>(
+        &self,
+        py: Python<'py>,
+        refusals: Vec<PyBackedStr>,
+        canonical: bool,
+    ) -> Bound<'py, PyBytes> {
+        let texts: Vec<&str> = refusals.iter().map(|item| &**item).collect();
+        let json = py.detach(|| results(&self.inner, &texts, form(canonical)));
+        PyBytes::new(py, json.as_bytes())
+    }
+}
+
+/// A document that was changed.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Change {
+    inner: outcome::Change,
+}
+
+#[pymethods]
+impl Change {
+    #[getter]
+    fn id(&self) -> Value {
+        Value {
+            inner: self.inner.id.clone(),
+        }
+    }
+
+    #[getter]
+    fn version(&self) -> i64 {
+        self.inner.version
+    }
+
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let body = self.inner.body.as_ref();
+        body.map(|body| PyBytes::new(py, body.as_bytes()))
+    }
+
+    #[getter]
+    fn created(&self) -> bool {
+        self.inner.created
+    }
+
+    /// Return the envelope of a document that is there, as JSON.
+    #[pyo3(signature = (*, canonical = false))]
+    fn envelope<'py>(&self, py: Python<'py>, canonical: bool) -> Option<Bound<'py, PyBytes>> {
+        let text = self.inner.envelope(form(canonical))?;
+        Some(PyBytes::new(py, text.as_bytes()))
+    }
+}
