@@ -16,6 +16,7 @@ __all__ = [
     "EngineTransaction",
     "Expected",
     "Filter",
+    "GridNode",
     "JsonError",
     "KeyspaceOptions",
     "Operation",
@@ -683,3 +684,24 @@ def restore_database(
 
 def dump_file(path: str | os.PathLike[str], write: Callable[[str], object]) -> None:
     """Hand what a file of a database holds, as text, to `write`, in portions of whole lines."""
+
+@final
+class GridNode:
+    def __new__(
+        cls,
+        *,
+        url: str,
+        prefix: str,
+        epoch: int,
+        query_partition: int,
+        write_partition: int | None,
+        write_partitions: int,
+        node: str,
+        holder: str,
+        function: bytes,
+        # Collections, remainder and divisor of keys' hashes -> snapshot's text, blocks of a copy.
+        documents: Callable[[list[bytes], int, int], Iterator[str | bytes]],
+    ) -> GridNode: ...
+    def run(self) -> None: ...
+    def stop(self) -> None: ...
+    def report(self) -> str: ...

@@ -13,6 +13,7 @@ mod engine;
 mod errors;
 mod filters;
 mod json;
+mod nodes;
 mod operations;
 mod selections;
 mod values;
@@ -32,6 +33,8 @@ mod rillbase_native {
     use crate::filters::{Bounds, Filter, Projection, Rule, Sort};
     #[pymodule_export]
     use crate::json::parse_json;
+    #[pymodule_export]
+    use crate::nodes::GridNode;
     #[pymodule_export]
     use crate::operations::{Definition, Operation, UpdateOperators, id_of};
     #[pymodule_export]

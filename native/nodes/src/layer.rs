@@ -1,0 +1,401 @@
+//! The grid's streams and its function in Valkey, as a node uses them.
+
+use std::sync::Arc;
+
+use rillbase_live::message::{Definition, StreamId, Token};
+use rillbase_live::wire::request::decode_definition;
+
+use crate::resp::{Connection, Failure, Reply};
+use crate::server::Server;
+
+/// How many entries of each stream come in one read.
+pub const ENTRIES_AT_ONCE: usize = 512;
+const DEFINITIONS_AT_ONCE: &[u8] = b"1000";
+const MISSING: &str = "Function not found";
+
+/// Which node this is, and where it finds what it needs.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The event layer.
+    pub server: Server,
+    /// How all names of the installation begin.
+    pub prefix: String,
+    /// The number of the grid epoch.
+    pub epoch: u32,
+    /// The node's query partition.
+    pub query_partition: u16,
+    /// How many write partitions the epoch has.
+    pub write_partitions: u16,
+    /// The node's name in leases.
+    pub node: String,
+    /// The function's source, for a server that lacks it.
+    pub function: Arc<[u8]>,
+}
+
+impl Place {
+    /// The name of a stream of this epoch.
+    pub fn stream(&self, name: &str) -> String {
+        format!("{}:{}:{name}", self.prefix, self.epoch)
+    }
+}
+
+/// Where reading begins, all of one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beginning {
+    /// The end of the node's write stream.
+    pub writes: StreamId,
+    /// How many entries that was given up to there.
+    pub write_count: u64,
+    /// The end of the request stream.
+    pub requests: StreamId,
+    /// The number of the last request.
+    pub request_number: u64,
+    /// The end of the notification log.
+    pub log: StreamId,
+}
+
+/// An entry of a stream.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its id.
+    pub id: StreamId,
+    /// The field `e`.
+    pub body: Vec<u8>,
+    /// The field `p`: partitions of a batch.
+    pub parts: Option<Vec<u8>>,
+    /// The field `n`: a request's number.
+    pub number: Option<u64>,
+}
+
+/// What the server says to a node that wants to speak for a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leased {
+    /// It may, under this token.
+    Ours(Token),
+    /// Another one does.
+    Others,
+}
+
+/// Asks for the lease, or lets it go.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// By which name.
+    pub holder: &'a str,
+    /// For how long; 0: it is let go.
+    pub ttl_ms: u64,
+    /// Figures in JSON.
+    pub report: &'a str,
+}
+
+/// What one round trip did.
+#[derive(Debug, Default)]
+pub struct Exchanged {
+    /// Whether notifications were given and are in the log now.
+    pub appended: bool,
+    /// Whether somebody else speaks for the partition.
+    pub fenced: bool,
+    /// The entries of each stream that was read.
+    pub entries: Vec<Vec<Entry>>,
+}
+
+/// What one round trip shall do. Everything is optional.
+#[derive(Debug, Default)]
+pub struct Round<'a> {
+    /// To be appended, with the token.
+    pub notifications: Option<(Token, &'a [Vec<u8>])>,
+    /// The lease to be renewed.
+    pub renewal: Option<Ask<'a>>,
+    /// Streams to be read and from where on, waiting for entries so many ms.
+    pub reads: Option<(&'a [(String, StreamId)], u64)>,
+}
+
+/// A connection to the grid's part of the event layer.
+#[derive(Debug)]
+pub struct Layer {
+    connection: Connection,
+    place: Place,
+}
+
+impl Layer {
+    /// Connects, and loads the function where it is missing.
+    pub fn open(place: Place) -> Result<Self, Failure> {
+        let connection = Connection::open(&place.server)?;
+        Ok(Self { connection, place })
+    }
+
+    /// The server's time in microseconds.
+    pub fn time_us(&mut self) -> Result<u64, Failure> {
+        let mut time = self.connection.call(&[b"TIME"])?.list()?.into_iter();
+        let mut part = || -> Result<u64, Failure> {
+            let bytes = time.next().unwrap_or(Reply::Nil).bytes()?;
+            decimal(&bytes).ok_or(Failure::Form("a time was expected"))
+        };
+        Ok(part()? * 1_000_000 + part()?)
+    }
+
+    /// Asks for the lease once.
+    pub fn lease(&mut self, ask: Ask<'_>) -> Result<Leased, Failure> {
+        self.queue_lease(ask);
+        self.connection.flush()?;
+        let reply = self.connection.reply()?;
+        if self.loaded_for(&reply)? {
+            self.queue_lease(ask);
+            self.connection.flush()?;
+            return leased(self.connection.reply()?);
+        }
+        leased(reply)
+    }
+
+    /// Where reading begins. A sort node has no write partition.
+    pub fn begin(&mut self, write_partition: Option<u16>) -> Result<Beginning, Failure> {
+        let writes = write_partition.map_or_else(String::new, |number| number.to_string());
+        let qp = self.place.query_partition.to_string();
+        self.queue_function("begin", 2);
+        self.connection.argument(writes.as_bytes());
+        self.connection.argument(qp.as_bytes());
+        self.connection.flush()?;
+        let mut found = self.connection.reply()?.list()?.into_iter();
+        let mut next = || found.next().unwrap_or(Reply::Nil);
+        Ok(Beginning {
+            writes: stream_id(next())?,
+            write_count: next().number()?,
+            requests: stream_id(next())?,
+            request_number: next().number()?,
+            log: stream_id(next())?,
+        })
+    }
+
+    /// All queries of the partition. Those that cannot be read are only counted.
+    pub fn registry(&mut self) -> Result<(Vec<Definition>, u64), Failure> {
+        let name = format!("registry:{}", self.place.query_partition);
+        let key = self.place.stream(&name);
+        let (mut found, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
+        loop {
+            let command = [
+                b"HSCAN",
+                key.as_bytes(),
+                &cursor,
+                b"COUNT",
+                DEFINITIONS_AT_ONCE,
+            ];
+            let mut page = self.connection.call(&command)?.list()?.into_iter();
+            cursor = page.next().unwrap_or(Reply::Nil).bytes()?;
+            let mut fields = page.next().unwrap_or(Reply::Nil).list()?.into_iter();
+            while let (Some(_), Some(value)) = (fields.next(), fields.next()) {
+                match decode_definition(&value.bytes()?) {
+                    Ok(definition) => found.push(definition),
+                    Err(_) => unreadable += 1,
+                }
+            }
+            if cursor == b"0" {
+                break;
+            }
+        }
+        // A scan may show a field twice while the server makes room for more.
+        found.sort_unstable_by_key(|definition| definition.hash);
+        found.dedup_by_key(|definition| definition.hash);
+        Ok((found, unreadable))
+    }
+
+    /// Appends, renews and reads, in this order and in one round trip.
+    pub fn exchange(&mut self, round: &Round<'_>) -> Result<Exchanged, Failure> {
+        self.queue_round(round);
+        self.connection.flush()?;
+        let mut reply = |asked| {
+            if asked {
+                self.connection.reply()
+            } else {
+                Ok(Reply::Nil)
+            }
+        };
+        let appended = reply(round.notifications.is_some())?;
+        let renewed = reply(round.renewal.is_some())?;
+        let read = reply(round.reads.is_some())?;
+        let mut done = Exchanged::default();
+        if round.notifications.is_some() {
+            self.appended(appended, &mut done)?;
+        }
+        if round.renewal.is_some() {
+            done.fenced |= leased(renewed)? == Leased::Others;
+        }
+        if let Some((streams, _)) = round.reads {
+            done.entries = read_entries(read, streams)?;
+        }
+        Ok(done)
+    }
+
+    fn queue_round(&mut self, round: &Round<'_>) {
+        if let Some((token, notifications)) = round.notifications {
+            self.queue_function("append", 3 + notifications.len());
+            let qp = self.place.query_partition.to_string();
+            let token = token.0.to_string();
+            self.connection.argument(self.place.node.as_bytes());
+            self.connection.argument(token.as_bytes());
+            self.connection.argument(qp.as_bytes());
+            for notification in notifications {
+                self.connection.argument(notification);
+            }
+        }
+        if let Some(ask) = round.renewal {
+            self.queue_lease(ask);
+        }
+        if let Some((streams, block_ms)) = round.reads {
+            self.queue_read(streams, block_ms);
+        }
+    }
+
+    fn queue_read(&mut self, streams: &[(String, StreamId)], block_ms: u64) {
+        let (count, block) = (ENTRIES_AT_ONCE.to_string(), block_ms.to_string());
+        self.connection.begin(6 + 2 * streams.len());
+        for part in ["XREAD", "COUNT", &count, "BLOCK", &block, "STREAMS"] {
+            self.connection.argument(part.as_bytes());
+        }
+        for (name, _) in streams {
+            self.connection.argument(name.as_bytes());
+        }
+        for (_, after) in streams {
+            let id = format!("{}-{}", after.ms, after.number);
+            self.connection.argument(id.as_bytes());
+        }
+    }
+
+    fn queue_lease(&mut self, ask: Ask<'_>) {
+        self.queue_function("lease", 4);
+        let ttl = ask.ttl_ms.to_string();
+        for part in [&self.place.node, ask.holder, &ttl, ask.report] {
+            self.connection.argument(part.as_bytes());
+        }
+    }
+
+    /// Begins a call with so many arguments behind the grid epoch.
+    fn queue_function(&mut self, name: &str, arguments: usize) {
+        self.connection.begin(5 + arguments - 1);
+        let name = format!("rillbase_grid_1_{name}");
+        let epoch = self.place.epoch.to_string();
+        for part in ["FCALL", &name, "1", &self.place.prefix, &epoch] {
+            self.connection.argument(part.as_bytes());
+        }
+    }
+
+    /// A server without memory, or without the function, has appended nothing: that can wait.
+    fn appended(&mut self, reply: Reply, done: &mut Exchanged) -> Result<(), Failure> {
+        if matches!(&reply, Reply::Error(_)) {
+            self.loaded_for(&reply)?;
+            return Ok(());
+        }
+        let verdict = reply.list()?.into_iter().next().unwrap_or(Reply::Nil);
+        let accepted = verdict.bytes()? == b"ok";
+        done.appended = accepted;
+        done.fenced |= !accepted;
+        Ok(())
+    }
+
+    /// Loads the function if its absence is why a call was refused; returns whether it was.
+    fn loaded_for(&mut self, reply: &Reply) -> Result<bool, Failure> {
+        match reply {
+            Reply::Error(text) if text.contains(MISSING) => {
+                let function = Arc::clone(&self.place.function);
+                let command: [&[u8]; 4] = [b"FUNCTION", b"LOAD", b"REPLACE", &function];
+                self.connection.call(&command)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+fn leased(reply: Reply) -> Result<Leased, Failure> {
+    let mut parts = reply.list()?.into_iter();
+    let verdict = parts.next().unwrap_or(Reply::Nil).bytes()?;
+    let token = parts.next().unwrap_or(Reply::Nil).number()?;
+    Ok(if verdict == b"ok" {
+        Leased::Ours(Token(token))
+    } else {
+        Leased::Others
+    })
+}
+
+/// The entries of each stream, in the order in which the streams were asked for.
+fn read_entries(reply: Reply, streams: &[(String, StreamId)]) -> Result<Vec<Vec<Entry>>, Failure> {
+    let mut entries: Vec<Vec<Entry>> = streams.iter().map(|_| Vec::new()).collect();
+    for stream in reply.list()? {
+        let mut parts = stream.list()?.into_iter();
+        let name = parts.next().unwrap_or(Reply::Nil).bytes()?;
+        let found = parts.next().unwrap_or(Reply::Nil).list()?;
+        let asked = streams
+            .iter()
+            .position(|(asked, _)| asked.as_bytes() == name);
+        if let Some(place) = asked.and_then(|index| entries.get_mut(index)) {
+            *place = found.into_iter().map(entry).collect::<Result<_, _>>()?;
+        }
+    }
+    Ok(entries)
+}
+
+fn entry(reply: Reply) -> Result<Entry, Failure> {
+    let mut parts = reply.list()?.into_iter();
+    let mut entry = Entry {
+        id: stream_id(parts.next().unwrap_or(Reply::Nil))?,
+        body: Vec::new(),
+        parts: None,
+        number: None,
+    };
+    let mut fields = parts.next().unwrap_or(Reply::Nil).list()?.into_iter();
+    while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
+        let value = value.bytes()?;
+        match name.bytes()?.as_slice() {
+            b"e" => entry.body = value,
+            b"p" => entry.parts = Some(value),
+            b"n" => entry.number = decimal(&value),
+            _ => {}
+        }
+    }
+    Ok(entry)
+}
+
+fn stream_id(reply: Reply) -> Result<StreamId, Failure> {
+    let bytes = reply.bytes()?;
+    let parsed = bytes
+        .iter()
+        .position(|&byte| byte == b'-')
+        .and_then(|dash| {
+            let (ms, number) = bytes.split_at_checked(dash)?;
+            Some(StreamId {
+                ms: decimal(ms)?,
+                number: decimal(number.get(1..)?)?,
+            })
+        });
+    parsed.ok_or(Failure::Form("an id was expected"))
+}
+
+fn decimal(bytes: &[u8]) -> Option<u64> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Reply {
+        Reply::Bytes(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn entries_come_in_the_order_in_which_their_streams_were_asked_for() {
+        let fields = Reply::List(vec![bytes("e"), bytes("body"), bytes("n"), bytes("7")]);
+        let one = Reply::List(vec![bytes("5-1"), fields]);
+        let stream = Reply::List(vec![bytes("second"), Reply::List(vec![one])]);
+        let asked = ["first", "second"].map(|name| (name.to_owned(), StreamId::default()));
+        let found = read_entries(Reply::List(vec![stream]), &asked).unwrap();
+        assert!(found[0].is_empty());
+        assert_eq!(found[1][0].id, StreamId { ms: 5, number: 1 });
+        assert_eq!(found[1][0].body, b"body");
+        assert_eq!(found[1][0].number, Some(7));
+    }
+
+    #[test]
+    fn a_read_that_came_back_with_nothing_has_no_entries() {
+        let asked = [("only".to_owned(), StreamId::default())];
+        assert!(read_entries(Reply::Nil, &asked).unwrap()[0].is_empty());
+    }
+}

@@ -1,0 +1,29 @@
+//! The production loops around filter nodes and sort nodes.
+//!
+//! A node is a pure state machine (`rillbase_live`). Here is what surrounds it: a connection to the
+//! event layer, the lease of its partition, reading streams, appending to the log, rebuilding from
+//! the database, and living on after the machine broke on an entry.
+//!
+//! - [`resp`] — a blocking connection to Valkey; [`server`] — where it is
+//! - [`layer`] — the grid's streams and function as a node uses them
+//! - [`machine`] — what both kinds of node have in common, and their adapters
+//! - [`rows`] — documents for a rebuild, from `PostgreSQL`'s binary copies
+//! - [`life`] — one holding of the lease; [`runner`] — life after life, until stopped
+//! - [`report`] — figures
+#![allow(
+    clippy::must_use_candidate,
+    reason = "the attribute is given where dropping the result is a mistake"
+)]
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "everything fails alike: the connection broke or somebody answered in another form"
+)]
+
+pub mod layer;
+pub mod life;
+pub mod machine;
+pub mod report;
+pub mod resp;
+pub mod rows;
+pub mod runner;
+pub mod server;

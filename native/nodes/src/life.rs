@@ -1,0 +1,414 @@
+//! One holding of a partition: rebuild, then read, handle and append until something ends it.
+//!
+//! A life has one token and one machine. Whatever leaves the machine's state or the log in doubt
+//! (a broken connection, a panic, somebody else's lease) ends the life; the next one has another
+//! token and begins with a rebuild.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rillbase_live::message::{StreamId, Token};
+use rillbase_live::node::Output;
+use rillbase_live::wire::{notification, request};
+
+use crate::layer::{Ask, ENTRIES_AT_ONCE, Entry, Exchanged, Layer, Place, Round};
+use crate::machine::{Machine, Step};
+use crate::report::{State, thread_cpu_us};
+use crate::resp::Failure;
+use crate::rows::{CopyReader, Documents, Unread};
+use crate::runner::{Control, stop_without_parent};
+
+/// For how long a lease is asked.
+pub const LEASE_MS: u64 = 2_000;
+const RENEWAL: Duration = Duration::from_millis(500);
+/// Figures of the index are not free, so they are looked at more rarely.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long a read waits for entries: the machine is told at least so often that it is idle.
+const BLOCK_MS: u64 = 50;
+/// Notifications are appended at the latest when they are so large together.
+const PENDING_BYTES: usize = 4 << 20;
+/// How often the machine may break on one thing before that is left out.
+const TRIES: u32 = 2;
+const MAX_SUSPECTS: usize = 10_000;
+
+/// Why a life ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// Somebody else has the partition.
+    Fenced,
+    /// The event layer failed it.
+    Away(Failure),
+    /// The documents could not be read.
+    Unread(Unread),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Away(failure)
+    }
+}
+
+impl From<Unread> for Ended {
+    fn from(unread: Unread) -> Self {
+        Self::Unread(unread)
+    }
+}
+
+/// What the machine was handling when it broke, and how often it did.
+#[derive(Debug, Default)]
+pub struct Suspects {
+    current: Option<Suspect>,
+    broke: HashMap<Suspect, u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Suspect {
+    Entry(StreamId),
+    Request(StreamId),
+    Row([u8; 16], Arc<[u8]>),
+}
+
+impl Suspects {
+    /// The machine broke on what it was handling.
+    pub fn accuse(&mut self) {
+        if self.broke.len() >= MAX_SUSPECTS {
+            self.broke.clear();
+        }
+        if let Some(suspect) = self.current.take() {
+            *self.broke.entry(suspect).or_default() += 1;
+        }
+    }
+
+    /// Notes what is handled next; returns whether it must not be.
+    fn handling(&mut self, suspect: Suspect) -> bool {
+        let guilty = self
+            .broke
+            .get(&suspect)
+            .is_some_and(|&times| times >= TRIES);
+        self.current = Some(suspect);
+        guilty
+    }
+}
+
+/// Valkey's time, as it goes on since it was asked.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    base_us: u64,
+    since: Instant,
+}
+
+impl Clock {
+    fn now_us(&self) -> u64 {
+        let passed = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.base_us.saturating_add(passed)
+    }
+}
+
+/// A life. See the module.
+pub struct Life<'a, M> {
+    place: &'a Place,
+    write_partition: u16,
+    holder: &'a str,
+    token: Token,
+    layer: &'a mut Layer,
+    documents: &'a mut dyn Documents,
+    suspects: &'a mut Suspects,
+    control: &'a Control,
+    machine: M,
+    clock: Clock,
+    renewed: Instant,
+    looked: Instant,
+    outputs: Vec<Output>,
+    /// Encoded notifications that are not in the log yet.
+    pending: Vec<Vec<u8>>,
+    pending_bytes: usize,
+    rebuild: bool,
+    /// Own stream and request stream, and how far each is read.
+    streams: [(String, StreamId); 2],
+    request_number: u64,
+}
+
+impl<'a, M: Machine> Life<'a, M> {
+    /// Begins a life under a token that was just given.
+    pub fn new(
+        (place, write_partition): (&'a Place, u16),
+        (holder, token): (&'a str, Token),
+        layer: &'a mut Layer,
+        documents: &'a mut dyn Documents,
+        suspects: &'a mut Suspects,
+        control: &'a Control,
+    ) -> Result<Self, Failure> {
+        let clock = Clock {
+            base_us: layer.time_us()?,
+            since: Instant::now(),
+        };
+        let requests = format!("requests:{}", place.query_partition);
+        let streams = [M::stream(place, write_partition), place.stream(&requests)];
+        Ok(Self {
+            machine: M::new(place, write_partition, token),
+            streams: streams.map(|name| (name, StreamId::default())),
+            place,
+            write_partition,
+            holder,
+            token,
+            layer,
+            documents,
+            suspects,
+            control,
+            clock,
+            renewed: Instant::now(),
+            looked: Instant::now(),
+            outputs: Vec::new(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            rebuild: true,
+            request_number: 0,
+        })
+    }
+
+    /// Lives until something ends it, the end of the process's parent among others.
+    pub fn run(&mut self, parent: u32) -> Ended {
+        loop {
+            stop_without_parent(parent, self.control);
+            let done = if self.rebuild {
+                self.rebuild()
+            } else {
+                self.turn()
+            };
+            if let Err(ended) = done {
+                return ended;
+            }
+            if self.control.stopped() {
+                return Ended::Stopped;
+            }
+        }
+    }
+
+    /// One pass over the documents of the partition.
+    fn rebuild(&mut self) -> Result<(), Ended> {
+        let began = Instant::now();
+        self.control.change(|figures| {
+            figures.state = State::Rebuilding;
+            figures.rebuilds += 1;
+        });
+        self.rebuild = false;
+        self.give(Step::Start);
+        self.flush()?;
+        let beginning = self.layer.begin(M::reads_writes(self.write_partition))?;
+        let (queries, unreadable) = self.layer.registry()?;
+        self.control
+            .change(|figures| figures.quarantined += unreadable);
+        let wanted = M::wanted(self.place, self.write_partition, &queries);
+        let snapshot = self.documents.open(&wanted)?;
+        self.give(Step::Begin(beginning, queries, snapshot));
+        let left_out = self.read_rows()?;
+        self.give(Step::End);
+        let [(_, own), (_, requests)] = &mut self.streams;
+        *own = M::position(&beginning);
+        *requests = beginning.requests;
+        self.request_number = beginning.request_number;
+        for collection in left_out {
+            self.give(Step::RowLeftOut(beginning, collection));
+        }
+        self.flush()?;
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.look();
+        self.control.change(|figures| {
+            figures.state = State::Running;
+            figures.rebuild_us = took;
+        });
+        self.flush_with_renewal()
+    }
+
+    /// Gives all rows; returns the collections of those that were left out.
+    fn read_rows(&mut self) -> Result<Vec<[u8; 16]>, Ended> {
+        let (mut reader, mut found, mut left_out) = (CopyReader::default(), Vec::new(), Vec::new());
+        while let Some(block) = self.documents.next_block()? {
+            reader.push(&block, &mut found)?;
+            for (collection, row) in found.drain(..) {
+                if self
+                    .suspects
+                    .handling(Suspect::Row(collection, Arc::clone(&row.key)))
+                {
+                    left_out.push(collection);
+                    self.control.change(|figures| figures.quarantined += 1);
+                } else {
+                    self.give(Step::Row(collection, row));
+                }
+            }
+            self.suspects.current = None;
+            if self.control.stopped() {
+                return Err(Ended::Stopped);
+            }
+            if self.pending_bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
+                self.flush()?;
+            }
+        }
+        reader.finish()?;
+        left_out.sort_unstable();
+        left_out.dedup();
+        Ok(left_out)
+    }
+
+    /// Appends what there is, reads what comes and handles it.
+    fn turn(&mut self) -> Result<(), Ended> {
+        let streams = std::mem::take(&mut self.streams);
+        let done = self.exchange(Some((&streams, BLOCK_MS)));
+        self.streams = streams;
+        let done = done?;
+        let all_read = done.entries.iter().all(|read| read.len() < ENTRIES_AT_ONCE);
+        let mut entries = done.entries.into_iter();
+        let own = entries.next().unwrap_or_default();
+        for request in entries.next().unwrap_or_default() {
+            self.take_request(&request);
+        }
+        for entry in &own {
+            // What is behind an entry that demands a rebuild is read again after it.
+            if self.rebuild {
+                break;
+            }
+            self.take_entry(entry);
+        }
+        if all_read && !self.rebuild {
+            self.give(Step::Idle);
+        }
+        if let Some(last) = own.last() {
+            let lag_us = self
+                .clock
+                .now_us()
+                .saturating_sub(last.id.ms.saturating_mul(1_000));
+            self.control.change(|figures| figures.lag_us = lag_us);
+        }
+        // What the machine said leaves with the next read, in front of it.
+        Ok(())
+    }
+
+    fn take_entry(&mut self, entry: &Entry) {
+        let [(_, own), _] = &mut self.streams;
+        *own = entry.id;
+        let step = if self.suspects.handling(Suspect::Entry(entry.id)) {
+            self.control.change(|figures| figures.quarantined += 1);
+            Step::Quarantined(entry)
+        } else {
+            Step::Entry(entry)
+        };
+        if !self.give(step) {
+            self.control.change(|figures| figures.quarantined += 1);
+            self.give(Step::Quarantined(entry));
+        }
+        self.suspects.current = None;
+        self.control.change(|figures| figures.entries += 1);
+    }
+
+    fn take_request(&mut self, entry: &Entry) {
+        let [_, (_, requests)] = &mut self.streams;
+        *requests = entry.id;
+        self.request_number += 1;
+        if entry.number != Some(self.request_number) {
+            // Some were trimmed before they were read.
+            self.rebuild = true;
+        }
+        if self.rebuild {
+            return;
+        }
+        if self.suspects.handling(Suspect::Request(entry.id)) {
+            self.control.change(|figures| figures.quarantined += 1);
+        } else if let Ok(asked) = request::decode(&entry.body) {
+            self.give(Step::Request(asked));
+        } else {
+            self.control.change(|figures| figures.quarantined += 1);
+        }
+        self.suspects.current = None;
+        self.control.change(|figures| figures.requests += 1);
+    }
+
+    /// Hands the machine a step and keeps what it says; returns whether it could be read.
+    fn give(&mut self, step: Step<'_>) -> bool {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let read = self.machine.handle(step, self.clock.now_us(), &mut outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Notify(said) => {
+                    let bytes = notification::encode(&said);
+                    self.pending_bytes += bytes.len();
+                    self.pending.push(bytes);
+                }
+                Output::Rebuild(_) => self.rebuild = true,
+            }
+        }
+        self.outputs = outputs;
+        read.is_ok()
+    }
+
+    /// Appends until nothing is pending.
+    fn flush(&mut self) -> Result<(), Ended> {
+        while !self.pending.is_empty() {
+            self.exchange(None)?;
+            if self.control.stopped() {
+                return Err(Ended::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_with_renewal(&mut self) -> Result<(), Ended> {
+        let due = self.renewed.checked_sub(RENEWAL);
+        self.renewed = due.unwrap_or(self.renewed);
+        self.exchange(None).map(|_| ())
+    }
+
+    /// One round trip. While the server refuses to take what is pending, nothing is read.
+    fn exchange(
+        &mut self,
+        reads: Option<(&[(String, StreamId)], u64)>,
+    ) -> Result<Exchanged, Ended> {
+        let due = self.renewed.elapsed() >= RENEWAL;
+        if due && self.looked.elapsed() >= LOOK {
+            self.look();
+        }
+        let report = if due {
+            self.control.json()
+        } else {
+            String::new()
+        };
+        let ask = Ask {
+            holder: self.holder,
+            ttl_ms: LEASE_MS,
+            report: &report,
+        };
+        let asked = !self.pending.is_empty();
+        let done = self.layer.exchange(&Round {
+            notifications: asked.then_some((self.token, &self.pending)),
+            renewal: due.then_some(ask),
+            reads: reads.filter(|_| self.pending_bytes < PENDING_BYTES),
+        })?;
+        if done.fenced {
+            return Err(Ended::Fenced);
+        }
+        if due {
+            self.renewed = Instant::now();
+        }
+        if done.appended {
+            let count = u64::try_from(self.pending.len()).unwrap_or(u64::MAX);
+            self.control
+                .change(|figures| figures.notifications += count);
+            self.pending.clear();
+            self.pending_bytes = 0;
+        } else if asked {
+            std::thread::sleep(Duration::from_millis(BLOCK_MS));
+        }
+        Ok(done)
+    }
+
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        let machine = &self.machine;
+        self.control.change(|figures| {
+            machine.figures(figures);
+            figures.cpu_us = thread_cpu_us();
+        });
+    }
+}

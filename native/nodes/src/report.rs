@@ -1,0 +1,139 @@
+//! Figures of a node, for those who operate it.
+
+use std::fmt::Write as _;
+
+/// What a node is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// Another holder has its partition, or the event layer is away.
+    #[default]
+    Waiting,
+    /// It reads the documents.
+    Rebuilding,
+    /// It watches.
+    Running,
+}
+
+/// Counted since the process started, or as it stands.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// What it is doing.
+    pub state: State,
+    /// Entries of its stream that were handled.
+    pub entries: u64,
+    /// Requests that were handled.
+    pub requests: u64,
+    /// Notifications that were appended.
+    pub notifications: u64,
+    /// How long the last entry had been in the stream when its notifications were appended, in µs.
+    pub lag_us: u64,
+    /// Rebuilds that were begun, the first one included.
+    pub rebuilds: u64,
+    /// How long the last one took, in µs.
+    pub rebuild_us: u64,
+    /// Entries and rows that nobody could handle.
+    pub quarantined: u64,
+    /// Times at which the machine broke.
+    pub panics: u64,
+    /// Queries that are watched.
+    pub queries: usize,
+    /// Documents that are remembered.
+    pub documents: usize,
+    /// Bytes of retained after-images.
+    pub retained_bytes: usize,
+    /// Documents that were matched in this life.
+    pub matched_documents: u64,
+    /// Queries that the index proposed for them.
+    pub candidates: u64,
+    /// Those of them that matched.
+    pub verified: u64,
+    /// Evaluations of queries that no index finds.
+    pub residual_evaluations: u64,
+    /// About how many bytes the index takes.
+    pub index_bytes: usize,
+    /// CPU time of the node's thread, in µs.
+    pub cpu_us: u64,
+    /// What went wrong last; empty: nothing.
+    pub trouble: String,
+}
+
+impl Figures {
+    /// The figures as one JSON object of numbers and texts.
+    pub fn json(&self) -> String {
+        let state = match self.state {
+            State::Waiting => "waiting",
+            State::Rebuilding => "rebuilding",
+            State::Running => "running",
+        };
+        let mut json = format!("{{\"state\":\"{state}\"");
+        for (name, value) in self.numbers() {
+            // Writing to a string does not fail.
+            let _ = write!(json, ",\"{name}\":{value}");
+        }
+        json.push_str(",\"trouble\":\"");
+        for character in self.trouble.chars().take(300) {
+            match character {
+                '"' | '\\' => json.extend(['\\', character]),
+                other if other.is_control() => json.push(' '),
+                other => json.push(other),
+            }
+        }
+        json.push_str("\"}");
+        json
+    }
+
+    fn numbers(&self) -> [(&'static str, u64); 18] {
+        let size = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        [
+            ("entries", self.entries),
+            ("requests", self.requests),
+            ("notifications", self.notifications),
+            ("lag_us", self.lag_us),
+            ("rebuilds", self.rebuilds),
+            ("rebuild_us", self.rebuild_us),
+            ("quarantined", self.quarantined),
+            ("panics", self.panics),
+            ("queries", size(self.queries)),
+            ("documents", size(self.documents)),
+            ("retained_bytes", size(self.retained_bytes)),
+            ("matched_documents", self.matched_documents),
+            ("candidates", self.candidates),
+            ("verified", self.verified),
+            ("residual_evaluations", self.residual_evaluations),
+            ("index_bytes", size(self.index_bytes)),
+            ("cpu_us", self.cpu_us),
+            ("pid", u64::from(std::process::id())),
+        ]
+    }
+}
+
+/// CPU time of the calling thread in µs; 0 where the system does not say.
+pub fn thread_cpu_us() -> u64 {
+    // "<ns running> <ns waiting> <slices>"
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+        .map_or(0, |nanoseconds| nanoseconds / 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_of_any_kind_leaves_the_report_readable() {
+        let figures = Figures {
+            trouble: "a \"quoted\\\" line\nand another".into(),
+            ..Figures::default()
+        };
+        let json = figures.json();
+        assert!(
+            json.ends_with(r#","trouble":"a \"quoted\\\" line and another"}"#),
+            "{json}"
+        );
+        assert!(
+            json.starts_with(r#"{"state":"waiting","entries":0,"#),
+            "{json}"
+        );
+    }
+}

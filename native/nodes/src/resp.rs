@@ -1,0 +1,325 @@
+//! A blocking connection to Valkey: RESP2, with commands pipelined as the caller likes.
+//!
+//! Whoever uses it has a thread to itself. Commands are queued and leave together; replies come in
+//! their order. After any failure but a refusal the connection is of no more use.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::server::{Address, Server};
+
+/// Longer than any command here blocks.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const BUFFER_BYTES: usize = 1 << 18;
+/// As large as Valkey itself lets a string become.
+const MAX_BULK_BYTES: usize = 512 << 20;
+const MAX_ITEMS: usize = 1 << 24;
+const MAX_DEPTH: usize = 8;
+
+/// Why something was not done.
+#[derive(Debug)]
+pub enum Failure {
+    /// The connection broke, or there was no answer in time.
+    Away(io::Error),
+    /// The server refused a command, in its words. The connection is as good as before.
+    Refused(String),
+    /// An answer has another form than the command's.
+    Form(&'static str),
+    /// What was asked for cannot work.
+    Unusable(&'static str),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Away(error) => write!(f, "the event layer is away: {error}"),
+            Self::Refused(text) => write!(f, "the event layer refused: {text}"),
+            Self::Form(text) => write!(f, "the event layer answered in another form: {text}"),
+            Self::Unusable(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Away(error)
+    }
+}
+
+/// What a command is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// A string, or a status.
+    Bytes(Vec<u8>),
+    /// A number.
+    Integer(i64),
+    /// Several answers.
+    List(Vec<Reply>),
+    /// Nothing.
+    Nil,
+    /// A refusal.
+    Error(String),
+}
+
+impl Reply {
+    /// The answer, unless it is a refusal.
+    pub fn accepted(self) -> Result<Self, Failure> {
+        match self {
+            Self::Error(text) => Err(Failure::Refused(text)),
+            other => Ok(other),
+        }
+    }
+
+    /// The items of a list; nothing is an empty one.
+    pub fn list(self) -> Result<Vec<Self>, Failure> {
+        match self.accepted()? {
+            Self::List(items) => Ok(items),
+            Self::Nil => Ok(Vec::new()),
+            _ => Err(Failure::Form("a list was expected")),
+        }
+    }
+
+    /// A string.
+    pub fn bytes(self) -> Result<Vec<u8>, Failure> {
+        match self.accepted()? {
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(Failure::Form("a string was expected")),
+        }
+    }
+
+    /// A number that is not negative.
+    pub fn number(self) -> Result<u64, Failure> {
+        match self.accepted()? {
+            Self::Integer(number) => {
+                u64::try_from(number).map_err(|_| Failure::Form("a number was negative"))
+            }
+            _ => Err(Failure::Form("a number was expected")),
+        }
+    }
+}
+
+/// A connection that has been greeted.
+pub struct Connection {
+    reader: BufReader<Box<dyn Read + Send>>,
+    writer: Box<dyn Write + Send>,
+    unsent: Vec<u8>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Connects, logs in and chooses the database.
+    pub fn open(server: &Server) -> Result<Self, Failure> {
+        let (reader, writer) = connect(&server.address)?;
+        let mut connection = Self {
+            reader: BufReader::with_capacity(BUFFER_BYTES, reader),
+            writer,
+            unsent: Vec::new(),
+        };
+        if !server.password.is_empty() {
+            let (user, password) = (server.user.as_bytes(), server.password.as_bytes());
+            if user.is_empty() {
+                connection.call(&[b"AUTH", password])?;
+            } else {
+                connection.call(&[b"AUTH", user, password])?;
+            }
+        }
+        if server.database != 0 {
+            connection.call(&[b"SELECT", server.database.to_string().as_bytes()])?;
+        }
+        Ok(connection)
+    }
+
+    /// Puts a command behind those that are not sent yet.
+    pub fn queue(&mut self, command: &[&[u8]]) {
+        self.begin(command.len());
+        for part in command {
+            self.argument(part);
+        }
+    }
+
+    /// Begins a command of so many parts; `argument` adds each.
+    pub fn begin(&mut self, parts: usize) {
+        self.unsent
+            .extend_from_slice(format!("*{parts}\r\n").as_bytes());
+    }
+
+    /// Adds one part of the command that was begun.
+    pub fn argument(&mut self, part: &[u8]) {
+        self.unsent
+            .extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
+        self.unsent.extend_from_slice(part);
+        self.unsent.extend_from_slice(b"\r\n");
+    }
+
+    /// Sends what was queued.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.writer.write_all(&self.unsent)?;
+        self.writer.flush()?;
+        self.unsent.clear();
+        Ok(())
+    }
+
+    /// The next reply.
+    pub fn reply(&mut self) -> Result<Reply, Failure> {
+        read_reply(&mut self.reader, 0)
+    }
+
+    /// Sends one command and waits for what it is answered.
+    pub fn call(&mut self, command: &[&[u8]]) -> Result<Reply, Failure> {
+        self.queue(command);
+        self.flush()?;
+        self.reply()?.accepted()
+    }
+}
+
+type Halves = (Box<dyn Read + Send>, Box<dyn Write + Send>);
+
+fn connect(address: &Address) -> Result<Halves, Failure> {
+    match address {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+        }
+        Address::Tcp(place) => {
+            let stream = connect_any(place)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+        }
+    }
+}
+
+/// Tries every address of a name.
+fn connect_any(place: &str) -> Result<TcpStream, Failure> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in place.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last.into())
+}
+
+fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<Reply, Failure> {
+    let line = read_line(reader)?;
+    let (kind, text) = line.split_first().ok_or(Failure::Form("an empty line"))?;
+    match kind {
+        b'+' => Ok(Reply::Bytes(text.to_vec())),
+        b'-' => Ok(Reply::Error(String::from_utf8_lossy(text).into_owned())),
+        b':' => Ok(Reply::Integer(number(text)?)),
+        b'$' => match usize::try_from(number(text)?) {
+            Ok(length) => read_bulk(reader, length),
+            Err(_) => Ok(Reply::Nil),
+        },
+        b'*' => match usize::try_from(number(text)?) {
+            Ok(length) => read_list(reader, length, depth + 1),
+            Err(_) => Ok(Reply::Nil),
+        },
+        _ => Err(Failure::Form("an unknown kind of reply")),
+    }
+}
+
+fn read_list(reader: &mut impl BufRead, length: usize, depth: usize) -> Result<Reply, Failure> {
+    if length > MAX_ITEMS || depth > MAX_DEPTH {
+        return Err(Failure::Form("a reply is too large"));
+    }
+    let mut items = Vec::with_capacity(length.min(1024));
+    for _ in 0..length {
+        items.push(read_reply(reader, depth)?);
+    }
+    Ok(Reply::List(items))
+}
+
+fn read_bulk(reader: &mut impl BufRead, length: usize) -> Result<Reply, Failure> {
+    if length > MAX_BULK_BYTES {
+        return Err(Failure::Form("a reply is too large"));
+    }
+    let mut bytes = vec![0; length];
+    reader.read_exact(&mut bytes)?;
+    let mut end = [0; 2];
+    reader.read_exact(&mut end)?;
+    if end == *b"\r\n" {
+        Ok(Reply::Bytes(bytes))
+    } else {
+        Err(Failure::Form("a string does not end where it should"))
+    }
+}
+
+/// A line without its end.
+fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, Failure> {
+    let mut line = Vec::new();
+    reader.take(1 << 16).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
+    match line.strip_suffix(b"\r\n") {
+        Some(text) => Ok(text.to_vec()),
+        None => Err(Failure::Form("a line does not end")),
+    }
+}
+
+fn number(text: &[u8]) -> Result<i64, Failure> {
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or(Failure::Form("not a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Reply, Failure> {
+        read_reply(&mut io::Cursor::new(bytes), 0)
+    }
+
+    #[test]
+    fn every_kind_of_reply_is_read() {
+        let found = read(b"*5\r\n+OK\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*0\r\n").unwrap();
+        let expected = vec![
+            Reply::Bytes(b"OK".to_vec()),
+            Reply::Integer(-7),
+            Reply::Bytes(b"a\r\n".to_vec()),
+            Reply::Nil,
+            Reply::List(vec![]),
+        ];
+        assert_eq!(found, Reply::List(expected));
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer_too() {
+        let found = read(b"-NOAUTH no\r\n").unwrap();
+        assert!(matches!(found.accepted(), Err(Failure::Refused(text)) if text == "NOAUTH no"));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_of_another_protocol_is_an_error() {
+        for bytes in [
+            &b"$5\r\nab"[..],
+            b"*2\r\n:1\r\n",
+            b"HTTP/1.1\r\n",
+            b"",
+            b"$1\r\nabc",
+        ] {
+            assert!(read(bytes).is_err(), "{bytes:?}");
+        }
+        let deep = b"*1\r\n".repeat(MAX_DEPTH + 1);
+        assert!(matches!(read(&deep), Err(Failure::Form(_))));
+        assert!(matches!(read(b"$99999999999\r\n"), Err(Failure::Form(_))));
+    }
+}

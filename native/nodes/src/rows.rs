@@ -1,0 +1,237 @@
+//! Documents for a rebuild: read in one snapshot, told in `PostgreSQL`'s binary copy format.
+//!
+//! The columns are collection, key, version, created, updated, body. Blocks are cut anywhere.
+
+use std::fmt;
+
+use rillbase_live::message::Row;
+use rillbase_live::snapshot::Snapshot;
+
+/// Which documents a node needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of these collections.
+    pub collections: Vec<[u8; 16]>,
+    /// Those whose key's hash leaves this remainder …
+    pub partition: u16,
+    /// … when divided by this.
+    pub partitions: u16,
+}
+
+/// Where documents come from.
+pub trait Documents {
+    /// Takes a snapshot and begins to read in it.
+    fn open(&mut self, wanted: &Wanted) -> Result<Snapshot, Unread>;
+    /// The next block of the copy; `None`: that was all.
+    fn next_block(&mut self) -> Result<Option<Vec<u8>>, Unread>;
+}
+
+/// Why documents could not be read, for the log.
+#[derive(Debug)]
+pub struct Unread(pub String);
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the documents could not be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unread {}
+
+/// Reads `xmin:xmax:xip,…`.
+pub fn parse_snapshot(text: &str) -> Option<Snapshot> {
+    let mut parts = text.split(':');
+    let xmin = parts.next()?.parse().ok()?;
+    let xmax = parts.next()?.parse().ok()?;
+    let running = parts.next()?;
+    let running = running.split(',').filter(|xid| !xid.is_empty());
+    Some(Snapshot {
+        xmin,
+        xmax,
+        running: running.map(|xid| xid.parse().ok()).collect::<Option<_>>()?,
+    })
+}
+
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+/// Signature, flags, length of an extension that is not there.
+const HEADER_BYTES: usize = 19;
+const COLUMNS: i16 = 6;
+const EPOCH_2000_US: i64 = 946_684_800_000_000;
+
+/// Makes rows of blocks.
+#[derive(Debug, Default)]
+pub struct CopyReader {
+    /// What is not read yet.
+    rest: Vec<u8>,
+    begun: bool,
+    ended: bool,
+}
+
+/// A collection with a document of it.
+pub type Found = ([u8; 16], Row);
+
+impl CopyReader {
+    /// Takes the next block and gives the rows that are whole now.
+    pub fn push(&mut self, block: &[u8], found: &mut Vec<Found>) -> Result<(), Unread> {
+        self.rest.extend_from_slice(block);
+        let mut cursor = Cursor(&self.rest);
+        if !self.begun {
+            let Some(header) = cursor.take(HEADER_BYTES) else {
+                return Ok(());
+            };
+            if !header.starts_with(SIGNATURE) {
+                return Err(Unread("not a binary copy".into()));
+            }
+            self.begun = true;
+        }
+        let mut left = cursor.0.len();
+        while !self.ended {
+            match cursor.row()? {
+                Next::Row(row) => found.push(row),
+                Next::End => self.ended = true,
+                Next::CutOff => break,
+            }
+            left = cursor.0.len();
+        }
+        self.rest.drain(..self.rest.len() - left);
+        Ok(())
+    }
+
+    /// Refuses a copy that has not come to its end.
+    pub fn finish(self) -> Result<(), Unread> {
+        if self.ended && self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Unread("the copy is cut off".into()))
+        }
+    }
+}
+
+enum Next {
+    Row(Found),
+    End,
+    CutOff,
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn row(&mut self) -> Result<Next, Unread> {
+        match self.array().map(i16::from_be_bytes) {
+            None => Ok(Next::CutOff),
+            Some(-1) => Ok(Next::End),
+            Some(COLUMNS) => self.columns(),
+            Some(_) => Err(Unread("a row has other columns".into())),
+        }
+    }
+
+    fn columns(&mut self) -> Result<Next, Unread> {
+        let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
+        for cell in &mut cells {
+            let Some(length) = self.array().map(i32::from_be_bytes) else {
+                return Ok(Next::CutOff);
+            };
+            let length = usize::try_from(length).map_err(|_| Unread("a cell is null".into()))?;
+            let Some(bytes) = self.take(length) else {
+                return Ok(Next::CutOff);
+            };
+            *cell = bytes;
+        }
+        found(cells)
+            .map(Next::Row)
+            .ok_or_else(|| Unread("a cell has another type".into()))
+    }
+}
+
+fn found([collection, key, version, created, updated, body]: [&[u8]; 6]) -> Option<Found> {
+    let time_ms = |cell: &[u8]| -> Option<i64> {
+        let us = i64::from_be_bytes(cell.try_into().ok()?);
+        Some(us.checked_add(EPOCH_2000_US)?.div_euclid(1_000))
+    };
+    let row = Row {
+        key: key.into(),
+        version: u64::from_be_bytes(version.try_into().ok()?),
+        created_ms: time_ms(created)?,
+        updated_ms: time_ms(updated)?,
+        body: body.into(),
+    };
+    Some((collection.try_into().ok()?, row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy_of(rows: usize) -> Vec<u8> {
+        let mut copy = SIGNATURE.to_vec();
+        copy.extend([0; 8]);
+        for number in 0..rows {
+            copy.extend(COLUMNS.to_be_bytes());
+            let version = (number as u64 + 1).to_be_bytes();
+            let cells: [&[u8]; 6] = [
+                &[7; 16],
+                b"key",
+                &version,
+                &1_000_i64.to_be_bytes(),
+                &[0; 8],
+                b"body",
+            ];
+            for cell in cells {
+                copy.extend(i32::try_from(cell.len()).unwrap().to_be_bytes());
+                copy.extend(cell);
+            }
+        }
+        copy.extend((-1_i16).to_be_bytes());
+        copy
+    }
+
+    #[test]
+    fn rows_are_read_wherever_blocks_are_cut() {
+        let copy = copy_of(3);
+        for size in [1, 7, 50, copy.len()] {
+            let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
+            for block in copy.chunks(size) {
+                reader.push(block, &mut rows).unwrap();
+            }
+            reader.finish().unwrap();
+            let versions: Vec<u64> = rows.iter().map(|(_, row)| row.version).collect();
+            assert_eq!(versions, [1, 2, 3], "blocks of {size}");
+            let (collection, row) = &rows[0];
+            assert_eq!(
+                (collection, &*row.key, &*row.body),
+                (&[7; 16], &b"key"[..], &b"body"[..])
+            );
+            assert_eq!(row.created_ms, 946_684_800_001);
+        }
+    }
+
+    #[test]
+    fn a_copy_that_stops_early_or_is_none_is_refused() {
+        let copy = copy_of(2);
+        let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
+        reader.push(&copy[..copy.len() - 1], &mut rows).unwrap();
+        assert!(reader.finish().is_err());
+        assert!(CopyReader::default().push(&[b'x'; 40], &mut rows).is_err());
+    }
+
+    #[test]
+    fn a_snapshot_is_read_as_postgresql_writes_it() {
+        let found = parse_snapshot("10:20:12,15").unwrap();
+        assert_eq!(
+            (found.xmin, found.xmax, found.running),
+            (10, 20, vec![12, 15])
+        );
+        assert_eq!(parse_snapshot("10:10:").unwrap().running, Vec::<u64>::new());
+        assert!(parse_snapshot("10:x:").is_none());
+    }
+}

@@ -1,0 +1,175 @@
+//! Life after life of one node, until it is told to stop.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::layer::{Ask, Layer, Leased, Place};
+use crate::life::{Ended, LEASE_MS, Life, Suspects};
+use crate::machine::Machine;
+use crate::report::{Figures, State};
+use crate::resp::Failure;
+use crate::rows::Documents;
+
+/// How often a node asks for a partition that another one has.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// A life that lasted so long was a good one: the pause after it is short again.
+const GOOD_LIFE: Duration = Duration::from_secs(10);
+const NAP: Duration = Duration::from_millis(20);
+
+/// What a node shares with those who watch it.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    figures: Mutex<Figures>,
+}
+
+impl Control {
+    /// Tells the node to end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was told to.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The figures as they are, in JSON.
+    pub fn json(&self) -> String {
+        self.figures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .json()
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Figures)) {
+        change(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Which node, and by which name it holds leases.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Where it finds everything.
+    pub place: Place,
+    /// Its write partition; of no meaning for a sort node.
+    pub write_partition: u16,
+    /// A name that nobody else has. Each life adds its number.
+    pub holder: String,
+}
+
+/// Runs a node in the calling thread until it is told to stop, or its parent process has ended:
+/// nobody supervises it then, and its successor would wait for its lease for ever.
+pub fn run<M: Machine>(identity: &Identity, documents: &mut dyn Documents, control: &Control) {
+    let parent = std::os::unix::process::parent_id();
+    let (mut suspects, mut pause, mut number) = (Suspects::default(), FIRST_PAUSE, 0_u64);
+    while !control.stopped() {
+        number += 1;
+        let began = Instant::now();
+        let holder = format!("{}:{number}", identity.holder);
+        let once = AssertUnwindSafe(|| {
+            one_life::<M>(identity, &holder, documents, &mut suspects, control)
+        });
+        let trouble = match catch_unwind(once) {
+            Ok(Ended::Stopped) => return,
+            Ok(Ended::Fenced) => "another holder has the partition".to_owned(),
+            Ok(Ended::Away(failure)) => failure.to_string(),
+            Ok(Ended::Unread(unread)) => unread.to_string(),
+            Err(_) => {
+                suspects.accuse();
+                control.change(|figures| figures.panics += 1);
+                "the node broke on something that it handled".to_owned()
+            }
+        };
+        control.change(|figures| {
+            figures.state = State::Waiting;
+            figures.trouble = trouble;
+        });
+        pause = if began.elapsed() > GOOD_LIFE {
+            FIRST_PAUSE
+        } else {
+            pause
+        };
+        rest(pause, parent, control);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits for the lease, lives, and lets go.
+fn one_life<M: Machine>(
+    identity: &Identity,
+    holder: &str,
+    documents: &mut dyn Documents,
+    suspects: &mut Suspects,
+    control: &Control,
+) -> Ended {
+    let parent = std::os::unix::process::parent_id();
+    let mut layer = match Layer::open(identity.place.clone()) {
+        Ok(layer) => layer,
+        Err(failure) => return Ended::Away(failure),
+    };
+    let token = loop {
+        let report = control.json();
+        match layer.lease(ask(holder, LEASE_MS, &report)) {
+            Ok(Leased::Ours(token)) => break token,
+            Ok(Leased::Others) => rest(ASK_AGAIN, parent, control),
+            Err(failure) => return Ended::Away(failure),
+        }
+        if control.stopped() {
+            return Ended::Stopped;
+        }
+    };
+    let node = (&identity.place, identity.write_partition);
+    let ended = {
+        let held = (holder, token);
+        match Life::<M>::new(node, held, &mut layer, documents, suspects, control) {
+            Ok(mut life) => life.run(parent),
+            Err(failure) => Ended::Away(failure),
+        }
+    };
+    let_go(identity, layer, holder, &ended);
+    ended
+}
+
+const fn ask<'a>(holder: &'a str, ttl_ms: u64, report: &'a str) -> Ask<'a> {
+    Ask {
+        holder,
+        ttl_ms,
+        report,
+    }
+}
+
+/// Lets the next holder in at once. Where that fails the lease ends by itself.
+fn let_go(identity: &Identity, layer: Layer, holder: &str, ended: &Ended) {
+    let connected = match ended {
+        Ended::Away(Failure::Refused(_)) | Ended::Stopped | Ended::Fenced | Ended::Unread(_) => {
+            Ok(layer)
+        }
+        // Answers to earlier commands may still be on their way.
+        Ended::Away(_) => Layer::open(identity.place.clone()),
+    };
+    if let Ok(mut layer) = connected {
+        let report = Figures::default().json();
+        let _ = layer.lease(ask(holder, 0, &report));
+    }
+}
+
+/// Sleeps, unless told to stop.
+fn rest(pause: Duration, parent: u32, control: &Control) {
+    let until = Instant::now() + pause;
+    while Instant::now() < until && !control.stopped() {
+        stop_without_parent(parent, control);
+        std::thread::sleep(NAP.min(pause));
+    }
+}
+
+/// Tells the node to stop when the process that started this one has ended.
+pub(crate) fn stop_without_parent(parent: u32, control: &Control) {
+    if std::os::unix::process::parent_id() != parent {
+        control.stop();
+    }
+}

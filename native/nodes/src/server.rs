@@ -1,0 +1,131 @@
+//! Where a Valkey server is, from its URL.
+
+use crate::resp::Failure;
+
+/// A server, and as whom to speak to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// How to reach it.
+    pub address: Address,
+    /// Empty: the default user.
+    pub user: String,
+    /// Empty: none is asked for.
+    pub password: String,
+    /// The number of the database.
+    pub database: u32,
+}
+
+/// How to reach a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// `host:port`.
+    Tcp(String),
+    /// The path of a socket.
+    Unix(String),
+}
+
+const DEFAULT_PORT: u16 = 6379;
+
+impl Server {
+    /// Reads `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`.
+    pub fn parse(url: &str) -> Result<Self, Failure> {
+        let wrong = || Failure::Unusable("not a URL of a Valkey server that nodes can reach");
+        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+        let rest = rest.split('?').next().unwrap_or(rest);
+        let (login, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let (address, database) = match scheme {
+            "redis" | "valkey" => {
+                let (host, database) = place.split_once('/').unwrap_or((place, ""));
+                (Address::Tcp(with_port(host)), database)
+            }
+            "unix" => (Address::Unix(place.to_owned()), ""),
+            "rediss" | "valkeys" => {
+                return Err(Failure::Unusable("nodes do not speak TLS to Valkey"));
+            }
+            _ => return Err(wrong()),
+        };
+        Ok(Self {
+            address,
+            user: unquoted(user).ok_or_else(wrong)?,
+            password: unquoted(password).ok_or_else(wrong)?,
+            database: match database {
+                "" => 0,
+                number => number.parse().map_err(|_| wrong())?,
+            },
+        })
+    }
+}
+
+/// An IPv6 address is in brackets, so a colon behind them begins the port.
+fn with_port(host: &str) -> String {
+    let name = if host.is_empty() { "localhost" } else { host };
+    let after_brackets = name.rsplit(']').next().unwrap_or(name);
+    if after_brackets.contains(':') {
+        name.to_owned()
+    } else {
+        format!("{name}:{DEFAULT_PORT}")
+    }
+}
+
+/// Replaces `%xx`.
+fn unquoted(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            let digits = std::str::from_utf8(&digits).ok()?.to_owned();
+            bytes.push(u8::from_str_radix(&digits, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_address_login_and_database() {
+        let server = Server::parse("redis://me:p%40ss@example.org:7000/3?x=1").unwrap();
+        assert_eq!(server.address, Address::Tcp("example.org:7000".into()));
+        assert_eq!(
+            (server.user.as_str(), server.password.as_str()),
+            ("me", "p@ss")
+        );
+        assert_eq!(server.database, 3);
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_usual_value() {
+        let server = Server::parse("redis://:secret@[::1]").unwrap();
+        assert_eq!(server.address, Address::Tcp("[::1]:6379".into()));
+        assert_eq!(
+            (server.user.as_str(), server.password.as_str()),
+            ("", "secret")
+        );
+        assert_eq!(server.database, 0);
+    }
+
+    #[test]
+    fn a_socket_has_a_path() {
+        let server = Server::parse("unix:///run/valkey.sock").unwrap();
+        assert_eq!(server.address, Address::Unix("/run/valkey.sock".into()));
+    }
+
+    #[test]
+    fn what_nodes_cannot_reach_is_refused() {
+        for url in [
+            "rediss://host",
+            "http://host",
+            "host",
+            "redis://host/x",
+            "redis://:%4@h",
+        ] {
+            assert!(Server::parse(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Nodes of the grid: started, watched and stopped from Python, and run without it.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyIterator};
+use rillbase_live::filter_node::FilterNode;
+use rillbase_live::snapshot::Snapshot;
+use rillbase_live::sort_node::SortNode;
+use rillbase_nodes::layer::Place;
+use rillbase_nodes::rows::{Documents, Unread, Wanted, parse_snapshot};
+use rillbase_nodes::runner::{Control, Identity, run};
+use rillbase_nodes::server::Server;
+
+/// A filter node, or, without a write partition, a sort node.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct GridNode {
+    identity: Identity,
+    sorts: bool,
+    documents: Py<PyAny>,
+    control: Arc<Control>,
+}
+
+#[pymethods]
+impl GridNode {
+    #[new]
+    #[pyo3(signature = (
+        *, url, prefix, epoch, query_partition, write_partition, write_partitions, node, holder,
+        function, documents
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "all of them are given by name")]
+    fn new(
+        url: &str,
+        prefix: String,
+        epoch: u32,
+        query_partition: u16,
+        write_partition: Option<u16>,
+        write_partitions: u16,
+        node: String,
+        holder: String,
+        function: &[u8],
+        documents: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let server =
+            Server::parse(url).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        if write_partitions == 0 || write_partition.is_some_and(|one| one >= write_partitions) {
+            return Err(PyValueError::new_err("there is no such write partition"));
+        }
+        let place = Place {
+            server,
+            prefix,
+            epoch,
+            query_partition,
+            write_partitions,
+            node,
+            function: function.into(),
+        };
+        Ok(Self {
+            identity: Identity {
+                place,
+                write_partition: write_partition.unwrap_or(0),
+                holder,
+            },
+            sorts: write_partition.is_none(),
+            documents,
+            control: Arc::default(),
+        })
+    }
+
+    /// Run until `stop`. The interpreter is free meanwhile.
+    fn run(&self, py: Python<'_>) {
+        let mut documents = PythonDocuments {
+            open: self.documents.clone_ref(py),
+            blocks: None,
+        };
+        py.detach(|| {
+            if self.sorts {
+                run::<SortNode>(&self.identity, &mut documents, &self.control);
+            } else {
+                run::<FilterNode>(&self.identity, &mut documents, &self.control);
+            }
+        });
+    }
+
+    fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Return the node's figures as a JSON object.
+    fn report(&self) -> String {
+        self.control.json()
+    }
+}
+
+/// Documents as a Python generator tells them: the snapshot's text first, then blocks.
+struct PythonDocuments {
+    open: Py<PyAny>,
+    blocks: Option<Py<PyIterator>>,
+}
+
+impl Documents for PythonDocuments {
+    fn open(&mut self, wanted: &Wanted) -> Result<Snapshot, Unread> {
+        Python::attach(|py| {
+            // The generator of a rebuild that was broken off ends its transaction.
+            self.blocks = None;
+            let collections: Vec<_> = wanted
+                .collections
+                .iter()
+                .map(|id| PyBytes::new(py, id))
+                .collect();
+            let arguments = (collections, wanted.partition, wanted.partitions);
+            let mut blocks = self.open.bind(py).call1(arguments)?.try_iter()?;
+            let first = blocks.next().transpose()?;
+            let text: String = match first {
+                Some(first) => first.extract()?,
+                None => String::new(),
+            };
+            self.blocks = Some(blocks.unbind());
+            Ok(text)
+        })
+        .map_err(|error: PyErr| unread(&error))
+        .and_then(|text| {
+            parse_snapshot(&text).ok_or_else(|| Unread("a snapshot was expected".into()))
+        })
+    }
+
+    fn next_block(&mut self) -> Result<Option<Vec<u8>>, Unread> {
+        Python::attach(|py| {
+            let Some(blocks) = &self.blocks else {
+                return Ok(None);
+            };
+            let block = blocks.bind(py).clone().next().transpose()?;
+            let Some(block) = block else {
+                self.blocks = None;
+                return Ok(None);
+            };
+            Ok(Some(block.extract::<Vec<u8>>()?))
+        })
+        .map_err(|error: PyErr| unread(&error))
+    }
+}
+
+fn unread(error: &PyErr) -> Unread {
+    Unread(error.to_string())
+}
