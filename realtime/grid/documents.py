@@ -1,0 +1,65 @@
+"""What a node reads of the database when it is rebuilt: documents, in one snapshot.
+
+A node asks for the collections that its queries read and takes those documents whose key's hash
+leaves its partition as remainder. They come as PostgreSQL's binary copy, in which the native loop
+finds the rows, so that no document becomes an object here. The role is the relay's: it may read
+all tenants' documents, and nothing of a tenant is told to another, since queries name theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import psycopg
+from psycopg import IsolationLevel, sql
+
+from foundation.database_roles import Role
+from foundation.environment import environment
+
+#: Rows arrive one by one; the native loop is called with so many bytes.
+BLOCK_BYTES = 256 * 1024
+#: A pass over all documents may take its time; a client that has died is noticed by the server.
+_SETTINGS = "-c statement_timeout=10min -c idle_in_transaction_session_timeout=60s"
+
+_COPY = sql.SQL(
+    "COPY (SELECT collection_id, key, version, created_at, updated_at, body "
+    "FROM documents_document WHERE collection_id = ANY({collections}::uuid[]) "
+    "AND body IS NOT NULL AND key_hash % {partitions} = {partition}) "
+    "TO STDOUT (FORMAT BINARY)"
+)
+
+
+def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[str | bytes]:
+    """Yield the snapshot in PostgreSQL's own words, then blocks of the copy."""
+    with psycopg.connect(
+        environment().role_url(Role.RELAY),
+        options=_SETTINGS,
+        application_name="rillbase:grid",
+        connect_timeout=5,
+    ) as connection:
+        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        snapshot = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        if snapshot is None:
+            raise psycopg.DataError("the database has no snapshot")
+        yield str(snapshot[0])
+        query = _COPY.format(
+            collections=sql.Literal([str(UUID(bytes=collection)) for collection in collections]),
+            partitions=sql.Literal(partitions),
+            partition=sql.Literal(partition),
+        )
+        with connection.cursor() as cursor, cursor.copy(query) as copy:
+            yield from _in_blocks(bytes(row) for row in copy)
+
+
+def _in_blocks(rows: Iterator[bytes]) -> Iterator[bytes]:
+    """Join rows, so that there is one call for many of them."""
+    block, size = list[bytes](), 0
+    for row in rows:
+        block.append(row)
+        size += len(row)
+        if size >= BLOCK_BYTES:
+            yield b"".join(block)
+            block, size = [], 0
+    yield b"".join(block)

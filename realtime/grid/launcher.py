@@ -1,0 +1,33 @@
+"""What starts nodes. The supervisor knows no more of it than this."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from realtime.grid.layout import Node
+
+
+class Task(Protocol):
+    """A node that was started."""
+
+    def ended(self) -> str | None:
+        """Return why it ended, for the log; None: it runs."""
+
+    def stop(self) -> None:
+        """Let it end. It may have ended already."""
+
+
+class Launcher(Protocol):
+    """Starts nodes somewhere. Every method may block, and is called by one thread at a time."""
+
+    def open(self, slots: int) -> None:
+        """Get ready to run so many nodes at once."""
+
+    def start(self, node: Node) -> Task:
+        """Start a node, without waiting for it."""
+
+    def lost(self) -> str | None:
+        """Return why nothing can be started here any more; None: all is well."""
+
+    def close(self) -> None:
+        """End everything that was started."""

@@ -1,0 +1,64 @@
+"""One node: the native loop, and what a process of its own needs around it.
+
+    python -m realtime.grid.node '{"installation": 1, …}'
+
+The loop needs no Django. It ends when it is told to, or when the process that started this one has
+ended: nobody supervises it then.
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import socket
+import sys
+import threading
+from types import FrameType
+
+from rillbase_native import GridNode
+
+from documents.outbox.events import prefix
+from foundation.environment import environment
+from realtime.events.layer import SOURCE
+from realtime.grid import documents
+from realtime.grid.layout import Node
+
+
+def native_node(node: Node) -> GridNode:
+    """Return the native loop of a node, not running yet."""
+    return GridNode(
+        url=environment().events,
+        prefix=prefix(node.installation),
+        epoch=node.epoch,
+        query_partition=node.query_partition,
+        write_partition=node.write_partition,
+        write_partitions=node.write_partitions,
+        node=node.name,
+        holder=f"{socket.gethostname()}:{secrets.token_hex(8)}",
+        function=SOURCE.read_bytes(),
+        documents=documents.read,
+    )
+
+
+def run_as_task(node: str) -> None:
+    """Be a node for as long as this task of a cluster lives."""
+    native_node(Node.from_json(node)).run()
+
+
+def main(node: str) -> None:
+    """Be a node until a signal ends it."""
+    native = native_node(Node.from_json(node))
+
+    def stop(_: int, __: FrameType | None) -> None:
+        native.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    # Handlers run between two steps of this thread's own code, so the loop needs another thread.
+    running = threading.Thread(target=native.run, name=f"node:{Node.from_json(node).name}")
+    running.start()
+    running.join()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,76 @@
+"""Nodes as plain processes beside this one: for tests, and for machines without Java."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from realtime.grid.layout import Node
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+#: A node lets go of its lease; what takes longer is killed.
+GRACE_S = 5.0
+
+
+class ProcessTask:
+    """A node in a process."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ended(self) -> str | None:
+        status = self._process.poll()
+        if status is None:
+            return None
+        if status < 0:
+            return f"its process was ended by {signal.Signals(-status).name}"
+        return f"its process ended with status {status}"
+
+    def stop(self) -> None:
+        self._process.terminate()
+
+    def wait(self) -> None:
+        """Wait for the end, and bring it about when it does not come."""
+        try:
+            self._process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class ProcessLauncher:
+    """Starts each node as a child of this process."""
+
+    def __init__(self) -> None:
+        self._tasks: list[ProcessTask] = []
+
+    def open(self, slots: int) -> None:
+        """Need nothing."""
+
+    def start(self, node: Node) -> ProcessTask:
+        paths = [str(_REPOSITORY), str(_REPOSITORY / "platform")]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "realtime.grid.node", node.to_json()],
+            cwd=_REPOSITORY,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        )
+        task = ProcessTask(process)
+        self._tasks = [other for other in self._tasks if other.ended() is None]
+        self._tasks.append(task)
+        return task
+
+    def lost(self) -> None:
+        return None
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.stop()
+        for task in self._tasks:
+            task.wait()
