@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from math import isfinite
 
 REDACTED = "[redacted]"
 MAX_TEXT_CHARS = 16 * 1024
@@ -44,9 +45,10 @@ _SECRET_NAME = re.compile(
 def redact(text: str) -> str:
     """Return the text with everything that is shaped like a credential replaced."""
     lowered = text.lower()
-    if not any(hint in lowered for hint in _HINTS):
-        return text
-    return _SECRET.sub(_replacement, text)
+    for hint in _HINTS:
+        if hint in lowered:
+            return _SECRET.sub(_replacement, text)
+    return text
 
 
 def shown(text: str) -> str:
@@ -85,12 +87,12 @@ def redact_fields(fields: Mapping[str, object]) -> dict[str, object]:
 
 def redact_value(value: object) -> object:
     """Return a value as it may be logged: JSON's types only, and no credentials."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else str(value)
     if isinstance(value, str):
         return shown(value)
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return redact_fields(value)
     if isinstance(value, list | tuple | set | frozenset):

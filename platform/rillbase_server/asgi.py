@@ -26,7 +26,7 @@ def build_application() -> Edge:
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
-    from rillbase_server import live  # noqa: PLC0415
+    from rillbase_server import garbage, live  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
@@ -39,7 +39,7 @@ def build_application() -> Edge:
     return Edge(
         Lifespan(
             served,
-            start=[alive.start],
+            start=[alive.start, garbage.settle],
             stop=[alive.stop, publisher.close, close_pool, limiter().aclose],
         ),
         EdgeSettings.of(settings),
