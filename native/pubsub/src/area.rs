@@ -1,0 +1,161 @@
+//! Areas of a plane: circles and boxes, edges included, and whether two of them intersect.
+//!
+//! The plane has any unit. Whoever has longitudes and latitudes projects them first, so that a
+//! circle is one.
+
+use crate::coding::Reader;
+use crate::error::{Error, Result};
+
+/// West, south, east, north.
+pub type Rectangle = [f64; 4];
+
+/// Part of a plane.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Area {
+    /// All within a distance of a point.
+    Circle {
+        /// The point.
+        centre: [f64; 2],
+        /// The distance.
+        radius: f64,
+    },
+    /// All between two parallels and two meridians.
+    Box(Rectangle),
+}
+
+impl Area {
+    /// A circle.
+    pub fn circle(centre: [f64; 2], radius: f64) -> Result<Self> {
+        if !centre.iter().all(|at| at.is_finite()) || !radius.is_finite() || radius < 0.0 {
+            return Err(refused(
+                "a circle needs a finite centre and a finite radius from 0 on",
+            ));
+        }
+        Ok(Self::Circle { centre, radius })
+    }
+
+    /// A box.
+    pub fn rectangle(sides: Rectangle) -> Result<Self> {
+        let [west, south, east, north] = sides;
+        if !sides.iter().all(|side| side.is_finite()) || west > east || south > north {
+            return Err(refused(
+                "a box needs finite sides, west to east and south to north",
+            ));
+        }
+        Ok(Self::Box(sides))
+    }
+
+    /// The smallest box around it; a circle's is a little larger, so that rounding leaves nothing
+    /// of the circle outside.
+    pub fn bounds(&self) -> Rectangle {
+        match *self {
+            Self::Box(sides) => sides,
+            Self::Circle {
+                centre: [x, y],
+                radius,
+            } => {
+                let spare = (x.abs().max(y.abs()) + radius) * 4.0 * f64::EPSILON;
+                let reach = radius + spare;
+                [x - reach, y - reach, x + reach, y + reach]
+            }
+        }
+    }
+
+    /// The longer side of its bounds.
+    pub(crate) fn diameter(&self) -> f64 {
+        let [west, south, east, north] = self.bounds();
+        (east - west).max(north - south)
+    }
+
+    /// Whether they have a point in common.
+    pub fn intersects(&self, other: &Self) -> bool {
+        match (*self, *other) {
+            (Self::Box([w, s, e, n]), Self::Box([west, south, east, north])) => {
+                w <= east && west <= e && s <= north && south <= n
+            }
+            (
+                Self::Circle { centre, radius },
+                Self::Circle {
+                    centre: [x, y],
+                    radius: other,
+                },
+            ) => {
+                let [left, low] = centre;
+                (left - x).hypot(low - y) <= radius + other
+            }
+            (Self::Circle { centre, radius }, Self::Box(sides))
+            | (Self::Box(sides), Self::Circle { centre, radius }) => {
+                let ([x, y], [west, south, east, north]) = (centre, sides);
+                let nearest = (x.clamp(west, east), y.clamp(south, north));
+                (x - nearest.0).hypot(y - nearest.1) <= radius
+            }
+        }
+    }
+
+    /// `area := 1 x y radius | 2 west south east north`, all little-endian doubles.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Circle {
+                centre: [x, y],
+                radius,
+            } => {
+                out.push(1);
+                put_doubles(out, &[*x, *y, *radius]);
+            }
+            Self::Box(sides) => {
+                out.push(2);
+                put_doubles(out, sides);
+            }
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        match reader.byte()? {
+            1 => Some(Self::Circle {
+                centre: [reader.double()?, reader.double()?],
+                radius: reader.double()?,
+            }),
+            2 => Some(Self::Box(sides(reader)?)),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn sides(reader: &mut Reader<'_>) -> Option<Rectangle> {
+    let mut side = || reader.double();
+    Some([side()?, side()?, side()?, side()?])
+}
+
+pub(crate) fn put_doubles(out: &mut Vec<u8>, numbers: &[f64]) {
+    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+}
+
+fn refused(what: &'static str) -> Error {
+    Error::InvalidArea { what }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn areas_intersect_where_they_touch() {
+        let circle = Area::circle([0.0, 0.0], 1.0).unwrap();
+        let meets = |other: Result<Area>| circle.intersects(&other.unwrap());
+        assert!(meets(Area::circle([2.0, 0.0], 1.0)));
+        assert!(!meets(Area::circle([2.0, 0.1], 1.0)));
+        assert!(meets(Area::rectangle([1.0, -1.0, 2.0, 1.0])));
+        // The corner of its bounds is outside of a circle.
+        assert!(!meets(Area::rectangle([0.9, 0.9, 2.0, 2.0])));
+        assert!(meets(Area::rectangle([-9.0, -9.0, 9.0, 9.0])));
+    }
+
+    #[test]
+    fn what_is_no_area_is_refused() {
+        assert!(Area::circle([f64::NAN, 0.0], 1.0).is_err());
+        assert!(Area::circle([0.0, 0.0], -1.0).is_err());
+        assert!(Area::rectangle([1.0, 0.0, 0.0, 1.0]).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! Filters of subscriptions, compiled once for many publications.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rillbase_query::bson::Document;
+use rillbase_query::filter::Filter;
+
+use crate::error::Result;
+
+/// So many compiled filters are kept; then they are let go, and compiled as they are needed.
+const MOST: usize = 4096;
+
+/// Compiled filters by their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions {
+    compiled: RwLock<HashMap<Arc<[u8]>, Arc<Filter>>>,
+}
+
+impl Conditions {
+    /// Refuses what is no filter, or cannot be decided for one publication by itself.
+    pub(crate) fn check(&self, filter: &[u8]) -> Result<()> {
+        self.compile(filter)?.check_live()?;
+        Ok(())
+    }
+
+    /// Whether a filter matches data. Data that is no document matches none, nor does data that a
+    /// filter cannot be decided for.
+    pub(crate) fn matches(&self, filter: &[u8], data: &[u8]) -> bool {
+        let (Ok(filter), Ok(data)) = (self.compile(filter), Document::parse(data)) else {
+            return false;
+        };
+        filter.matches(data).unwrap_or(false)
+    }
+
+    fn compile(&self, bytes: &[u8]) -> Result<Arc<Filter>> {
+        if let Some(known) = self.compiled.read().get(bytes) {
+            return Ok(Arc::clone(known));
+        }
+        let filter = Arc::new(Filter::parse(Document::parse(bytes)?)?);
+        let mut compiled = self.compiled.write();
+        if compiled.len() >= MOST {
+            compiled.clear();
+        }
+        compiled.insert(bytes.into(), Arc::clone(&filter));
+        Ok(filter)
+    }
+}

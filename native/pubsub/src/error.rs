@@ -1,0 +1,88 @@
+//! What can go wrong.
+
+use std::fmt;
+
+/// The result of everything here that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation was refused, or failed.
+#[derive(Debug, Clone)]
+pub enum Error {
+    /// The store below failed.
+    Engine(rillbase_engine::Error),
+    /// A subscription's filter is none, or none that can be decided for one publication by itself.
+    Filter(rillbase_query::error::Error),
+    /// An id is malformed.
+    InvalidId {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// An area or a grid is malformed.
+    InvalidArea {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A place would take more cells than one operation may write.
+    TooManyCells,
+    /// A publication asks to live longer than its topic keeps publications.
+    LivesTooLong,
+    /// This kind of store cannot do that.
+    Unsupported {
+        /// What it cannot do.
+        what: &'static str,
+    },
+    /// A stored record, or the name of a subscription, is not one that this code wrote.
+    Malformed {
+        /// What was read.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// A stable name of the kind of failure, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Engine(error) => error.code(),
+            Self::Filter(error) => error.code.as_str(),
+            Self::InvalidId { .. } => "invalid_id",
+            Self::InvalidArea { .. } => "invalid_area",
+            Self::TooManyCells => "too_many_cells",
+            Self::LivesTooLong => "lives_too_long",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Malformed { .. } => "malformed",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(out),
+            Self::Filter(error) => error.fmt(out),
+            Self::InvalidId { what }
+            | Self::InvalidArea { what }
+            | Self::Unsupported { what }
+            | Self::Malformed { what } => out.write_str(what),
+            Self::TooManyCells => {
+                out.write_str("the place has more cells than one operation may write")
+            }
+            Self::LivesTooLong => {
+                out.write_str("the publication would live longer than its topic keeps publications")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<rillbase_engine::Error> for Error {
+    fn from(error: rillbase_engine::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<rillbase_query::error::Error> for Error {
+    fn from(error: rillbase_query::error::Error) -> Self {
+        Self::Filter(error)
+    }
+}

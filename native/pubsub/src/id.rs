@@ -1,0 +1,330 @@
+//! Hierarchical ids (Dewey): `1.4.2` lies below `1.4`, and the empty id above all.
+//!
+//! Components are numbers of any size, or words. In bytes each component says where it ends, and
+//! bytes compare as ids do in preorder:
+//!
+//! ```text
+//! id        := component*
+//! component := 1+length{u8} big_endian_digits     a number without leading zeros; zero has none
+//!            | 255 word 0                         a word, behind all numbers
+//! ```
+//!
+//! So one id lies at or below another iff its bytes begin with the other's, and a scan over what
+//! begins with an id's bytes is the scan from the id to its next sibling. No component begins with
+//! a zero byte, which leaves it to mark the end of an id in keys: an id's own entries come before
+//! those of its descendants.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The tag in front of words.
+const WORD: u8 = u8::MAX;
+/// A longer number or word is refused.
+const MOST_COMPONENT_BYTES: usize = 253;
+/// A longer id is refused: it is part of each key.
+const MOST_BYTES: usize = 4096;
+/// More components are refused: each costs a look-up.
+const MOST_COMPONENTS: usize = 64;
+
+/// A place in a hierarchy of topics or cells.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(Vec<u8>);
+
+impl Id {
+    /// The id above all others.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Reads components between dots; the empty text is the root.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut id = Self::root();
+        if text.is_empty() {
+            return Ok(id);
+        }
+        if text.split('.').count() > MOST_COMPONENTS {
+            return Err(refused("an id has at most 64 components"));
+        }
+        for component in text.split('.') {
+            id.push_text(component)?;
+        }
+        if id.0.len() > MOST_BYTES {
+            return Err(refused("an id is longer than 4,096 bytes"));
+        }
+        Ok(id)
+    }
+
+    /// The id below this one with one more number.
+    #[must_use]
+    pub fn child(&self, number: u64) -> Self {
+        let mut child = self.clone();
+        let bytes = number.to_be_bytes();
+        let skipped = bytes.iter().take_while(|&&byte| byte == 0).count();
+        child.push_number(bytes.get(skipped..).unwrap_or_default());
+        child
+    }
+
+    /// The bytes that compare as ids do.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The id of bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let id = Self(bytes.to_vec());
+        id.ends().is_some().then_some(id)
+    }
+
+    /// Whether this id is the other, or lies above it.
+    pub fn contains(&self, other: &Self) -> bool {
+        other.0.starts_with(&self.0)
+    }
+
+    /// Whether one is the other, its ancestor or its descendant.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.contains(other) || other.contains(self)
+    }
+
+    /// How many components it has.
+    pub fn depth(&self) -> usize {
+        self.ends().map_or(0, |ends| ends.len())
+    }
+
+    /// The bytes of those above it, the root first.
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.ends().unwrap_or_default();
+        let proper = ends.len().saturating_sub(1);
+        let root = (!ends.is_empty()).then_some(0);
+        let ends = root.into_iter().chain(ends.into_iter().take(proper));
+        ends.filter_map(|end| self.0.get(..end))
+    }
+
+    /// Its components; `None` if one is a word, or too large a number.
+    pub(crate) fn numbers(&self) -> Option<Vec<u64>> {
+        let mut numbers = Vec::new();
+        let mut at = 0;
+        while at < self.0.len() {
+            let component = self.component(at)?;
+            at += component.len();
+            match component {
+                [WORD, ..] => return None,
+                [_, digits @ ..] if digits.len() <= 8 => {
+                    let value = digits
+                        .iter()
+                        .fold(0, |value, &byte| value << 8 | u64::from(byte));
+                    numbers.push(value);
+                }
+                _ => return None,
+            }
+        }
+        Some(numbers)
+    }
+
+    /// Where components end; `None` if these are no components.
+    fn ends(&self) -> Option<Vec<usize>> {
+        let mut ends = Vec::new();
+        let mut at = 0;
+        while at < self.0.len() {
+            at += self.component(at)?.len();
+            ends.push(at);
+        }
+        Some(ends)
+    }
+
+    /// The bytes of the component that begins somewhere.
+    fn component(&self, at: usize) -> Option<&[u8]> {
+        let rest = self.0.get(at..)?;
+        match *rest.first()? {
+            0 => None,
+            WORD => {
+                let end = rest.iter().position(|&byte| byte == 0)?;
+                rest.get(..=end)
+            }
+            tag => rest.get(..usize::from(tag)),
+        }
+    }
+
+    fn push_text(&mut self, component: &str) -> Result<()> {
+        if component.is_empty() {
+            return Err(refused("an id has no empty components"));
+        }
+        let is_number = component.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && (component == "0" || !component.starts_with('0')) {
+            let digits = digits_of(component)?;
+            self.push_number(&digits);
+            return Ok(());
+        }
+        if component.contains('\0') {
+            return Err(refused("an id has no zero bytes"));
+        }
+        if component.len() > MOST_COMPONENT_BYTES {
+            return Err(refused("a component of an id is too long"));
+        }
+        self.0.push(WORD);
+        self.0.extend_from_slice(component.as_bytes());
+        self.0.push(0);
+        Ok(())
+    }
+
+    /// Appends big-endian digits without leading zeros, which are few enough.
+    fn push_number(&mut self, digits: &[u8]) {
+        let tag = u8::try_from(digits.len() + 1).unwrap_or(WORD - 1);
+        self.0.push(tag);
+        self.0.extend_from_slice(digits);
+    }
+}
+
+/// A decimal number of any size as big-endian bytes.
+fn digits_of(decimal: &str) -> Result<Vec<u8>> {
+    let mut digits: Vec<u8> = Vec::new();
+    for digit in decimal.bytes() {
+        let mut carry = u16::from(digit - b'0');
+        for byte in digits.iter_mut().rev() {
+            let value = u16::from(*byte) * 10 + carry;
+            *byte = (value & 0xff) as u8;
+            carry = value >> 8;
+        }
+        if carry > 0 {
+            digits.insert(0, (carry & 0xff) as u8);
+        }
+        if digits.len() >= MOST_COMPONENT_BYTES {
+            return Err(refused("a number of an id is too large"));
+        }
+    }
+    Ok(digits)
+}
+
+/// Big-endian bytes as a decimal number.
+fn decimal_of(digits: &[u8]) -> String {
+    let mut rest = digits.to_vec();
+    let mut decimal = Vec::new();
+    while rest.iter().any(|&byte| byte > 0) {
+        let mut carry = 0;
+        for byte in &mut rest {
+            let value = carry << 8 | u16::from(*byte);
+            *byte = ((value / 10) & 0xff) as u8;
+            carry = value % 10;
+        }
+        decimal.push(char::from(b'0' + (carry & 0xf) as u8));
+    }
+    if decimal.is_empty() {
+        decimal.push('0');
+    }
+    decimal.iter().rev().collect()
+}
+
+fn refused(what: &'static str) -> Error {
+    Error::InvalidId { what }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut at = 0;
+        while let Some(component) = self.component(at) {
+            if at > 0 {
+                out.write_str(".")?;
+            }
+            at += component.len();
+            match component {
+                [WORD, word @ .., 0] => out.write_str(&String::from_utf8_lossy(word))?,
+                [_, digits @ ..] => out.write_str(&decimal_of(digits))?,
+                [] => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Id({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn id(text: &str) -> Id {
+        Id::parse(text).unwrap()
+    }
+
+    #[test]
+    fn ids_are_ordered_in_preorder_with_numbers_by_size_and_words_behind() {
+        let ordered = [
+            "",
+            "0",
+            "1",
+            "1.4",
+            "1.4.2",
+            "1.256",
+            "1.politics",
+            "1.politics.us",
+            "1.sports",
+            "2",
+            "10",
+            "255",
+            "256",
+            "65536",
+            "18446744073709551616",
+            "01",
+            "news",
+        ];
+        for pair in ordered.windows(2) {
+            let [less, more] = pair else { continue };
+            assert!(id(less) < id(more), "{less} < {more}");
+        }
+    }
+
+    #[test]
+    fn ids_come_back_as_text() {
+        for text in [
+            "",
+            "0",
+            "1.4.2",
+            "256.0.x",
+            "340282366920938463463374607431768211456.007",
+        ] {
+            assert_eq!(id(text).to_string(), text);
+            assert_eq!(Id::from_bytes(id(text).as_bytes()), Some(id(text)));
+        }
+        assert_eq!(Id::root().child(300).child(0), id("300.0"));
+    }
+
+    #[test]
+    fn ids_meet_along_a_line_of_descent_only() {
+        assert!(id("1.4").meets(&id("1.4.2")) && id("1.4.2").meets(&id("1.4")));
+        assert!(id("").meets(&id("news")));
+        assert!(!id("1.4").meets(&id("1.42")) && !id("1.4.1").meets(&id("1.4.2")));
+        assert!(!id("pol").meets(&id("politics")));
+    }
+
+    #[test]
+    fn what_is_above_an_id_begins_with_the_root() {
+        let low = id("1.politics.300");
+        let above: Vec<&[u8]> = low.ancestors().collect();
+        assert_eq!(
+            above,
+            [
+                id("").as_bytes(),
+                id("1").as_bytes(),
+                id("1.politics").as_bytes()
+            ]
+        );
+        assert_eq!(low.depth(), 3);
+        assert_eq!(Id::root().ancestors().count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for text in [".", "1..2", "a.", "x\0y"] {
+            assert!(Id::parse(text).is_err(), "{text}");
+        }
+        assert!(Id::parse(&"9".repeat(700)).is_err());
+        assert!(Id::parse(&vec!["1"; 65].join(".")).is_err());
+        assert_eq!(Id::from_bytes(&[3, 1]), None);
+    }
+}

@@ -1,0 +1,464 @@
+//! Stores that answer at once: `DualDb` and `TwoDb`.
+//!
+//! An operation writes its record blindly, then sees the store exactly as it was behind that write,
+//! and looks there for what it meets among all that came before it. Sequences are given under one
+//! lock and become visible in their order; so of two operations that should meet, the later sees the
+//! earlier and the earlier does not see the later: they meet once, without a lock on their ids. What
+//! has expired is judged by the moment at which the operation began, and that moment is held until it
+//! has read, so nothing that it must see is compacted away.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rillbase_engine::{Batch, Db, Millis, Sequence, Snapshot};
+
+use crate::condition::Conditions;
+use crate::error::{Error, Result};
+use crate::gather::Gather;
+use crate::keys::{self, PUBLICATIONS, SUBSCRIPTIONS, Spaces};
+use crate::look::{Cost, Look, Wanted, Window};
+use crate::memory::{self, Memory};
+use crate::name::Name;
+use crate::place::{Extent, Place};
+use crate::record::{self, Publication, Record, Stored, Subscription};
+use crate::rule::{Rule, is_alive};
+use crate::store::{Answer, Operation, StoreOptions, Topic};
+use crate::turns::{Delivery, Turns};
+
+/// A store that answers at once.
+#[derive(Debug)]
+pub(crate) struct Instant {
+    db: Arc<Db>,
+    spaces: Spaces,
+    options: StoreOptions,
+    turns: Option<Turns>,
+    conditions: Conditions,
+    cost: Mutex<Cost>,
+}
+
+/// The moment that an operation, or a look-up, sees.
+struct Moment<'a> {
+    topic: &'a Topic,
+    snapshot: &'a Snapshot,
+    /// What has a sequence from here on is not seen.
+    before: Sequence,
+}
+
+impl Moment<'_> {
+    fn now(&self) -> Millis {
+        self.snapshot.time()
+    }
+
+    /// No publication that is alive is older.
+    fn oldest(&self) -> Millis {
+        self.now().saturating_sub(self.topic.retention)
+    }
+}
+
+impl Instant {
+    pub(crate) fn new(db: Arc<Db>, spaces: Spaces, options: StoreOptions) -> Self {
+        Self {
+            db,
+            spaces,
+            turns: options.sink.clone().map(Turns::new),
+            options,
+            conditions: Conditions::default(),
+            cost: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn cost(&self) -> Cost {
+        *self.cost.lock()
+    }
+
+    fn rule(&self, topic: &Topic) -> Rule<'_> {
+        Rule {
+            ids: topic.ids,
+            conditions: &self.conditions,
+        }
+    }
+
+    pub(crate) fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>> {
+        if operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        operations
+            .iter()
+            .try_for_each(|operation| check(topic, operation, &self.conditions))?;
+        let since = self.db.snapshot();
+        let turn = self
+            .turns
+            .as_ref()
+            .map(|turns| turns.begin(since.sequence()));
+        let mut batch = Batch::new();
+        let mut firsts: Vec<u64> = Vec::with_capacity(operations.len());
+        for operation in operations {
+            firsts.push(batch.len() as u64);
+            self.put(&mut batch, topic, operation, since.time());
+        }
+        let writes = batch.len() as u64;
+        let snapshot = self
+            .db
+            .write_and_look(batch, self.options.durability, &since)?;
+        drop(since);
+        let first = snapshot.sequence() + 1 - writes;
+        if let Some(turn) = &turn {
+            turn.written(first);
+        }
+        let mut answers = Vec::with_capacity(operations.len());
+        for (operation, own) in operations.iter().zip(firsts) {
+            let moment = Moment {
+                topic,
+                snapshot: &snapshot,
+                before: first + own,
+            };
+            let answer = self.answer(&moment, operation)?;
+            if let (
+                Some(turn),
+                Operation::Publish {
+                    place, publication, ..
+                },
+            ) = (&turn, operation)
+            {
+                let news = stored(moment.before, moment.now(), place, publication);
+                turn.met(answer.sequence, deliveries(&answer, news));
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    /// Adds what an operation writes to a batch.
+    fn put(&self, batch: &mut Batch, topic: &Topic, operation: &Operation, now: Millis) {
+        match operation {
+            Operation::Publish {
+                place, publication, ..
+            } => {
+                self.put_record(batch, topic, (place, publication, PUBLICATIONS), now);
+            }
+            Operation::Subscribe {
+                place,
+                subscription,
+                ..
+            } => {
+                self.put_record(batch, topic, (place, subscription, SUBSCRIPTIONS), now);
+                if subscription.unseen_only {
+                    let space = (&self.spaces.subscriptions, topic);
+                    memory::begin(batch, space, (place, subscription), now);
+                }
+            }
+        }
+    }
+
+    fn put_record<T: Record>(
+        &self,
+        batch: &mut Batch,
+        topic: &Topic,
+        (place, record, kind): (&Place, &T, u8),
+        now: Millis,
+    ) {
+        let keyspace = self.spaces.of(kind);
+        let topic = keys::topic(topic.number);
+        let several = place.ids().len() > 1;
+        for (part, id) in record::parts(place) {
+            let under = (!several).then_some(id);
+            let value = record::encode(record, part, now, (place.extent(), under));
+            let key = keys::at(&topic, id.as_bytes(), kind, record.time());
+            batch.put_sequenced(keyspace, &key, &value, Some(record.expiry()));
+        }
+    }
+
+    /// What an operation finds before it.
+    fn answer(&self, moment: &Moment<'_>, operation: &Operation) -> Result<Answer> {
+        let mut answer = match operation {
+            Operation::Publish {
+                place,
+                publication,
+                self_join,
+            } => {
+                let news = stored(moment.before, moment.now(), place, publication);
+                self.met_by_publication(moment, place, &news, *self_join)?
+            }
+            Operation::Subscribe {
+                place,
+                subscription,
+                self_join,
+            } => {
+                let wish = stored(moment.before, moment.now(), place, subscription);
+                let mut answer = self.met_by_subscription(moment, place, &wish, *self_join)?;
+                answer.name = Some(Name {
+                    sequence: moment.before,
+                    until: subscription.until,
+                    user: subscription.unseen_only.then(|| subscription.user.clone()),
+                    ids: place.ids().to_vec(),
+                });
+                answer
+            }
+        };
+        answer.sequence = moment.before;
+        Ok(answer)
+    }
+
+    fn met_by_publication(
+        &self,
+        moment: &Moment<'_>,
+        place: &Place,
+        news: &Stored<Publication>,
+        self_join: bool,
+    ) -> Result<Answer> {
+        let (now, rule) = (moment.now(), self.rule(moment.topic));
+        if !is_alive(news.record.until, now) {
+            return Ok(Answer::default());
+        }
+        let wanted = Wanted {
+            subscriptions: Some(Window::since(news.record.at.max(now))),
+            publications: self_join.then(|| Window::since(moment.oldest())),
+        };
+        let alike = |other: &Stored<Publication>| {
+            is_alive(other.record.until, now) && other.extent.meets(&news.extent, rule.ids)
+        };
+        let meets = |wish: &Stored<Subscription>| rule.meets(wish, news, now);
+        let mut answer = self.look(
+            moment,
+            place,
+            wanted,
+            Gather::new(moment.before, &alike, &meets),
+        )?;
+        memory::oldest_of_users(&mut answer.subscriptions);
+        Ok(answer)
+    }
+
+    fn met_by_subscription(
+        &self,
+        moment: &Moment<'_>,
+        place: &Place,
+        wish: &Stored<Subscription>,
+        self_join: bool,
+    ) -> Result<Answer> {
+        let (now, rule) = (moment.now(), self.rule(moment.topic));
+        if !is_alive(wish.record.until, now) {
+            return Ok(Answer::default());
+        }
+        let wanted = Wanted {
+            publications: Some(Window {
+                from: wish.record.from.max(moment.oldest()),
+                to: wish.record.until,
+            }),
+            subscriptions: self_join.then(|| Window::since(wish.record.from.max(now))),
+        };
+        let meets = |news: &Stored<Publication>| rule.meets(wish, news, now);
+        let alike = |other: &Stored<Subscription>| {
+            is_alive(other.record.until, now)
+                && other.record.from <= wish.record.until
+                && other.extent.meets(&wish.extent, rule.ids)
+        };
+        let mut answer = self.look(
+            moment,
+            place,
+            wanted,
+            Gather::new(moment.before, &meets, &alike),
+        )?;
+        if wish.record.unseen_only && !answer.publications.is_empty() {
+            self.leave_unseen(moment, wish, &mut answer.publications)?;
+        }
+        Ok(answer)
+    }
+
+    /// Leaves what no older subscription of the user has met that wishes so as well.
+    fn leave_unseen(
+        &self,
+        moment: &Moment<'_>,
+        wish: &Stored<Subscription>,
+        publications: &mut Vec<Stored<Publication>>,
+    ) -> Result<()> {
+        let from = wish.record.from.max(moment.oldest());
+        let at = (&*self.db, &self.spaces.subscriptions, moment.snapshot);
+        let user = (moment.topic, wish.record.user.as_slice());
+        let memory = Memory::read(at, user, (from, moment.before))?;
+        let rule = self.rule(moment.topic);
+        publications.retain(|news| !memory.has_met(news, wish.sequence, rule));
+        Ok(())
+    }
+
+    /// Looks through the lists that a place meets: in one scan where one keyspace has them all.
+    fn look(
+        &self,
+        moment: &Moment<'_>,
+        place: &Place,
+        wanted: Wanted,
+        mut gather: Gather<'_>,
+    ) -> Result<Answer> {
+        let topic = keys::topic(moment.topic.number);
+        let mut cost = Cost::default();
+        for (keyspace, wanted) in self.spaces.looks(wanted) {
+            let look = Look {
+                db: &self.db,
+                keyspace,
+                topic: &topic,
+                wanted,
+                snapshot: moment.snapshot,
+            };
+            let visit = &mut |entry: crate::look::Entry<'_>| gather.take(entry);
+            cost.add(&look.run(place.ids(), moment.topic.ids, visit)?);
+        }
+        self.cost.lock().add(&cost);
+        let mut answer = gather.finish();
+        answer.cost = cost;
+        Ok(answer)
+    }
+
+    /// What is alive now, of publications within a window and of subscriptions that are kept.
+    pub(crate) fn find(
+        &self,
+        topic: &Topic,
+        place: &Place,
+        window: Option<Window>,
+        keep: Option<&dyn Fn(&Subscription) -> bool>,
+    ) -> Result<Answer> {
+        let snapshot = self.db.snapshot();
+        let moment = Moment {
+            topic,
+            snapshot: &snapshot,
+            before: Sequence::MAX,
+        };
+        let (now, extent) = (moment.now(), place.extent());
+        let wanted = Wanted {
+            publications: window.map(|window| Window {
+                from: window.from.max(moment.oldest()),
+                to: window.to,
+            }),
+            subscriptions: keep.map(|_| Window::since(now)),
+        };
+        let data = |news: &Stored<Publication>| {
+            is_alive(news.record.until, now) && news.extent.meets(extent, topic.ids)
+        };
+        let subscribers = |wish: &Stored<Subscription>| {
+            keep.is_some_and(|keep| keep(&wish.record)) && wish.extent.meets(extent, topic.ids)
+        };
+        self.look(
+            &moment,
+            place,
+            wanted,
+            Gather::new(Sequence::MAX, &data, &subscribers),
+        )
+    }
+
+    pub(crate) fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool> {
+        let keyspace = &self.spaces.subscriptions;
+        let bytes = keys::topic(topic.number);
+        let key = |(id, at)| keys::entry(&bytes, id, SUBSCRIPTIONS, name.until, at);
+        let entries: Vec<Vec<u8>> = name.ids.iter().zip(name.sequence..).map(key).collect();
+        let Some(first) = entries.first() else {
+            return Ok(false);
+        };
+        if self.db.get(keyspace, first)?.is_none() {
+            return Ok(false);
+        }
+        let mut batch = Batch::new();
+        for key in &entries {
+            batch.delete(keyspace, key);
+        }
+        memory::end(&mut batch, (keyspace, topic), name);
+        self.db.write(batch, self.options.durability)?;
+        Ok(true)
+    }
+
+    pub(crate) fn resume(
+        &self,
+        topic: &Topic,
+        name: &Name,
+        position: Sequence,
+    ) -> Result<Option<Vec<Stored<Publication>>>> {
+        let snapshot = self.db.snapshot();
+        let Some(wish) = self.subscription(topic, name, &snapshot)? else {
+            return Ok(None);
+        };
+        let moment = Moment {
+            topic,
+            snapshot: &snapshot,
+            before: Sequence::MAX,
+        };
+        let window = Window {
+            from: wish.record.from.max(moment.oldest()),
+            to: wish.record.until,
+        };
+        let wanted = Wanted {
+            publications: Some(window),
+            subscriptions: None,
+        };
+        let (now, rule) = (moment.now(), self.rule(topic));
+        let meets =
+            |news: &Stored<Publication>| news.sequence > position && rule.meets(&wish, news, now);
+        let place = Place::of_parts(name.ids.clone(), wish.extent.clone());
+        let gather = Gather::new(moment.before, &meets, &|_| false);
+        let mut found = self.look(&moment, &place, wanted, gather)?.publications;
+        if wish.record.unseen_only {
+            self.leave_unseen(&moment, &wish, &mut found)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// The subscription of a name, if it has not ended.
+    fn subscription(
+        &self,
+        topic: &Topic,
+        name: &Name,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Stored<Subscription>>> {
+        let Some(id) = name.ids.first() else {
+            return Ok(None);
+        };
+        let bytes = keys::topic(topic.number);
+        let key = keys::entry(&bytes, id, SUBSCRIPTIONS, name.until, name.sequence);
+        let value = self.db.get_at(&self.spaces.subscriptions, &key, snapshot)?;
+        let place = (id.as_bytes(), name.until, name.sequence);
+        let read = |value: rillbase_engine::Value| record::decode(&value, place);
+        Ok(value.map(read).transpose()?.map(|(stored, _)| stored))
+    }
+}
+
+/// Refuses what no store takes.
+pub(crate) fn check(topic: &Topic, operation: &Operation, conditions: &Conditions) -> Result<()> {
+    if operation.place().ids().is_empty() {
+        let what = "a place needs an id";
+        return Err(Error::InvalidId { what });
+    }
+    match operation {
+        Operation::Publish { publication, .. } => {
+            let life = publication.until.saturating_sub(publication.at);
+            if life > topic.retention {
+                return Err(Error::LivesTooLong);
+            }
+        }
+        Operation::Subscribe { subscription, .. } => {
+            if let Some(filter) = &subscription.filter {
+                conditions.check(filter)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn stored<T: Clone>(
+    sequence: Sequence,
+    received: Millis,
+    place: &Place,
+    record: &T,
+) -> Stored<T> {
+    let extent: &Extent = place.extent();
+    Stored {
+        sequence,
+        received,
+        extent: extent.clone(),
+        record: record.clone(),
+    }
+}
+
+fn deliveries(answer: &Answer, news: Stored<Publication>) -> Vec<Delivery> {
+    let publication = Arc::new(news);
+    let delivery = |subscription: &Stored<Subscription>| Delivery {
+        subscription: subscription.clone(),
+        publication: Arc::clone(&publication),
+    };
+    answer.subscriptions.iter().map(delivery).collect()
+}

@@ -1,0 +1,116 @@
+//! Where records lie.
+//!
+//! ```text
+//! key    := list | user
+//! list   := 1 topic id 0 kind{u8} !time{u64} !sequence{u64}
+//! kind   := 1    subscriptions, by the time at which they end
+//!         | 2    publications, by the time at which they happened
+//! user   := 2 topic name{slice} kind{u8} !time{u64} !sequence{u64}
+//! topic  := an id's component
+//! ```
+//!
+//! Numbers are inverted and big-endian: the newest comes first. Both lists of an id are neighbours,
+//! so that one block, and one scan, often has both. Each is in the order of the time that look-ups
+//! bound, which lets them begin where they want and stop at the first entry that is too old.
+
+use rillbase_engine::{Keyspace, Millis, Sequence};
+
+use crate::coding::put_slice;
+use crate::id::Id;
+use crate::look::Wanted;
+
+/// Subscriptions of an id.
+pub(crate) const SUBSCRIPTIONS: u8 = 1;
+/// Publications of an id.
+pub(crate) const PUBLICATIONS: u8 = 2;
+/// Behind both.
+pub(crate) const BEHIND: u8 = 3;
+/// Subscriptions of a user that remember what they were told.
+pub(crate) const BEGUN: u8 = 1;
+/// Which of them were ended.
+pub(crate) const ENDED: u8 = 2;
+
+const LISTS: u8 = 1;
+const USERS: u8 = 2;
+/// Kind, time and sequence.
+const TAIL_BYTES: usize = 17;
+
+/// The bytes that all keys of a topic's lists begin with.
+pub(crate) fn topic(number: u64) -> Vec<u8> {
+    let mut key = vec![LISTS];
+    key.extend_from_slice(Id::root().child(number).as_bytes());
+    key
+}
+
+/// Where a list is at a time: what comes first at or behind it is the newest that is not newer.
+pub(crate) fn at(topic: &[u8], id: &[u8], kind: u8, time: Millis) -> Vec<u8> {
+    let mut key = Vec::with_capacity(topic.len() + id.len() + TAIL_BYTES + 1);
+    key.extend_from_slice(topic);
+    key.extend_from_slice(id);
+    key.extend_from_slice(&[0, kind]);
+    key.extend_from_slice(&(!time).to_be_bytes());
+    key
+}
+
+/// The key of an entry.
+pub(crate) fn entry(topic: &[u8], id: &Id, kind: u8, time: Millis, at: Sequence) -> Vec<u8> {
+    let mut key = self::at(topic, id.as_bytes(), kind, time);
+    key.extend_from_slice(&(!at).to_be_bytes());
+    key
+}
+
+/// Where what is remembered of a user is at a time.
+pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> {
+    let mut key = vec![USERS];
+    key.extend_from_slice(Id::root().child(number).as_bytes());
+    put_slice(&mut key, user);
+    key.push(kind);
+    key.extend_from_slice(&(!time).to_be_bytes());
+    key
+}
+
+/// The end of a key: kind, time, sequence; and what is before them.
+pub(crate) fn tail(key: &[u8]) -> Option<(&[u8], u8, Millis, Sequence)> {
+    let (head, tail) = key.split_last_chunk::<TAIL_BYTES>()?;
+    let (kind, numbers) = tail.split_first()?;
+    let (time, sequence) = numbers.split_first_chunk::<8>()?;
+    let sequence = sequence.first_chunk::<8>()?;
+    let (time, sequence) = (u64::from_be_bytes(*time), u64::from_be_bytes(*sequence));
+    Some((head, *kind, !time, !sequence))
+}
+
+/// The keyspaces of a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Spaces {
+    pub(crate) subscriptions: Keyspace,
+    pub(crate) publications: Keyspace,
+}
+
+impl Spaces {
+    /// The keyspace of a kind of list.
+    pub(crate) fn of(&self, kind: u8) -> &Keyspace {
+        if kind == PUBLICATIONS {
+            &self.publications
+        } else {
+            &self.subscriptions
+        }
+    }
+
+    /// Which looks find what is wanted: one, if one keyspace has both.
+    pub(crate) fn looks(&self, wanted: Wanted) -> impl Iterator<Item = (&Keyspace, Wanted)> {
+        let shared = self.publications.name() == self.subscriptions.name();
+        let subscriptions = Wanted {
+            publications: wanted.publications.filter(|_| shared),
+            ..wanted
+        };
+        let publications = Wanted {
+            subscriptions: None,
+            publications: wanted.publications.filter(|_| !shared),
+        };
+        let looks = [
+            (&self.subscriptions, subscriptions),
+            (&self.publications, publications),
+        ];
+        looks.into_iter().filter(|(_, wanted)| !wanted.is_empty())
+    }
+}

@@ -1,0 +1,292 @@
+//! Looking through lists: where to begin, when to stop, what it cost.
+//!
+//! A look is one scan over what a snapshot sees, which only goes forwards: through the lists of the
+//! ancestors of an id, the root's first, then through those of the id and all below it. Of each list
+//! it reads the entries within a window of time. It begins at the newest of them and leaves the list
+//! at the first that is too old; nothing older is ever looked at, however much there is.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use rillbase_engine::{Db, Keyspace, Millis, Scan, Sequence, Snapshot, prefix_end};
+
+use crate::error::{Error, Result};
+use crate::id::Id;
+use crate::keys::{self, BEHIND, PUBLICATIONS, SUBSCRIPTIONS};
+use crate::place::Ids;
+
+/// So many entries are stepped over before a seek is cheaper.
+const STEPS: usize = 4;
+
+/// Times, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The first.
+    pub from: Millis,
+    /// The last.
+    pub to: Millis,
+}
+
+impl Window {
+    /// From a moment on.
+    pub fn since(from: Millis) -> Self {
+        Self {
+            from,
+            to: Millis::MAX,
+        }
+    }
+}
+
+/// Which entries of each list are looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) subscriptions: Option<Window>,
+    pub(crate) publications: Option<Window>,
+}
+
+impl Wanted {
+    fn window(&self, kind: u8) -> Option<Window> {
+        match kind {
+            SUBSCRIPTIONS => self.subscriptions,
+            PUBLICATIONS => self.publications,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next(0).is_none()
+    }
+
+    /// The first kind behind another that is wanted.
+    fn next(&self, kind: u8) -> Option<(u8, Window)> {
+        let mut later = kind + 1..BEHIND;
+        later.find_map(|kind| Some((kind, self.window(kind)?)))
+    }
+}
+
+/// What looking has cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Lists that had something within the window.
+    pub lists: u64,
+    /// Entries that were looked at, those that ended a list included.
+    pub entries: u64,
+    /// Lists that were left at an entry that was too old.
+    pub early_stops: u64,
+    /// Searches for a place in the store.
+    pub seeks: u64,
+}
+
+impl Cost {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.lists += other.lists;
+        self.entries += other.entries;
+        self.early_stops += other.early_stops;
+        self.seeks += other.seeks;
+    }
+}
+
+/// An entry that a look came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) id: &'a [u8],
+    pub(crate) kind: u8,
+    pub(crate) time: Millis,
+    pub(crate) sequence: Sequence,
+    pub(crate) value: &'a [u8],
+}
+
+/// What a look does with entries.
+pub(crate) type Visit<'a> = dyn FnMut(Entry<'_>) -> Result<()> + 'a;
+
+/// Whether a look takes an id alone, or all below it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Own,
+    Below,
+}
+
+/// The ids whose lists are looked through, in their order.
+fn plan(ids: &[Id], how: Ids) -> BTreeMap<&[u8], Reach> {
+    let mut plan = BTreeMap::new();
+    if how == Ids::Hierarchy {
+        let ancestors = ids.iter().flat_map(Id::ancestors);
+        plan.extend(ancestors.map(|ancestor| (ancestor, Reach::Own)));
+    }
+    let reach = match how {
+        Ids::Flat => Reach::Own,
+        Ids::Hierarchy => Reach::Below,
+    };
+    plan.extend(ids.iter().map(|id| (id.as_bytes(), reach)));
+    plan
+}
+
+/// Looks through the lists of a keyspace that meet ids.
+pub(crate) struct Look<'a> {
+    pub(crate) db: &'a Db,
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) topic: &'a [u8],
+    pub(crate) wanted: Wanted,
+    pub(crate) snapshot: &'a Snapshot,
+}
+
+impl Look<'_> {
+    /// Visits the entries within the windows.
+    pub(crate) fn run(&self, ids: &[Id], how: Ids, visit: &mut Visit<'_>) -> Result<Cost> {
+        let end = prefix_end(self.topic);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let lower = Bound::Included(self.topic);
+        let scan = self
+            .db
+            .scan(self.keyspace, lower, upper, Some(self.snapshot))?;
+        let mut walk = Walk {
+            look: self,
+            scan,
+            begun: false,
+            cost: Cost::default(),
+        };
+        let mut passed: Option<&[u8]> = None;
+        for (id, reach) in plan(ids, how) {
+            if passed.is_some_and(|above| id.starts_with(above)) {
+                continue;
+            }
+            walk.id(id, reach, visit)?;
+            if reach == Reach::Below {
+                passed = Some(id);
+            }
+        }
+        Ok(walk.cost)
+    }
+}
+
+/// Where a look goes on.
+struct Next {
+    place: Vec<u8>,
+    /// No list of this id follows.
+    is_last: bool,
+}
+
+impl Next {
+    fn within(place: Vec<u8>) -> Self {
+        Self {
+            place,
+            is_last: false,
+        }
+    }
+}
+
+struct Walk<'a> {
+    look: &'a Look<'a>,
+    scan: Scan,
+    begun: bool,
+    cost: Cost,
+}
+
+impl Walk<'_> {
+    /// To the first entry at or behind a key, which is not before where the scan is.
+    fn go(&mut self, target: &[u8]) -> Result<()> {
+        if self.begun {
+            for _ in 0..STEPS {
+                if !self.scan.is_valid() || self.scan.key() >= target {
+                    return Ok(());
+                }
+                self.scan.advance()?;
+            }
+            if !self.scan.is_valid() || self.scan.key() >= target {
+                return Ok(());
+            }
+        }
+        self.begun = true;
+        self.cost.seeks += 1;
+        Ok(self.scan.seek(target)?)
+    }
+
+    /// Reads the lists of an id, and of all below it if they are within reach.
+    fn id(&mut self, id: &[u8], reach: Reach, visit: &mut Visit<'_>) -> Result<()> {
+        let Some((kind, window)) = self.look.wanted.next(0) else {
+            return Ok(());
+        };
+        let topic = self.look.topic;
+        let mut place = [topic, id].concat();
+        if reach == Reach::Own {
+            place.push(0);
+        }
+        self.go(&keys::at(topic, id, kind, window.to))?;
+        while self.scan.is_valid() && self.scan.key().starts_with(&place) {
+            let Some(next) = self.list(visit)? else {
+                continue;
+            };
+            if reach == Reach::Own && next.is_last {
+                return Ok(());
+            }
+            self.go(&next.place)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the list that the scan is in. Says where to go on, unless the scan is there.
+    fn list(&mut self, visit: &mut Visit<'_>) -> Result<Option<Next>> {
+        let topic = self.look.topic;
+        let (head, kind, time, _) = keys::tail(self.scan.key()).ok_or(MALFORMED)?;
+        let id = head.strip_suffix(&[0]);
+        let id = id
+            .and_then(|head| head.get(topic.len()..))
+            .ok_or(MALFORMED)?;
+        let (id, with_kind) = (id.to_vec(), head.len() + 1);
+        if let Some(window) = self.look.wanted.window(kind) {
+            if time > window.to {
+                let place = keys::at(topic, &id, kind, window.to);
+                return Ok(Some(Next::within(place)));
+            }
+            let list = self
+                .scan
+                .key()
+                .get(..with_kind)
+                .unwrap_or_default()
+                .to_vec();
+            self.entries(&list, &id, window, visit)?;
+            if !self.scan.is_valid() || !self.scan.key().starts_with(&list) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(match self.look.wanted.next(kind) {
+            Some((kind, window)) => Next::within(keys::at(topic, &id, kind, window.to)),
+            None => Next {
+                place: keys::at(topic, &id, BEHIND, Millis::MAX),
+                is_last: true,
+            },
+        }))
+    }
+
+    /// Visits the entries of a list until one is too old.
+    fn entries(
+        &mut self,
+        list: &[u8],
+        id: &[u8],
+        window: Window,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        self.cost.lists += 1;
+        while self.scan.is_valid() && self.scan.key().starts_with(list) {
+            self.cost.entries += 1;
+            let (_, kind, time, sequence) = keys::tail(self.scan.key()).ok_or(MALFORMED)?;
+            if time < window.from {
+                self.cost.early_stops += 1;
+                return Ok(());
+            }
+            visit(Entry {
+                id,
+                kind,
+                time,
+                sequence,
+                value: self.scan.value(),
+            })?;
+            self.scan.advance()?;
+        }
+        Ok(())
+    }
+}
+
+const MALFORMED: Error = Error::Malformed {
+    what: "a key of a topic is malformed although its checksum matches",
+};

@@ -1,0 +1,123 @@
+//! What a user has been told: nothing twice to those who wish so.
+//!
+//! No list of deliveries is kept. Whether a subscription has met a publication follows from both
+//! records, so it is enough to remember the subscriptions of a user that wish to be told nothing
+//! twice, for as long as a publication that they met may be alive. That is a list by user, written
+//! blindly together with the subscription. Of several subscriptions that a publication meets, the
+//! oldest is told.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+
+use rillbase_engine::{Batch, Db, Keyspace, Millis, Sequence, Snapshot, prefix_end};
+
+use crate::coding::{Reader, put_varint};
+use crate::error::{Error, Result};
+use crate::keys::{self, BEGUN, ENDED};
+use crate::name::Name;
+use crate::place::Place;
+use crate::record::{self, Publication, Stored, Subscription};
+use crate::rule::Rule;
+use crate::store::Topic;
+
+/// Until when a subscription is remembered.
+fn forgotten(topic: &Topic, until: Millis) -> Millis {
+    until.saturating_add(topic.retention).saturating_add(1)
+}
+
+/// Remembers a subscription; follows its entries in the batch.
+pub(crate) fn begin(
+    batch: &mut Batch,
+    (keyspace, topic): (&Keyspace, &Topic),
+    (place, subscription): (&Place, &Subscription),
+    received: Millis,
+) {
+    let part = place.ids().len() as u64 + 1;
+    let value = record::encode(subscription, part, received, (place.extent(), None));
+    let key = keys::user(topic.number, &subscription.user, BEGUN, subscription.until);
+    let expiry = forgotten(topic, subscription.until);
+    batch.put_sequenced(keyspace, &key, &value, Some(expiry));
+}
+
+/// Remembers that a subscription was ended: what it met before counts, what comes later does not.
+pub(crate) fn end(batch: &mut Batch, (keyspace, topic): (&Keyspace, &Topic), name: &Name) {
+    let Some(user) = &name.user else { return };
+    let mut value = Vec::new();
+    put_varint(&mut value, name.sequence);
+    let key = keys::user(topic.number, user, ENDED, name.until);
+    batch.put_sequenced(keyspace, &key, &value, Some(forgotten(topic, name.until)));
+}
+
+/// The subscriptions of a user that are remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    begun: Vec<Stored<Subscription>>,
+    ended: HashMap<Sequence, Sequence>,
+}
+
+impl Memory {
+    /// Reads those made before an operation that had not ended at `from`.
+    pub(crate) fn read(
+        (db, keyspace, snapshot): (&Db, &Keyspace, &Snapshot),
+        (topic, user): (&Topic, &[u8]),
+        (from, before): (Millis, Sequence),
+    ) -> Result<Self> {
+        let mut memory = Self::default();
+        for kind in [BEGUN, ENDED] {
+            let lower = keys::user(topic.number, user, kind, Millis::MAX);
+            let upper = prefix_end(&keys::user(topic.number, user, kind, from));
+            let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let lower = Bound::Included(lower.as_slice());
+            let mut scan = db.scan(keyspace, lower, upper, Some(snapshot))?;
+            scan.first()?;
+            while scan.is_valid() {
+                memory.take(scan.key(), scan.value(), before)?;
+                scan.advance()?;
+            }
+        }
+        Ok(memory)
+    }
+
+    fn take(&mut self, key: &[u8], value: &[u8], before: Sequence) -> Result<()> {
+        let what = "an entry of a user is malformed although its checksum matches";
+        let malformed = Error::Malformed { what };
+        let (_, kind, time, sequence) = keys::tail(key).ok_or(malformed.clone())?;
+        if sequence >= before {
+            return Ok(());
+        }
+        if kind == ENDED {
+            let target = Reader(value).varint().ok_or(malformed)?;
+            let first = self.ended.entry(target).or_insert(sequence);
+            *first = sequence.min(*first);
+            return Ok(());
+        }
+        let (stored, _) = record::decode(value, (&[], time, sequence))?;
+        self.begun.push(stored);
+        Ok(())
+    }
+
+    /// Whether one of them that is older than `than` has met a publication.
+    pub(crate) fn has_met(
+        &self,
+        publication: &Stored<Publication>,
+        than: Sequence,
+        rule: Rule<'_>,
+    ) -> bool {
+        self.begun.iter().any(|known| {
+            let later = known.sequence.max(publication.sequence);
+            let ended = self.ended.get(&known.sequence);
+            known.sequence < than
+                && ended.is_none_or(|end| *end > later)
+                && rule.have_met(known, publication)
+        })
+    }
+}
+
+/// Leaves, of subscriptions that wish so, the oldest of each user. They are in their order.
+pub(crate) fn oldest_of_users(subscriptions: &mut Vec<Stored<Subscription>>) {
+    let mut told: HashSet<Vec<u8>> = HashSet::new();
+    subscriptions.retain(|subscription| {
+        let wish = &subscription.record;
+        !wish.unseen_only || told.insert(wish.user.clone())
+    });
+}

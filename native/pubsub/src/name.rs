@@ -1,0 +1,70 @@
+//! Names of subscriptions: they say where one lies, so that ending it needs no index by name.
+//!
+//! ```text
+//! name := sequence{varint} until{varint} remembers{u8} [user{slice}] (id{slice})*
+//! ```
+//!
+//! `user` is there for a subscription that remembers what it was told. Whoever gives names to
+//! strangers seals them: who knows one may end the subscription.
+
+use rillbase_engine::{Millis, Sequence};
+
+use crate::coding::{Reader, put_slice, put_varint};
+use crate::error::{Error, Result};
+use crate::id::Id;
+
+/// The name of a subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    pub(crate) sequence: Sequence,
+    pub(crate) until: Millis,
+    /// Whose it is, if it remembers what it was told.
+    pub(crate) user: Option<Vec<u8>>,
+    /// What it is written under.
+    pub(crate) ids: Vec<Id>,
+}
+
+impl Name {
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.sequence);
+        put_varint(&mut out, self.until);
+        out.push(u8::from(self.user.is_some()));
+        if let Some(user) = &self.user {
+            put_slice(&mut out, user);
+        }
+        self.ids
+            .iter()
+            .for_each(|id| put_slice(&mut out, id.as_bytes()));
+        out
+    }
+
+    /// The name of bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let what = "this is not the name of a subscription";
+        Self::read(Reader(bytes)).ok_or(Error::Malformed { what })
+    }
+
+    fn read(mut reader: Reader<'_>) -> Option<Self> {
+        let mut name = Self {
+            sequence: reader.varint()?,
+            until: reader.varint()?,
+            user: match reader.byte()? {
+                0 => None,
+                1 => Some(reader.slice()?.to_vec()),
+                _ => return None,
+            },
+            ids: Vec::new(),
+        };
+        while !reader.0.is_empty() {
+            name.ids.push(Id::from_bytes(reader.slice()?)?);
+        }
+        (!name.ids.is_empty()).then_some(name)
+    }
+
+    /// The place of the operation that made it.
+    pub fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+}

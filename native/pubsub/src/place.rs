@@ -1,0 +1,138 @@
+//! Where something is published or subscribed to: the ids that it is written under, and what it
+//! covers exactly.
+//!
+//! A look-up by ids finds all that may meet; what is covered decides.
+
+use crate::area::{Area, Rectangle, put_doubles, sides};
+use crate::coding::{Reader, put_slice};
+use crate::error::{Error, Result};
+use crate::grid::{Granularity, Grid};
+use crate::id::Id;
+
+/// How the ids of a topic meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ids {
+    /// Each id meets itself only: one look-up.
+    Flat,
+    /// An id meets itself and all above and below it: a look-up for each ancestor, and one scan.
+    Hierarchy,
+}
+
+/// What is covered exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Extent {
+    /// An id as such.
+    Id(Id),
+    /// A cell of a grid.
+    Cell(Id, Rectangle),
+    /// An area of the plane.
+    Area(Area),
+}
+
+impl Extent {
+    /// Whether two of them meet. An id that is no cell never meets an area.
+    pub(crate) fn meets(&self, other: &Self, ids: Ids) -> bool {
+        match (self, other) {
+            (Self::Area(one), Self::Area(two)) => one.intersects(two),
+            (Self::Area(area), Self::Cell(_, sides)) | (Self::Cell(_, sides), Self::Area(area)) => {
+                area.intersects(&Area::Box(*sides))
+            }
+            (Self::Area(_), Self::Id(_)) | (Self::Id(_), Self::Area(_)) => false,
+            (Self::Id(one), Self::Id(two)) if ids == Ids::Flat => one == two,
+            (Self::Id(one) | Self::Cell(one, _), Self::Id(two) | Self::Cell(two, _)) => {
+                one.meets(two)
+            }
+        }
+    }
+
+    /// `extent := 0 | area | 3 id{slice} west south east north | 4 id{slice}`; 0 is the one id that
+    /// the record is written under.
+    pub(crate) fn encode(&self, under: Option<&Id>, out: &mut Vec<u8>) {
+        match self {
+            Self::Id(id) if under == Some(id) => out.push(0),
+            Self::Id(id) => {
+                out.push(4);
+                put_slice(out, id.as_bytes());
+            }
+            Self::Area(area) => area.encode(out),
+            Self::Cell(id, sides) => {
+                out.push(3);
+                put_slice(out, id.as_bytes());
+                put_doubles(out, sides);
+            }
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>, under: &[u8]) -> Option<Self> {
+        match reader.0.first()? {
+            0 => {
+                reader.byte()?;
+                Id::from_bytes(under).map(Self::Id)
+            }
+            3 => {
+                reader.byte()?;
+                let id = Id::from_bytes(reader.slice()?)?;
+                Some(Self::Cell(id, sides(reader)?))
+            }
+            4 => {
+                reader.byte()?;
+                Id::from_bytes(reader.slice()?).map(Self::Id)
+            }
+            _ => Area::decode(reader).map(Self::Area),
+        }
+    }
+}
+
+/// Where something is published or subscribed to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    ids: Vec<Id>,
+    extent: Extent,
+}
+
+impl Place {
+    /// An id.
+    pub fn id(id: Id) -> Self {
+        Self {
+            ids: vec![id.clone()],
+            extent: Extent::Id(id),
+        }
+    }
+
+    /// A cell of a grid, or a node of a tree that is as regular.
+    pub fn cell(grid: &Grid, id: Id, granularity: Granularity) -> Result<Self> {
+        let what = "the id is no cell of this grid";
+        let sides = grid.rectangle(&id).ok_or(Error::InvalidId { what })?;
+        let ids = match granularity {
+            Granularity::Fixed => grid.leaves_below(&id)?,
+            Granularity::Variable | Granularity::Single => vec![id.clone()],
+        };
+        Ok(Self {
+            ids,
+            extent: Extent::Cell(id, sides),
+        })
+    }
+
+    /// An area of the plane.
+    pub fn area(grid: &Grid, area: Area, granularity: Granularity) -> Result<Self> {
+        Ok(Self {
+            ids: grid.cover(&area, granularity)?,
+            extent: Extent::Area(area),
+        })
+    }
+
+    /// A place of which both are known.
+    pub(crate) fn of_parts(ids: Vec<Id>, extent: Extent) -> Self {
+        Self { ids, extent }
+    }
+
+    /// The ids that it is written under, in no certain order.
+    pub fn ids(&self) -> &[Id] {
+        &self.ids
+    }
+
+    /// What it covers.
+    pub fn extent(&self) -> &Extent {
+        &self.extent
+    }
+}

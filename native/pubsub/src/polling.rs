@@ -1,0 +1,348 @@
+//! `RepQueries`: the baseline that asks again and again.
+//!
+//! Only publications are stored. Who subscribes gets those of the past, and is then polled for: each
+//! poll reads what came since the last one. So nobody is told at once, what lives for less than the
+//! time between two polls may never be told, and neither is what is dated back to before the last
+//! poll. There are no stored subscriptions to find, so publications cannot find them, and nothing can
+//! be joined with them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rillbase_engine::{Batch, Db, KeyspaceOptions, Millis, Sequence, Snapshot};
+
+use crate::condition::Conditions;
+use crate::error::{Error, Result};
+use crate::gather::Gather;
+use crate::instant::{check, stored};
+use crate::keys::{self, PUBLICATIONS};
+use crate::look::{Cost, Look, Wanted, Window};
+use crate::name::Name;
+use crate::place::Place;
+use crate::record::{self, Publication, Record, Stored, Subscription};
+use crate::rule::{Rule, is_alive};
+use crate::store::{Answer, Operation, Store, StoreOptions, Topic};
+
+/// Publications, and subscribers who poll for them.
+#[derive(Debug)]
+pub struct RepQueries {
+    db: Arc<Db>,
+    keyspace: rillbase_engine::Keyspace,
+    options: StoreOptions,
+    /// The time between two polls of a subscription (TR).
+    interval: Millis,
+    conditions: Conditions,
+    polls: Mutex<Polls>,
+    cost: Mutex<Cost>,
+}
+
+/// Decides whether a poll takes a publication.
+type Keep<'a> = dyn Fn(&Stored<Publication>) -> bool + 'a;
+
+/// What a poll found.
+#[derive(Debug, Clone)]
+pub struct Polled {
+    /// The name of the subscription that it was for.
+    pub name: Name,
+    /// What came since the last one.
+    pub publications: Vec<Stored<Publication>>,
+}
+
+/// Subscriptions that are polled for, in memory.
+#[derive(Debug, Default)]
+struct Polls {
+    next: Sequence,
+    due: BTreeSet<(Millis, Sequence)>,
+    polled: HashMap<Sequence, Polling>,
+}
+
+#[derive(Debug, Clone)]
+struct Polling {
+    topic: Topic,
+    place: Place,
+    wish: Stored<Subscription>,
+    /// What the last poll saw.
+    seen: (Sequence, Millis),
+}
+
+impl Polls {
+    fn add(
+        &mut self,
+        topic: Topic,
+        place: Place,
+        wish: Stored<Subscription>,
+        at: &Snapshot,
+    ) -> Sequence {
+        self.next += 1;
+        let polling = Polling {
+            topic,
+            place,
+            wish,
+            seen: (at.sequence(), at.time()),
+        };
+        self.polled.insert(self.next, polling);
+        self.next
+    }
+
+    fn plan(&mut self, number: Sequence, after: Millis, interval: Millis) {
+        let Some(polling) = self.polled.get(&number) else {
+            return;
+        };
+        let until = polling.wish.record.until;
+        if after >= until {
+            self.polled.remove(&number);
+        } else {
+            self.due
+                .insert((after.saturating_add(interval).min(until), number));
+        }
+    }
+
+    /// The next subscription whose poll is due.
+    fn take(&mut self, now: Millis) -> Option<(Sequence, Polling)> {
+        loop {
+            let (at, number) = *self.due.first()?;
+            if at > now {
+                return None;
+            }
+            self.due.pop_first();
+            if let Some(polling) = self.polled.get(&number) {
+                return Some((number, polling.clone()));
+            }
+        }
+    }
+}
+
+impl RepQueries {
+    /// The store of a name in a database.
+    pub fn open(
+        db: &Arc<Db>,
+        name: &str,
+        keyspace: KeyspaceOptions,
+        (options, interval): (StoreOptions, Millis),
+    ) -> Result<Self> {
+        Ok(Self {
+            db: Arc::clone(db),
+            keyspace: db.create_keyspace(name, keyspace)?,
+            options,
+            interval: interval.max(1),
+            conditions: Conditions::default(),
+            polls: Mutex::default(),
+            cost: Mutex::default(),
+        })
+    }
+
+    /// Does all polls that are due.
+    pub fn poll(&self) -> Result<Vec<Polled>> {
+        let mut found = Vec::new();
+        loop {
+            let snapshot = self.db.snapshot();
+            let taken = self.polls.lock().take(snapshot.time());
+            let Some((number, polling)) = taken else {
+                return Ok(found);
+            };
+            let publications = self.read(&polling, &snapshot)?;
+            let mut polls = self.polls.lock();
+            if let Some(polled) = polls.polled.get_mut(&number) {
+                polled.seen = (snapshot.sequence(), snapshot.time());
+            }
+            polls.plan(number, snapshot.time(), self.interval);
+            drop(polls);
+            found.push(Polled {
+                name: name_of(number, &polling),
+                publications,
+            });
+        }
+    }
+
+    /// When the next poll is due.
+    pub fn next_poll(&self) -> Option<Millis> {
+        let polls = self.polls.lock();
+        polls.due.first().map(|(at, _)| *at)
+    }
+
+    /// What came since the last poll. Its last millisecond may have had more than it saw.
+    fn read(&self, polling: &Polling, snapshot: &Snapshot) -> Result<Vec<Stored<Publication>>> {
+        let (sequence, time) = polling.seen;
+        let wish = &polling.wish;
+        let window = Window {
+            from: wish.record.from.max(time),
+            to: wish.record.until.min(snapshot.time()),
+        };
+        let is_new = |news: &Stored<Publication>| news.record.at > time || news.sequence > sequence;
+        let at = (&polling.topic, snapshot);
+        Ok(self
+            .find(at, &polling.place, window, (wish, &is_new))?
+            .publications)
+    }
+
+    fn find(
+        &self,
+        (topic, snapshot): (&Topic, &Snapshot),
+        place: &Place,
+        window: Window,
+        (wish, keep): (&Stored<Subscription>, &Keep<'_>),
+    ) -> Result<Answer> {
+        let (now, rule) = (
+            snapshot.time(),
+            Rule {
+                ids: topic.ids,
+                conditions: &self.conditions,
+            },
+        );
+        let bytes = keys::topic(topic.number);
+        let oldest = now.saturating_sub(topic.retention);
+        let look = Look {
+            db: &self.db,
+            keyspace: &self.keyspace,
+            topic: &bytes,
+            wanted: Wanted {
+                publications: Some(Window {
+                    from: window.from.max(oldest),
+                    to: window.to,
+                }),
+                subscriptions: None,
+            },
+            snapshot,
+        };
+        let meets = |news: &Stored<Publication>| {
+            // The subscription's last poll may come a little late.
+            keep(news)
+                && rule.meets(wish, news, now.min(wish.record.until))
+                && is_alive(news.record.until, now)
+        };
+        let mut gather = Gather::new(Sequence::MAX, &meets, &|_| false);
+        let cost = look.run(place.ids(), topic.ids, &mut |entry| gather.take(entry))?;
+        self.cost.lock().add(&cost);
+        let mut answer = gather.finish();
+        answer.cost = cost;
+        Ok(answer)
+    }
+
+    fn publish_all(
+        &self,
+        topic: &Topic,
+        (place, publication): (&Place, &Publication),
+    ) -> Result<Answer> {
+        let mut batch = Batch::new();
+        let (bytes, now) = (keys::topic(topic.number), self.db.now());
+        let several = place.ids().len() > 1;
+        for (part, id) in record::parts(place) {
+            let under = (!several).then_some(id);
+            let value = record::encode(publication, part, now, (place.extent(), under));
+            let key = keys::at(&bytes, id.as_bytes(), PUBLICATIONS, publication.at);
+            batch.put_sequenced(&self.keyspace, &key, &value, Some(publication.expiry()));
+        }
+        let writes = batch.len() as u64;
+        let last = self.db.write(batch, self.options.durability)?;
+        Ok(Answer {
+            sequence: last + 1 - writes,
+            ..Answer::default()
+        })
+    }
+
+    fn begin(&self, topic: &Topic, place: &Place, subscription: &Subscription) -> Result<Answer> {
+        let snapshot = self.db.snapshot();
+        let now = snapshot.time();
+        if !is_alive(subscription.until, now) {
+            return Ok(Answer::default());
+        }
+        let wish = stored(snapshot.sequence(), now, place, subscription);
+        let window = Window {
+            from: subscription.from,
+            to: subscription.until.min(now),
+        };
+        let mut answer = self.find((topic, &snapshot), place, window, (&wish, &|_| true))?;
+        let mut polls = self.polls.lock();
+        let number = polls.add(*topic, place.clone(), wish, &snapshot);
+        let polling = polls.polled.get(&number);
+        answer.name = polling.map(|polling| name_of(number, polling));
+        polls.plan(number, now, self.interval);
+        answer.sequence = number;
+        Ok(answer)
+    }
+}
+
+fn name_of(number: Sequence, polling: &Polling) -> Name {
+    Name {
+        sequence: number,
+        until: polling.wish.record.until,
+        user: None,
+        ids: polling.place.ids().to_vec(),
+    }
+}
+
+fn unsupported<T>() -> Result<T> {
+    let what = "subscriptions that are polled for are not stored, so nothing finds them";
+    Err(Error::Unsupported { what })
+}
+
+impl Store for RepQueries {
+    fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>> {
+        let mut answers = Vec::with_capacity(operations.len());
+        for operation in operations {
+            check(topic, operation, &self.conditions)?;
+            answers.push(match operation {
+                Operation::Publish {
+                    self_join: true, ..
+                }
+                | Operation::Subscribe {
+                    self_join: true, ..
+                } => {
+                    return unsupported();
+                }
+                Operation::Subscribe { subscription, .. } if subscription.unseen_only => {
+                    return unsupported();
+                }
+                Operation::Publish {
+                    place, publication, ..
+                } => self.publish_all(topic, (place, publication))?,
+                Operation::Subscribe {
+                    place,
+                    subscription,
+                    ..
+                } => self.begin(topic, place, subscription)?,
+            });
+        }
+        Ok(answers)
+    }
+
+    fn get_data(&self, topic: &Topic, place: &Place, window: Window) -> Result<Answer> {
+        let snapshot = self.db.snapshot();
+        let everything = Subscription {
+            until: Millis::MAX,
+            ..Subscription::default()
+        };
+        let all = stored(0, 0, place, &everything);
+        self.find((topic, &snapshot), place, window, (&all, &|_| true))
+    }
+
+    fn get_subscribers(&self, _: &Topic, _: &Place, _: Millis) -> Result<Answer> {
+        unsupported()
+    }
+
+    fn get_data_and_subscribers(
+        &self,
+        _: &Topic,
+        _: &Place,
+        _: (Window, Millis),
+    ) -> Result<Answer> {
+        unsupported()
+    }
+
+    fn list(&self, _: &Topic, _: &Place) -> Result<Answer> {
+        unsupported()
+    }
+
+    fn unsubscribe(&self, _: &Topic, name: &Name) -> Result<bool> {
+        Ok(self.polls.lock().polled.remove(&name.sequence).is_some())
+    }
+
+    fn resume(&self, _: &Topic, _: &Name, _: Sequence) -> Result<Option<Vec<Stored<Publication>>>> {
+        unsupported()
+    }
+
+    fn cost(&self) -> Cost {
+        *self.cost.lock()
+    }
+}

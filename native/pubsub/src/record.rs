@@ -1,0 +1,189 @@
+//! Publications and subscriptions, and the bytes that they are kept in.
+//!
+//! ```text
+//! record       := part{varint} received{varint} extent (publication | subscription)
+//! publication  := until{varint} id{slice} data{slice}
+//! subscription := flags{u8} from{varint} at{varint} id{slice} user{slice} [filter{slice}]
+//! ```
+//!
+//! `part` is 0 for a record that is written under one id. One that is written under several has an
+//! entry for each, numbered from 1 on; their sequences follow one another, so each tells the first,
+//! which names the record. A publication's time and a subscription's end are in the key.
+
+use rillbase_engine::{Millis, Sequence};
+
+use crate::coding::{Reader, put_slice, put_varint};
+use crate::error::{Error, Result};
+use crate::id::Id;
+use crate::place::{Extent, Place};
+
+/// Something that was published.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Publication {
+    /// When it happened (Tp).
+    pub at: Millis,
+    /// The last moment at which it is alive (Tmax).
+    pub until: Millis,
+    /// The publisher's name for it (Pid).
+    pub id: Vec<u8>,
+    /// What happened (Desc): a BSON document if subscriptions are to filter by it.
+    pub data: Vec<u8>,
+}
+
+/// Somebody's wish to be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subscription {
+    /// The first moment of publications that it is about (Tmin), which may have passed.
+    pub from: Millis,
+    /// The last one (Tmax), with which the subscription itself ends.
+    pub until: Millis,
+    /// When it was made, as the subscriber says (Ts).
+    pub at: Millis,
+    /// The subscriber's name for it (Sid).
+    pub id: Vec<u8>,
+    /// Whose it is (Uid).
+    pub user: Vec<u8>,
+    /// A filter on the data of publications, as BSON.
+    pub filter: Option<Vec<u8>>,
+    /// Whether it passes over what another subscription of the user that says so as well has been
+    /// told.
+    pub unseen_only: bool,
+}
+
+/// A record as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored<T> {
+    /// Its place in the order of all operations, by which it is named.
+    pub sequence: Sequence,
+    /// The store's time when it came.
+    pub received: Millis,
+    /// What it covers.
+    pub extent: Extent,
+    /// The record.
+    pub record: T,
+}
+
+const FILTERED: u8 = 1;
+const UNSEEN_ONLY: u8 = 2;
+
+/// A record that is kept under a time that orders its list.
+pub(crate) trait Record: Sized {
+    /// The time of the key.
+    fn time(&self) -> Millis;
+    /// From when on it is gone.
+    fn expiry(&self) -> Millis;
+    fn encode(&self, out: &mut Vec<u8>);
+    fn decode(reader: &mut Reader<'_>, time: Millis) -> Option<Self>;
+}
+
+impl Record for Publication {
+    fn time(&self) -> Millis {
+        self.at
+    }
+
+    fn expiry(&self) -> Millis {
+        self.until.saturating_add(1)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.until);
+        put_slice(out, &self.id);
+        put_slice(out, &self.data);
+    }
+
+    fn decode(reader: &mut Reader<'_>, time: Millis) -> Option<Self> {
+        Some(Self {
+            at: time,
+            until: reader.varint()?,
+            id: reader.slice()?.to_vec(),
+            data: reader.slice()?.to_vec(),
+        })
+    }
+}
+
+impl Record for Subscription {
+    fn time(&self) -> Millis {
+        self.until
+    }
+
+    fn expiry(&self) -> Millis {
+        self.until.saturating_add(1)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let filtered = if self.filter.is_some() { FILTERED } else { 0 };
+        let unseen = if self.unseen_only { UNSEEN_ONLY } else { 0 };
+        out.push(filtered | unseen);
+        put_varint(out, self.from);
+        put_varint(out, self.at);
+        put_slice(out, &self.id);
+        put_slice(out, &self.user);
+        if let Some(filter) = &self.filter {
+            put_slice(out, filter);
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>, time: Millis) -> Option<Self> {
+        let flags = reader.byte()?;
+        Some(Self {
+            until: time,
+            from: reader.varint()?,
+            at: reader.varint()?,
+            id: reader.slice()?.to_vec(),
+            user: reader.slice()?.to_vec(),
+            filter: match flags & FILTERED {
+                0 => None,
+                _ => Some(reader.slice()?.to_vec()),
+            },
+            unseen_only: flags & UNSEEN_ONLY != 0,
+        })
+    }
+}
+
+/// Which part of a record an entry is.
+pub(crate) fn parts(place: &Place) -> impl Iterator<Item = (u64, &Id)> {
+    let first = u64::from(place.ids().len() > 1);
+    (first..).zip(place.ids())
+}
+
+pub(crate) fn encode<T: Record>(
+    record: &T,
+    part: u64,
+    received: Millis,
+    (extent, under): (&Extent, Option<&Id>),
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    put_varint(&mut out, part);
+    put_varint(&mut out, received);
+    extent.encode(under, &mut out);
+    record.encode(&mut out);
+    out
+}
+
+/// The record of an entry, and whether it has several.
+pub(crate) fn decode<T: Record>(
+    value: &[u8],
+    (id, time, sequence): (&[u8], Millis, Sequence),
+) -> Result<(Stored<T>, bool)> {
+    let read = || {
+        let mut reader = Reader(value);
+        let part = reader.varint()?;
+        let received = reader.varint()?;
+        let extent = Extent::decode(&mut reader, id)?;
+        let stored = Stored {
+            sequence: sequence.checked_sub(part.saturating_sub(1))?,
+            received,
+            extent,
+            record: T::decode(&mut reader, time)?,
+        };
+        reader.0.is_empty().then_some((stored, part > 0))
+    };
+    let what = "an entry of a topic is malformed although its checksum matches";
+    read().ok_or(Error::Malformed { what })
+}
+
+/// The sequence that names an entry's record, without reading more of it.
+pub(crate) fn named(value: &[u8], sequence: Sequence) -> Option<Sequence> {
+    let part = Reader(value).varint()?;
+    sequence.checked_sub(part.saturating_sub(1))
+}

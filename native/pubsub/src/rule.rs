@@ -1,0 +1,56 @@
+//! When a publication and a subscription meet: the one rule of all stores.
+
+use rillbase_engine::Millis;
+
+use crate::condition::Conditions;
+use crate::place::Ids;
+use crate::record::{Publication, Stored, Subscription};
+
+/// Whether a record that lives `until` some moment is alive.
+pub(crate) fn is_alive(until: Millis, now: Millis) -> bool {
+    until >= now
+}
+
+/// Whether a publication lies within the time of a subscription.
+pub(crate) fn in_time(subscription: &Subscription, publication: &Publication) -> bool {
+    (subscription.from..=subscription.until).contains(&publication.at)
+}
+
+/// Decides meetings within a topic.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule<'a> {
+    pub(crate) ids: Ids,
+    pub(crate) conditions: &'a Conditions,
+}
+
+impl Rule<'_> {
+    /// Whether they meet if the later of them came at `now`.
+    pub(crate) fn meets(
+        &self,
+        subscription: &Stored<Subscription>,
+        publication: &Stored<Publication>,
+        now: Millis,
+    ) -> bool {
+        let (wish, news) = (&subscription.record, &publication.record);
+        let passes = |filter: &Vec<u8>| self.conditions.matches(filter, &news.data);
+        in_time(wish, news)
+            && is_alive(wish.until, now)
+            && is_alive(news.until, now)
+            && subscription.extent.meets(&publication.extent, self.ids)
+            && wish.filter.as_ref().is_none_or(passes)
+    }
+
+    /// Whether they have met, whichever was the later.
+    pub(crate) fn have_met(
+        &self,
+        subscription: &Stored<Subscription>,
+        publication: &Stored<Publication>,
+    ) -> bool {
+        let later = if subscription.sequence > publication.sequence {
+            subscription.received
+        } else {
+            publication.received
+        };
+        self.meets(subscription, publication, later)
+    }
+}

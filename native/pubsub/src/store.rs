@@ -1,0 +1,160 @@
+//! What all stores do.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use rillbase_engine::{Durability, Millis, Sequence};
+
+use crate::error::Result;
+use crate::look::{Cost, Window};
+use crate::name::Name;
+use crate::place::{Ids, Place};
+use crate::record::{Publication, Stored, Subscription};
+use crate::turns::Sink;
+
+/// A topic of a store: ids of different topics never meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Topic {
+    /// Its number.
+    pub number: u64,
+    /// How its ids meet.
+    pub ids: Ids,
+    /// How long a publication may live at most. No look-up reaches further back.
+    pub retention: Millis,
+}
+
+/// How a store behaves.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// When an operation is acknowledged.
+    pub durability: Durability,
+    /// Takes what subscriptions meet after they were made.
+    pub sink: Option<Arc<dyn Sink>>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Sync,
+            sink: None,
+        }
+    }
+}
+
+/// Something to do.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Publish, and find those who wish to be told.
+    Publish {
+        /// Where.
+        place: Place,
+        /// What.
+        publication: Publication,
+        /// Whether to find also the publications before it that are alive.
+        self_join: bool,
+    },
+    /// Subscribe, and find what was published before.
+    Subscribe {
+        /// Where.
+        place: Place,
+        /// What about.
+        subscription: Subscription,
+        /// Whether to find also the subscriptions before it that overlap it in time.
+        self_join: bool,
+    },
+}
+
+impl Operation {
+    pub(crate) fn place(&self) -> &Place {
+        match self {
+            Self::Publish { place, .. } | Self::Subscribe { place, .. } => place,
+        }
+    }
+}
+
+/// What an operation, or a look-up, found: in the order in which it came.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The sequence of the operation, by which its record is named.
+    pub sequence: Sequence,
+    /// Publications.
+    pub publications: Vec<Stored<Publication>>,
+    /// Subscriptions.
+    pub subscriptions: Vec<Stored<Subscription>>,
+    /// What finding them has cost.
+    pub cost: Cost,
+    /// The name of the subscription that was made.
+    pub name: Option<Name>,
+}
+
+/// A store of publications and subscriptions that find one another. All methods may be called by
+/// many threads at once.
+pub trait Store: Debug + Send + Sync {
+    /// Does several operations; they become durable together. Each meets those before it, also
+    /// those before it in the list.
+    fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>>;
+
+    /// Publishes; finds the subscriptions that it meets.
+    fn publish(
+        &self,
+        topic: &Topic,
+        place: Place,
+        publication: Publication,
+        self_join: bool,
+    ) -> Result<Answer> {
+        let operation = Operation::Publish {
+            place,
+            publication,
+            self_join,
+        };
+        Ok(self.run(topic, &[operation])?.pop().unwrap_or_default())
+    }
+
+    /// Subscribes; finds the publications that it meets so far.
+    fn subscribe(
+        &self,
+        topic: &Topic,
+        place: Place,
+        subscription: Subscription,
+        self_join: bool,
+    ) -> Result<Answer> {
+        let operation = Operation::Subscribe {
+            place,
+            subscription,
+            self_join,
+        };
+        Ok(self.run(topic, &[operation])?.pop().unwrap_or_default())
+    }
+
+    /// Finds publications of a time that are alive.
+    fn get_data(&self, topic: &Topic, place: &Place, window: Window) -> Result<Answer>;
+
+    /// Finds the subscriptions that a publication at a time would meet, filters aside.
+    fn get_subscribers(&self, topic: &Topic, place: &Place, at: Millis) -> Result<Answer>;
+
+    /// Both, as they are at one moment: of publications a window, of subscriptions a time.
+    fn get_data_and_subscribers(
+        &self,
+        topic: &Topic,
+        place: &Place,
+        times: (Window, Millis),
+    ) -> Result<Answer>;
+
+    /// All subscriptions that have not ended, those that are about the future too.
+    fn list(&self, topic: &Topic, place: &Place) -> Result<Answer>;
+
+    /// Ends a subscription. Returns whether there was one.
+    fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool>;
+
+    /// The publications behind a position that a subscription has met and that are alive still;
+    /// `None` if the subscription has ended.
+    fn resume(
+        &self,
+        topic: &Topic,
+        name: &Name,
+        position: Sequence,
+    ) -> Result<Option<Vec<Stored<Publication>>>>;
+
+    /// What all look-ups have cost so far.
+    fn cost(&self) -> Cost;
+}

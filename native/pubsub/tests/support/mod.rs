@@ -1,0 +1,140 @@
+//! A store on a disk in memory under a clock that tests turn, and a naive model of it.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub(crate) mod model;
+
+use std::sync::Arc;
+
+use rillbase_engine::vfs::MemoryVfs;
+use rillbase_engine::{Clock, Db, Durability, KeyspaceOptions, ManualClock, Options, Strategy};
+use rillbase_pubsub::{
+    Answer, DualDb, Ids, Publication, Sink, Store, StoreOptions, Stored, Subscription, Topic,
+    TwoDb, keyspace_options,
+};
+use rillbase_query::bson::DocumentBuf;
+use rillbase_query::ejson;
+
+/// When the clock starts.
+pub(crate) const START: u64 = 1_000_000;
+/// How long publications live at most.
+pub(crate) const RETENTION: u64 = 20_000;
+
+/// Which store is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Dual,
+    Two,
+}
+
+/// A database that can be closed and opened again.
+pub(crate) struct Disk {
+    vfs: Arc<MemoryVfs>,
+    pub(crate) clock: Arc<ManualClock>,
+    strategy: Strategy,
+    threads: usize,
+}
+
+impl Disk {
+    pub(crate) fn new(strategy: Strategy, threads: usize) -> Self {
+        Self {
+            vfs: Arc::new(MemoryVfs::new()),
+            clock: Arc::new(ManualClock::new(START)),
+            strategy,
+            threads,
+        }
+    }
+
+    pub(crate) fn keyspace(&self) -> KeyspaceOptions {
+        KeyspaceOptions {
+            strategy: self.strategy,
+            memtable_bytes: 4096,
+            block_bytes: 256,
+            table_bytes: 2048,
+            base_bytes: 4096,
+            compact_at_runs: 2,
+            ..keyspace_options()
+        }
+    }
+
+    pub(crate) fn open(&self) -> Arc<Db> {
+        let options = Options {
+            vfs: Arc::clone(&self.vfs) as _,
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            background_threads: self.threads,
+            default_keyspace: self.keyspace(),
+            ..Options::default()
+        };
+        Arc::new(Db::open("/topics", options).unwrap())
+    }
+
+    pub(crate) fn store(
+        &self,
+        db: &Arc<Db>,
+        kind: Kind,
+        sink: Option<Arc<dyn Sink>>,
+    ) -> Arc<dyn Store> {
+        let options = StoreOptions {
+            durability: Durability::Buffered,
+            sink,
+        };
+        let keyspace = self.keyspace();
+        match kind {
+            Kind::Dual => Arc::new(DualDb::open(db, "topics", keyspace, options).unwrap()),
+            Kind::Two => Arc::new(TwoDb::open(db, "topics", keyspace, options).unwrap()),
+        }
+    }
+}
+
+pub(crate) fn topic(ids: Ids) -> Topic {
+    Topic {
+        number: 7,
+        ids,
+        retention: RETENTION,
+    }
+}
+
+/// A document as BSON.
+pub(crate) fn bson(text: &str) -> Vec<u8> {
+    let document: DocumentBuf = ejson::parse_document(text.as_bytes()).unwrap();
+    document.into_bytes()
+}
+
+/// A publication of now that lives for `life`.
+pub(crate) fn publication(id: &str, at: u64, life: u64) -> Publication {
+    Publication {
+        at,
+        until: at + life,
+        id: id.as_bytes().to_vec(),
+        data: Vec::new(),
+    }
+}
+
+/// A subscription to a time.
+pub(crate) fn subscription(id: &str, from: u64, until: u64) -> Subscription {
+    Subscription {
+        from,
+        until,
+        id: id.as_bytes().to_vec(),
+        ..Subscription::default()
+    }
+}
+
+fn names<T>(found: &[Stored<T>], id: impl Fn(&T) -> &[u8]) -> Vec<String> {
+    let name = |found: &Stored<T>| String::from_utf8(id(&found.record).to_vec()).unwrap();
+    found.iter().map(name).collect()
+}
+
+/// The names of publications that were found.
+pub(crate) fn publications(answer: &Answer) -> Vec<String> {
+    told(&answer.publications)
+}
+
+/// The names of publications.
+pub(crate) fn told(found: &[Stored<Publication>]) -> Vec<String> {
+    names(found, |news| &news.id)
+}
+
+/// The names of subscriptions that were found.
+pub(crate) fn subscriptions(answer: &Answer) -> Vec<String> {
+    names(&answer.subscriptions, |wish| &wish.id)
+}

@@ -1,0 +1,196 @@
+//! What a store should answer, found by comparing everything with everything.
+
+#![allow(
+    clippy::many_single_char_names,
+    reason = "coordinates have short names"
+)]
+
+use std::collections::HashSet;
+
+use rillbase_pubsub::{Publication, Subscription};
+
+/// What is covered, as tests say it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cover {
+    /// An id's numbers, which meets itself only.
+    Flat(Vec<u64>),
+    /// An id's numbers.
+    Node(Vec<u64>),
+    /// x, y, radius.
+    Circle(f64, f64, f64),
+    /// West, south, east, north.
+    Box(f64, f64, f64, f64),
+}
+
+impl Cover {
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Flat(one), Self::Flat(two)) => one == two,
+            (Self::Node(one), Self::Node(two)) => one.iter().zip(two).all(|(a, b)| a == b),
+            (Self::Circle(x, y, r), Self::Circle(a, b, s)) => (x - a).hypot(y - b) <= r + s,
+            (Self::Box(w, s, e, n), Self::Box(a, b, c, d)) => {
+                w.max(*a) <= e.min(*c) && s.max(*b) <= n.min(*d)
+            }
+            (Self::Circle(x, y, r), Self::Box(w, s, e, n))
+            | (Self::Box(w, s, e, n), Self::Circle(x, y, r)) => {
+                let outside = |at: f64, low: f64, high: f64| (low - at).max(at - high).max(0.0);
+                outside(*x, *w, *e).hypot(outside(*y, *s, *n)) <= *r
+            }
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct News {
+    cover: Cover,
+    record: Publication,
+    number: i32,
+}
+
+#[derive(Debug, Clone)]
+struct Wish {
+    cover: Cover,
+    record: Subscription,
+    /// The least number that it wishes to be told of.
+    least: Option<i32>,
+    ended: bool,
+}
+
+/// A naive matcher.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    news: Vec<News>,
+    wishes: Vec<Wish>,
+    /// Which wish and which news have met.
+    met: HashSet<(usize, usize)>,
+}
+
+fn name(id: &[u8]) -> String {
+    String::from_utf8(id.to_vec()).unwrap()
+}
+
+impl Model {
+    fn meet(wish: &Wish, news: &News, now: u64) -> bool {
+        wish.record.until >= now
+            && news.record.until >= now
+            && !wish.ended
+            && wish.record.from <= news.record.at
+            && news.record.at <= wish.record.until
+            && wish.cover.meets(&news.cover)
+            && wish.least.is_none_or(|least| news.number >= least)
+    }
+
+    /// Whether an older subscription of a user that remembers has met some news.
+    fn has_seen(&self, wish: usize, news: usize) -> bool {
+        let user = &self.wishes[wish].record.user;
+        self.wishes[wish].record.unseen_only
+            && (0..wish).any(|older| {
+                let known = &self.wishes[older].record;
+                known.unseen_only && known.user == *user && self.met.contains(&(older, news))
+            })
+    }
+
+    /// The subscriptions that are told, and the publications that are alive on what it covers.
+    pub(crate) fn publish(
+        &mut self,
+        cover: Cover,
+        (record, number): (Publication, i32),
+        now: u64,
+    ) -> (Vec<String>, Vec<String>) {
+        let news = News {
+            cover,
+            record,
+            number,
+        };
+        let own = self.news.len();
+        let mut alike = self.data(&news.cover, 0, u64::MAX, now);
+        if news.record.until < now {
+            alike.clear();
+        }
+        let met: Vec<usize> = (0..self.wishes.len())
+            .filter(|&wish| Self::meet(&self.wishes[wish], &news, now))
+            .collect();
+        self.news.push(news);
+        self.met.extend(met.iter().map(|&wish| (wish, own)));
+        let told = met.iter().filter(|&&wish| !self.has_seen(wish, own));
+        let told = told
+            .map(|&wish| name(&self.wishes[wish].record.id))
+            .collect();
+        (told, alike)
+    }
+
+    /// The publications that it is told, and the subscriptions that overlap it.
+    pub(crate) fn subscribe(
+        &mut self,
+        cover: Cover,
+        (record, least): (Subscription, Option<i32>),
+        now: u64,
+    ) -> (Vec<String>, Vec<String>) {
+        let wish = Wish {
+            cover,
+            record,
+            least,
+            ended: false,
+        };
+        let alike = self.wishes.iter().filter(|other| {
+            wish.record.until >= now
+                && !other.ended
+                && other.record.until >= now
+                && other.record.from <= wish.record.until
+                && other.record.until >= wish.record.from
+                && other.cover.meets(&wish.cover)
+        });
+        let alike = alike.map(|other| name(&other.record.id)).collect();
+        let own = self.wishes.len();
+        let met: Vec<usize> = (0..self.news.len())
+            .filter(|&news| Self::meet(&wish, &self.news[news], now))
+            .collect();
+        self.wishes.push(wish);
+        self.met.extend(met.iter().map(|&news| (own, news)));
+        let told = met.iter().filter(|&&news| !self.has_seen(own, news));
+        let told = told.map(|&news| name(&self.news[news].record.id)).collect();
+        (told, alike)
+    }
+
+    /// What is alive of a time.
+    pub(crate) fn data(&self, cover: &Cover, from: u64, to: u64, now: u64) -> Vec<String> {
+        let alive = self.news.iter().filter(|news| {
+            news.record.until >= now
+                && (from..=to).contains(&news.record.at)
+                && news.cover.meets(cover)
+        });
+        alive.map(|news| name(&news.record.id)).collect()
+    }
+
+    /// Who would be told of a time; of any time without one.
+    pub(crate) fn subscribers(&self, cover: &Cover, at: Option<u64>, now: u64) -> Vec<String> {
+        let alive = self.wishes.iter().filter(|wish| {
+            !wish.ended
+                && wish.record.until >= now
+                && at.is_none_or(|at| wish.record.from <= at && at <= wish.record.until)
+                && wish.cover.meets(cover)
+        });
+        alive.map(|wish| name(&wish.record.id)).collect()
+    }
+
+    /// Whether there was such a subscription.
+    pub(crate) fn unsubscribe(&mut self, wish: usize, now: u64) -> bool {
+        let wish = &mut self.wishes[wish];
+        let was = !wish.ended && wish.record.until >= now;
+        wish.ended = true;
+        was
+    }
+
+    /// All that a subscription has met that is alive.
+    pub(crate) fn told(&self, wish: usize, now: u64) -> Option<Vec<String>> {
+        let ended = self.wishes[wish].ended || self.wishes[wish].record.until < now;
+        let told = (0..self.news.len()).filter(|&news| {
+            self.news[news].record.until >= now
+                && self.met.contains(&(wish, news))
+                && !self.has_seen(wish, news)
+        });
+        let told = told.map(|news| name(&self.news[news].record.id)).collect();
+        (!ended).then_some(told)
+    }
+}
