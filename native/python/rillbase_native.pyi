@@ -16,9 +16,11 @@ __all__ = [
     "EngineTransaction",
     "Expected",
     "Filter",
+    "Hub",
     "GridNode",
     "JsonError",
     "KeyspaceOptions",
+    "LiveQuery",
     "Operation",
     "Operations",
     "Outcomes",
@@ -425,6 +427,162 @@ def envelope(
     projection: Projection | None = None,
 ) -> bytes:
     """Return a document's envelope as JSON."""
+
+# `xmin`, `xmax`, and those between that were running.
+_Snapshot: TypeAlias = tuple[int, int, Sequence[int]]
+# Key, version, created and updated in milliseconds, BSON.
+_LiveRow: TypeAlias = tuple[bytes, int, int, int, bytes]
+
+@final
+class LiveQuery:
+    """A query of a collection, its access rule included, as it is registered with the grid."""
+
+    def __new__(
+        cls,
+        tenant: bytes,
+        collection: bytes,
+        filter: Filter,
+        sort: Sort,
+        ordered_by: Value | None,
+        *,
+        offset: int,
+        limit: int | None,
+        rules_version: int,
+        slack: int,
+    ) -> LiveQuery: ...
+    @staticmethod
+    def read(bytes: bytes) -> LiveQuery:
+        """Read a definition, as `definition` writes it."""
+
+    @property
+    def hash(self) -> bytes: ...
+    @property
+    def tenant(self) -> bytes: ...
+    @property
+    def collection(self) -> bytes: ...
+    @property
+    def rules_version(self) -> int: ...
+    @property
+    def sorted(self) -> bool: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def limit(self) -> int | None: ...
+    @property
+    def slack(self) -> int: ...
+    def filter(self) -> Filter:
+        """Return the filter, the access rule included."""
+
+    def sort(self) -> Sort:
+        """Return the order of the rows."""
+
+    def with_slack(self, slack: int) -> LiveQuery:
+        """Return the same query with another number of rows beyond the window."""
+
+    def definition(self) -> bytes:
+        """Return what the registry keeps, without an activation number."""
+
+    def request(
+        self,
+        positions: Sequence[str],
+        snapshot: _Snapshot,
+        rows: Sequence[_LiveRow],
+        *,
+        complete: bool,
+        renewal: bool,
+    ) -> bytes:
+        """Return what the nodes are told, without an activation number."""
+
+@final
+class Hub:
+    """The hub of one process: what its subscribers are told.
+
+    It does no input or output: `read` gives it the notification logs, `poll` takes frames out, and
+    `wishes` what else is to be done. Each wish is (kind, query, subscription, number, text, text):
+
+    register    read the query's rows and register it; then `registered` or `refused`
+    unregister  nobody here watches the query any more
+    renew       have the rows read again, with as many beyond the window as the number says
+    judge       a write was made under other access rules: look at the subscribers' rules
+    fail        a node gave the query up: a code and words for people; then `refused`
+    replay      read the log of the partition (number) behind the first place (text) up to the
+                second, for the subscription; then `replay`
+    """
+
+    def __new__(
+        cls,
+        secret: bytes,
+        *,
+        installation: int,
+        epoch: int,
+        write_partitions: int,
+        outbox_frames: int,
+        outbox_bytes: int,
+    ) -> Hub: ...
+    def attach(
+        self,
+        subscription: int,
+        name: str,
+        query: LiveQuery,
+        partition: int,
+        *,
+        holder: bytes,
+        projection: Projection | None = None,
+        whole_results: bool = False,
+        throttle_ms: int = 0,
+        muted: Sequence[bool] = ...,
+        resume: str | None = None,
+        reset: str | None = None,
+    ) -> None:
+        """Begin a subscription. `muted`: `add`, `change`, `changeIndex`, `remove` not wanted."""
+
+    def detach(self, subscription: int) -> None:
+        """End a subscription without a word."""
+
+    def registered(
+        self,
+        query: bytes,
+        activation: int,
+        log_end: str,
+        snapshot: _Snapshot,
+        rows: Sequence[_LiveRow],
+    ) -> None:
+        """Take the rows of a query, as registered behind the log's end."""
+
+    def refused(self, query: bytes, problem: str) -> None:
+        """End all subscriptions of a query with a problem, JSON text."""
+
+    def lost(self, partition: int) -> None:
+        """Have all queries of a log registered again: entries of it are missing."""
+
+    def read(self, partition: int, entries: Sequence[tuple[str, bytes]]) -> int:
+        """Read entries of a log; return how many. One that cannot be read raises `ValueError`."""
+
+    def replay(
+        self, subscription: int, entries: Sequence[tuple[str, bytes]] | None
+    ) -> None:
+        """Take what a subscription missed; None: the log no longer has it."""
+
+    def tick(self, now_us: int) -> None:
+        """Let time pass: Valkey's, in microseconds."""
+
+    def poll(self, most: int) -> list[tuple[int, bytes, bool]]:
+        """Take frames to send: subscription, JSON text, whether it is the last."""
+
+    def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
+        """Learn how much has left for a client."""
+
+    def wishes(self) -> list[tuple[str, bytes, int, int, str, str]]:
+        """Take what is to be done."""
+
+    def query(self, query: bytes) -> LiveQuery | None:
+        """Return a query that is watched."""
+
+    def subscriptions(self, query: bytes) -> list[int]:
+        """Return the subscriptions of a query."""
+
+    def figures(self, subscription: int) -> tuple[str, int, int, int | None] | None:
+        """Return state, events sent, events waiting, and lag in microseconds."""
 
 class EngineError(Exception):
     """Why the storage engine failed: `code` for programs, `str()` for people.

@@ -10,6 +10,7 @@
 //!   transactions a reader has seen.
 //! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
 //!   [`node`] — what both give out.
+//! - [`hub`] — what subscribers are told.
 #![allow(
     clippy::must_use_candidate,
     reason = "the attribute is given where dropping the result is a mistake"
@@ -24,6 +25,7 @@
 )]
 
 pub mod filter_node;
+pub mod hub;
 pub mod message;
 pub mod node;
 pub mod snapshot;

@@ -12,7 +12,9 @@
 mod engine;
 mod errors;
 mod filters;
+mod hub;
 mod json;
+mod live_query;
 mod nodes;
 mod operations;
 mod selections;
@@ -32,7 +34,11 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::filters::{Bounds, Filter, Projection, Rule, Sort};
     #[pymodule_export]
+    use crate::hub::Hub;
+    #[pymodule_export]
     use crate::json::parse_json;
+    #[pymodule_export]
+    use crate::live_query::LiveQuery;
     #[pymodule_export]
     use crate::nodes::GridNode;
     #[pymodule_export]

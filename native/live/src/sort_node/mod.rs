@@ -41,6 +41,7 @@ use orphans::Orphans;
 use query::{Advance, Query, Step};
 use rebuild::Rebuild;
 use sources::{Heard, Sources};
+pub(crate) use steps::steps;
 
 /// The state machine of a sort node. See the module.
 #[derive(Debug)]

@@ -1,0 +1,201 @@
+//! What subscribers are told, as JSON text.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use rillbase_documents::envelope::{self, Meta};
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::{Form, write_value};
+use rillbase_query::environment::Environment;
+use rillbase_query::projection::{Matched, Projection};
+
+use crate::message::{Gone, Row};
+
+use super::change::Change;
+
+/// Documents of more bytes, as JSON, are left out of events.
+const LARGEST_DOCUMENT: usize = 1024 * 1024;
+
+/// Which of the events of one group a frame is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) group: u64,
+    pub(super) index: usize,
+    pub(super) count: usize,
+}
+
+fn string(out: &mut String, text: &str) {
+    write_value(out, ValueRef::String(text), Form::Relaxed);
+}
+
+fn begin(kind: &str, name: &str) -> String {
+    let mut out = String::with_capacity(256);
+    let _ = write!(out, r#"{{"type":"{kind}","id":"#);
+    string(&mut out, name);
+    out
+}
+
+fn end(mut out: String, resume: Option<&str>) -> String {
+    if let Some(resume) = resume {
+        let _ = write!(out, r#","resume":"{resume}""#);
+    }
+    out.push('}');
+    out
+}
+
+pub(super) fn ready(name: &str, resume: &str) -> String {
+    end(begin("ready", name), Some(resume))
+}
+
+pub(super) fn reset(name: &str, reason: &str) -> String {
+    let mut out = begin("reset", name);
+    let _ = write!(out, r#","reason":"{reason}""#);
+    end(out, None)
+}
+
+pub(super) fn status(name: &str, live: bool) -> String {
+    let mut out = begin("status", name);
+    let state = if live { "live" } else { "stale" };
+    let reason = if live { "caught_up" } else { "grid_behind" };
+    let _ = write!(out, r#","state":"{state}","reason":"{reason}""#);
+    end(out, None)
+}
+
+pub(super) fn ended(name: &str, problem: &str) -> String {
+    let mut out = begin("end", name);
+    out.push_str(r#","error":"#);
+    out.push_str(problem);
+    end(out, None)
+}
+
+/// A part of a result.
+pub(super) fn result(
+    name: &str,
+    items: &str,
+    part: usize,
+    last: bool,
+    resume: Option<&str>,
+) -> String {
+    let mut out = begin("result", name);
+    let _ = write!(out, r#","items":[{items}],"part":{part},"last":{last}"#);
+    end(out, resume)
+}
+
+/// Appends a row as an envelope.
+pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>) {
+    let document = Document::trusted(&row.body);
+    let id = document.get("_id").unwrap_or(ValueRef::Null);
+    let meta = Meta {
+        version: i64::try_from(row.version).unwrap_or(i64::MAX),
+        created_ms: row.created_ms,
+        updated_ms: row.updated_ms,
+    };
+    match shown(row, projection) {
+        None => envelope::write(out, meta, id, document, Form::Relaxed),
+        Some(shown) => envelope::write(out, meta, id, shown.as_ref(), Form::Relaxed),
+    }
+}
+
+fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::bson::DocumentBuf> {
+    let environment = Environment::at(row.updated_ms);
+    projection?
+        .apply(
+            Document::trusted(&row.body),
+            Matched::default(),
+            &environment,
+        )
+        .ok()
+}
+
+/// The middle of an event's frame, which is the same for all subscribers with one projection.
+pub(super) fn event_body(change: &Change, projection: Option<&Projection>) -> Arc<str> {
+    let mut out = String::with_capacity(256);
+    let (kind, row, version) = match change {
+        Change::Add { row, .. } => ("add", row, row.version),
+        Change::Stay { row, .. } => ("change", row, row.version),
+        Change::Move { row, .. } => ("changeIndex", row, row.version),
+        Change::Remove { row, version, .. } => ("remove", row, *version),
+    };
+    let _ = write!(out, r#","match":"{kind}","key":"#);
+    let document = Document::trusted(&row.body);
+    let id = document.get("_id").unwrap_or(ValueRef::Null);
+    write_value(&mut out, id, Form::Relaxed);
+    let _ = write!(out, r#","version":{version}"#);
+    indexes(&mut out, change);
+    match change {
+        Change::Remove { gone, .. } => {
+            let reason = match gone {
+                Gone::Deleted => "deleted",
+                Gone::Left => "left",
+            };
+            let _ = write!(out, r#","reason":"{reason}""#);
+        }
+        _ => put_document(&mut out, row, projection),
+    }
+    out.into()
+}
+
+fn indexes(out: &mut String, change: &Change) {
+    let (index, old) = match change {
+        Change::Add { index, .. } => (*index, None),
+        Change::Stay { index, .. } => (*index, *index),
+        Change::Move {
+            old_index, index, ..
+        } => (Some(*index), Some(*old_index)),
+        Change::Remove { old_index, .. } => (None, *old_index),
+    };
+    if index.is_none() && old.is_none() {
+        return;
+    }
+    for (name, value) in [("index", index), ("old_index", old)] {
+        match value {
+            Some(value) => {
+                let _ = write!(out, r#","{name}":{value}"#);
+            }
+            None => {
+                let _ = write!(out, r#","{name}":null"#);
+            }
+        }
+    }
+}
+
+fn put_document(out: &mut String, row: &Row, projection: Option<&Projection>) {
+    let before = out.len();
+    out.push_str(r#","document":"#);
+    match shown(row, projection) {
+        None => {
+            let document = Document::trusted(&row.body);
+            write_value(out, ValueRef::Document(document), Form::Relaxed);
+        }
+        Some(shown) => write_value(out, ValueRef::Document(shown.as_ref()), Form::Relaxed),
+    }
+    if out.len() - before > LARGEST_DOCUMENT {
+        out.truncate(before);
+        out.push_str(r#","omitted":"size""#);
+    }
+}
+
+/// An event's frame.
+pub(super) fn event(
+    name: &str,
+    seq: u64,
+    body: &str,
+    part: Option<Part>,
+    resume: Option<&str>,
+) -> String {
+    let mut out = begin("event", name);
+    let _ = write!(out, r#","seq":{seq}"#);
+    out.push_str(body);
+    if let Some(Part {
+        group,
+        index,
+        count,
+    }) = part
+    {
+        let _ = write!(
+            out,
+            r#","txn":{{"id":"{group}","index":{index},"count":{count}}}"#
+        );
+    }
+    end(out, resume)
+}

@@ -1,0 +1,151 @@
+//! Resume tokens: a place in a subscription, sealed.
+//!
+//! A token says from where a client goes on, whose it is, and in which life of which query; the seal
+//! (HMAC-SHA-256, cut to 16 bytes) says that we wrote it. It holds nothing secret.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use crate::message::{QueryHash, StreamId};
+
+const FORMAT: u8 = 1;
+const BLOCK_BYTES: usize = 64;
+const SEAL_BYTES: usize = 16;
+const BODY_BYTES: usize = 1 + 16 + 16 + 8 + 8 + 4 + 16 + 8 + 8 + 8 + 8;
+
+/// What a token says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// Names who may use it: tenant and principal, hashed.
+    pub holder: [u8; 16],
+    /// The query.
+    pub query: QueryHash,
+    /// Which of its lives.
+    pub activation: u64,
+    /// The installation epoch.
+    pub installation: u64,
+    /// The grid epoch.
+    pub epoch: u32,
+    /// The life of the event layer and the database.
+    pub incarnation: [u8; 16],
+    /// The place in the notification log up to which everything was sent.
+    pub position: StreamId,
+    /// How many events were sent.
+    pub seq: u64,
+    /// Transactions below this one are in what the client holds, wherever the log has them.
+    pub seen: u64,
+}
+
+/// Seals and opens tokens.
+#[derive(Debug, Clone)]
+pub struct Sealer {
+    inner: [u8; BLOCK_BYTES],
+    outer: [u8; BLOCK_BYTES],
+}
+
+impl Sealer {
+    /// A sealer with a key of any length.
+    pub fn new(secret: &[u8]) -> Self {
+        let mut key = [0_u8; BLOCK_BYTES];
+        for (to, from) in key.iter_mut().zip(Sha256::digest(secret)) {
+            *to = from;
+        }
+        Self {
+            inner: key.map(|byte| byte ^ 0x36),
+            outer: key.map(|byte| byte ^ 0x5c),
+        }
+    }
+
+    /// The token's text: hexadecimal digits.
+    pub fn seal(&self, token: &Token) -> String {
+        let mut bytes = body(token);
+        let seal = self.mac(&bytes);
+        bytes.extend(seal.iter().take(SEAL_BYTES));
+        let mut text = String::with_capacity(2 * bytes.len());
+        for byte in bytes {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+
+    /// What a token says; none: we did not write it.
+    pub fn open(&self, text: &str) -> Option<Token> {
+        let bytes = from_hex(text)?;
+        let (body, seal) = bytes.split_at_checked(BODY_BYTES)?;
+        let expected = self.mac(body);
+        let differ = seal
+            .iter()
+            .zip(expected)
+            .fold(0_u8, |sum, (a, b)| sum | (a ^ b));
+        if seal.len() != SEAL_BYTES || differ != 0 {
+            return None;
+        }
+        read(body)
+    }
+
+    fn mac(&self, bytes: &[u8]) -> [u8; 32] {
+        let inner = Sha256::new().chain_update(self.inner).chain_update(bytes);
+        let outer = Sha256::new().chain_update(self.outer);
+        outer.chain_update(inner.finalize()).finalize().into()
+    }
+}
+
+fn body(token: &Token) -> Vec<u8> {
+    let mut out = Vec::with_capacity(BODY_BYTES + SEAL_BYTES);
+    out.push(FORMAT);
+    out.extend(token.holder);
+    out.extend(token.query.0);
+    out.extend(token.activation.to_be_bytes());
+    out.extend(token.installation.to_be_bytes());
+    out.extend(token.epoch.to_be_bytes());
+    out.extend(token.incarnation);
+    out.extend(token.position.ms.to_be_bytes());
+    out.extend(token.position.number.to_be_bytes());
+    out.extend(token.seq.to_be_bytes());
+    out.extend(token.seen.to_be_bytes());
+    out
+}
+
+fn read(body: &[u8]) -> Option<Token> {
+    let (format, rest) = body.split_first()?;
+    let (holder, rest) = rest.split_first_chunk()?;
+    let (query, rest) = rest.split_first_chunk()?;
+    let (activation, rest) = rest.split_first_chunk()?;
+    let (installation, rest) = rest.split_first_chunk()?;
+    let (epoch, rest) = rest.split_first_chunk()?;
+    let (incarnation, rest) = rest.split_first_chunk()?;
+    let (ms, rest) = rest.split_first_chunk()?;
+    let (number, rest) = rest.split_first_chunk()?;
+    let (seq, rest) = rest.split_first_chunk()?;
+    let (seen, _) = rest.split_first_chunk()?;
+    (*format == FORMAT).then(|| Token {
+        holder: *holder,
+        query: QueryHash(*query),
+        activation: u64::from_be_bytes(*activation),
+        installation: u64::from_be_bytes(*installation),
+        epoch: u32::from_be_bytes(*epoch),
+        incarnation: *incarnation,
+        position: StreamId {
+            ms: u64::from_be_bytes(*ms),
+            number: u64::from_be_bytes(*number),
+        },
+        seq: u64::from_be_bytes(*seq),
+        seen: u64::from_be_bytes(*seen),
+    })
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| match pair {
+            [high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        })
+        .collect()
+}

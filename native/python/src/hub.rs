@@ -1,0 +1,254 @@
+//! The hub of a process, for its event loop.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use rillbase_live::hub::{self, Attach, Bounds, Config, Options, Sealer, Wish};
+use rillbase_live::message::{Notification, QueryHash, StreamId};
+use rillbase_live::wire::notification;
+
+use crate::filters::Projection;
+use crate::live_query::{LiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
+
+/// Kind, query, subscription, and what else the kind needs: see the stub.
+type PyWish<'py> = (&'static str, Bound<'py, PyBytes>, u64, u32, String, String);
+/// A place in a log, and the entry there.
+type PyEntry = (String, PyBackedBytes);
+
+/// The hub of one process: what its subscribers are told.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Hub {
+    inner: Mutex<hub::Hub>,
+}
+
+impl Hub {
+    fn locked(&self) -> MutexGuard<'_, hub::Hub> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Hub {
+    #[new]
+    #[pyo3(signature = (
+        secret, *, installation, epoch, write_partitions, outbox_frames, outbox_bytes
+    ))]
+    fn new(
+        secret: &[u8],
+        installation: u64,
+        epoch: u32,
+        write_partitions: u16,
+        outbox_frames: usize,
+        outbox_bytes: usize,
+    ) -> Self {
+        let config = Config {
+            sealer: Sealer::new(secret),
+            installation,
+            epoch,
+            write_partitions,
+            bounds: Bounds {
+                frames: outbox_frames,
+                bytes: outbox_bytes,
+            },
+        };
+        Self {
+            inner: Mutex::new(hub::Hub::new(config)),
+        }
+    }
+
+    /// Begin a subscription.
+    #[pyo3(signature = (
+        subscription, name, query, partition, *, holder, projection = None,
+        whole_results = false, throttle_ms = 0, muted = [false; 4], resume = None, reset = None
+    ))]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "a subscription has as many parts"
+    )]
+    fn attach(
+        &self,
+        subscription: u64,
+        name: String,
+        query: &LiveQuery,
+        partition: u16,
+        holder: [u8; 16],
+        projection: Option<&Projection>,
+        whole_results: bool,
+        throttle_ms: u64,
+        muted: [bool; 4],
+        resume: Option<String>,
+        reset: Option<String>,
+    ) {
+        let attach = Attach {
+            name,
+            definition: query.definition.clone(),
+            partition,
+            projection: projection.map(|projection| projection.inner.clone()),
+            options: Options {
+                whole_results,
+                throttle_us: throttle_ms.saturating_mul(1000),
+                muted,
+            },
+            holder,
+            resume,
+            reset,
+        };
+        self.locked().attach(subscription, attach);
+    }
+
+    /// End a subscription without a word.
+    fn detach(&self, subscription: u64) {
+        self.locked().detach(subscription);
+    }
+
+    /// Take the rows of a query, as registered behind the log's end.
+    fn registered(
+        &self,
+        query: [u8; 16],
+        activation: u64,
+        log_end: &str,
+        snapshot: PySnapshot,
+        rows: Vec<PyRow>,
+    ) -> PyResult<()> {
+        let log_end = place(log_end)?;
+        self.locked().registered(
+            &QueryHash(query),
+            activation,
+            log_end,
+            as_snapshot(snapshot),
+            as_rows(&rows, true),
+        );
+        Ok(())
+    }
+
+    /// End all subscriptions of a query with a problem, JSON text.
+    fn refused(&self, query: [u8; 16], problem: &str) {
+        self.locked().refused(&QueryHash(query), problem);
+    }
+
+    /// Have all queries of a log registered again: entries of it are missing.
+    fn lost(&self, partition: u16) {
+        self.locked().lost(partition);
+    }
+
+    /// Read entries of a log; return how many of them could be read.
+    fn read(&self, py: Python<'_>, partition: u16, entries: Vec<PyEntry>) -> PyResult<usize> {
+        let entries = decoded(py, &entries)?;
+        let mut hub = self.locked();
+        for (position, notification) in &entries {
+            hub.read(partition, *position, notification);
+        }
+        Ok(entries.len())
+    }
+
+    /// Take what a subscription missed; None: the log no longer has it.
+    fn replay(
+        &self,
+        py: Python<'_>,
+        subscription: u64,
+        entries: Option<Vec<PyEntry>>,
+    ) -> PyResult<()> {
+        let entries = entries.map(|entries| decoded(py, &entries)).transpose()?;
+        self.locked().replay(subscription, entries.as_deref());
+        Ok(())
+    }
+
+    /// Let time pass: Valkey's, in microseconds.
+    fn tick(&self, now_us: u64) {
+        self.locked().tick(now_us);
+    }
+
+    /// Take frames to send: subscription, JSON text, whether it is the last.
+    fn poll<'py>(&self, py: Python<'py>, most: usize) -> Vec<(u64, Bound<'py, PyBytes>, bool)> {
+        let frames = py.detach(|| self.locked().poll(most));
+        frames
+            .into_iter()
+            .map(|frame| {
+                let text = PyBytes::new(py, frame.text.as_bytes());
+                (frame.client, text, frame.over)
+            })
+            .collect()
+    }
+
+    /// Learn how much has left for a client.
+    fn drained(&self, subscription: u64, frames: usize, size_bytes: usize) {
+        self.locked().drained(subscription, frames, size_bytes);
+    }
+
+    /// Take what is to be done.
+    fn wishes<'py>(&self, py: Python<'py>) -> Vec<PyWish<'py>> {
+        let wishes = self.locked().wishes();
+        wishes.into_iter().map(|wish| told(py, wish)).collect()
+    }
+
+    /// Return a query that is watched.
+    fn query(&self, query: [u8; 16]) -> Option<LiveQuery> {
+        let hub = self.locked();
+        let definition = hub.definition(&QueryHash(query))?;
+        Some(LiveQuery {
+            definition: definition.clone(),
+        })
+    }
+
+    /// Return the subscriptions of a query.
+    fn subscriptions(&self, query: [u8; 16]) -> Vec<u64> {
+        self.locked().clients(&QueryHash(query))
+    }
+
+    /// Return state, events sent, events waiting, and lag in microseconds.
+    fn figures(&self, subscription: u64) -> Option<(&'static str, u64, usize, Option<u64>)> {
+        let figures = self.locked().figures(subscription)?;
+        Some((
+            figures.state,
+            figures.events,
+            figures.waiting,
+            figures.lag_us,
+        ))
+    }
+}
+
+fn place(text: &str) -> PyResult<StreamId> {
+    stream_id(text).ok_or_else(|| PyValueError::new_err("no stream id"))
+}
+
+fn decoded(py: Python<'_>, entries: &[PyEntry]) -> PyResult<Vec<(StreamId, Notification)>> {
+    py.detach(|| {
+        entries
+            .iter()
+            .map(|(position, bytes)| {
+                let entry = notification::decode(bytes)
+                    .map_err(|malformed| PyValueError::new_err(malformed.to_string()))?;
+                Ok((place(position)?, entry))
+            })
+            .collect()
+    })
+}
+
+fn told(py: Python<'_>, wish: Wish) -> PyWish<'_> {
+    let query = |hash: QueryHash| PyBytes::new(py, &hash.0);
+    let none = String::new;
+    match wish {
+        Wish::Register(hash) => ("register", query(hash), 0, 0, none(), none()),
+        Wish::Unregister(hash) => ("unregister", query(hash), 0, 0, none(), none()),
+        Wish::Renew(hash, slack) => ("renew", query(hash), 0, slack, none(), none()),
+        Wish::Judge(hash) => ("judge", query(hash), 0, 0, none(), none()),
+        Wish::Fail(hash, code, detail) => ("fail", query(hash), 0, 0, code, detail),
+        Wish::Replay {
+            client,
+            partition,
+            after,
+            upto,
+        } => (
+            "replay",
+            PyBytes::new(py, &[]),
+            client,
+            partition.into(),
+            format!("{}-{}", after.ms, after.number),
+            format!("{}-{}", upto.ms, upto.number),
+        ),
+    }
+}

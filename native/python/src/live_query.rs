@@ -1,0 +1,243 @@
+//! A live query, as it is registered with the grid.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use rillbase_live::message::{Definition, QueryHash, Request, Row, StreamId};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_live::wire::request;
+use rillbase_query::bson::{Document, DocumentWriter};
+use rillbase_query::error::Place;
+use rillbase_query::filter;
+use rillbase_query::sort;
+use sha2::{Digest, Sha256};
+
+use crate::errors::refused;
+use crate::filters::{Filter, Sort};
+use crate::values::Value;
+
+/// Key, version, created and updated in milliseconds, BSON.
+pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
+/// `xmin`, `xmax` and those between that were running.
+pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
+
+/// A query of a collection, its access rule included, and its window.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct LiveQuery {
+    pub(crate) definition: Arc<Definition>,
+}
+
+#[pymethods]
+impl LiveQuery {
+    #[new]
+    #[pyo3(signature = (
+        tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
+    fn new(
+        tenant: [u8; 16],
+        collection: [u8; 16],
+        filter: &Filter,
+        sort: &Sort,
+        ordered_by: Option<&Value>,
+        offset: u32,
+        limit: Option<u32>,
+        rules_version: u64,
+        slack: u32,
+    ) -> Self {
+        let sorted = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
+        let hash = hash(&[
+            &tenant,
+            &collection,
+            &filter.inner.hash().0,
+            sort.inner.canonical().as_bytes(),
+            &offset.to_be_bytes(),
+            &limit.map_or([0xff; 4], u32::to_be_bytes),
+            &rules_version.to_be_bytes(),
+        ]);
+        let sort = ordered_by.map_or_else(Vec::new, |value| {
+            let mut writer = DocumentWriter::new();
+            writer.append("sort", value.view());
+            writer.finish()
+        });
+        let definition = Definition {
+            hash,
+            activation: 0,
+            tenant,
+            collection,
+            rules_version,
+            filter: filter.inner.canonical().as_bytes().into(),
+            sort: sort.into(),
+            offset,
+            limit,
+            sorted,
+            slack,
+        };
+        Self {
+            definition: Arc::new(definition),
+        }
+    }
+
+    /// Read a definition, as `definition` writes it.
+    #[staticmethod]
+    fn read(bytes: &[u8]) -> PyResult<Self> {
+        let definition = request::decode_definition(bytes)
+            .map_err(|malformed| PyValueError::new_err(malformed.to_string()))?;
+        Ok(Self {
+            definition: Arc::new(definition),
+        })
+    }
+
+    #[getter]
+    fn hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.definition.hash.0)
+    }
+
+    #[getter]
+    fn tenant<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.definition.tenant)
+    }
+
+    #[getter]
+    fn collection<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.definition.collection)
+    }
+
+    #[getter]
+    fn rules_version(&self) -> u64 {
+        self.definition.rules_version
+    }
+
+    #[getter]
+    fn sorted(&self) -> bool {
+        self.definition.sorted
+    }
+
+    #[getter]
+    fn offset(&self) -> u32 {
+        self.definition.offset
+    }
+
+    #[getter]
+    fn limit(&self) -> Option<u32> {
+        self.definition.limit
+    }
+
+    #[getter]
+    fn slack(&self) -> u32 {
+        self.definition.slack
+    }
+
+    /// Return the filter, the access rule included.
+    fn filter(&self, py: Python<'_>) -> PyResult<Filter> {
+        let parsed = filter::Filter::parse(Document::trusted(&self.definition.filter));
+        let inner = parsed.map_err(|error| refused(py, error.into()))?;
+        Ok(Filter {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Return the order of the rows.
+    fn sort(&self, py: Python<'_>) -> PyResult<Sort> {
+        let document = Document::trusted(&self.definition.sort);
+        let value = (!self.definition.sort.is_empty())
+            .then(|| document.get("sort"))
+            .flatten();
+        let inner = match value {
+            None => self.filter(py)?.inner.default_sort(),
+            Some(value) => sort::Sort::parse(value, &Place::root())
+                .map_err(|error| refused(py, error.into()))?,
+        };
+        Ok(Sort { inner })
+    }
+
+    /// Return the same query with another number of rows beyond the window.
+    fn with_slack(&self, slack: u32) -> Self {
+        let definition = Definition {
+            slack,
+            ..(*self.definition).clone()
+        };
+        Self {
+            definition: Arc::new(definition),
+        }
+    }
+
+    /// Return what the registry keeps, without an activation number.
+    fn definition<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &request::encode_definition(&self.definition))
+    }
+
+    /// Return what the nodes are told, without an activation number.
+    #[pyo3(signature = (positions, snapshot, rows, *, complete, renewal))]
+    fn request<'py>(
+        &self,
+        py: Python<'py>,
+        positions: Vec<String>,
+        snapshot: PySnapshot,
+        rows: Vec<PyRow>,
+        complete: bool,
+        renewal: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let positions: Option<Vec<_>> = positions.iter().map(|text| stream_id(text)).collect();
+        let request = Request::Register {
+            query: (*self.definition).clone(),
+            positions: positions.ok_or_else(|| PyValueError::new_err("no stream ids"))?,
+            snapshot: as_snapshot(snapshot),
+            rows: as_rows(&rows, self.definition.sorted),
+            complete,
+            renewal,
+        };
+        Ok(PyBytes::new(py, &request::encode(&request)))
+    }
+}
+
+fn hash(parts: &[&[u8]]) -> QueryHash {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        digest.update(part);
+    }
+    let mut short = [0; 16];
+    for (to, from) in short.iter_mut().zip(digest.finalize()) {
+        *to = from;
+    }
+    QueryHash(short)
+}
+
+/// A place in a stream, as Valkey writes it.
+pub(crate) fn stream_id(text: &str) -> Option<StreamId> {
+    let (ms, number) = text.split_once('-')?;
+    Some(StreamId {
+        ms: ms.parse().ok()?,
+        number: number.parse().ok()?,
+    })
+}
+
+pub(crate) fn as_snapshot((xmin, xmax, running): PySnapshot) -> Snapshot {
+    Snapshot {
+        xmin,
+        xmax,
+        running,
+    }
+}
+
+/// Rows; without bodies where only membership is told.
+pub(crate) fn as_rows(rows: &[PyRow], bodies: bool) -> Vec<Row> {
+    let rows = rows
+        .iter()
+        .map(|(key, version, created, updated, body)| Row {
+            key: Arc::from(&**key),
+            version: u64::try_from(*version).unwrap_or(0),
+            created_ms: *created,
+            updated_ms: *updated,
+            body: if bodies {
+                Arc::from(&**body)
+            } else {
+                Arc::from([])
+            },
+        });
+    rows.collect()
+}
