@@ -91,19 +91,17 @@ fn do_one(model: &mut BTreeMap<i32, Known>, asked: &Asked) -> Result<i64, &'stat
         value: None,
         created_us: None,
     });
-    if let Some(version) = asked.if_version {
-        if before.value.is_none() || version != before.version {
-            return Err("precondition_failed");
-        }
+    let at = before.value.map(|_| before.version);
+    if asked.if_version.is_some() && asked.if_version != at {
+        return Err("precondition_failed");
     }
     let value = match (asked.step, before.value) {
         (Step::Insert(_), Some(_)) => return Err("duplicate_id"),
-        (Step::Insert(value), None) => Some(value),
         (
             Step::Replace(_, false) | Step::Add(_, false) | Step::Merge(_, false) | Step::Delete,
             None,
         ) => return Err("not_found"),
-        (Step::Replace(value, _) | Step::Merge(value, _), _) => Some(value),
+        (Step::Insert(value) | Step::Replace(value, _) | Step::Merge(value, _), _) => Some(value),
         (Step::Add(value, _), before) => Some(before.unwrap_or(0) + value),
         (Step::Delete, Some(_)) => None,
     };
