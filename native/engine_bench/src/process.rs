@@ -1,0 +1,49 @@
+//! What the system says of this process and of files.
+
+use std::path::Path;
+
+use crate::store::Result;
+
+/// The suffixes of files that hold data rather than a log.
+const DATA: [&str; 4] = ["table", "sst", "ldb", "mdb"];
+/// The system counts time in hundredths of a second.
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// Bytes that all threads have given to the system to be written, logs included.
+pub(crate) fn written_bytes() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/io")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+    Ok(line.ok_or("the system does not count writes")?.parse()?)
+}
+
+/// Seconds that all threads have run on a processor.
+pub(crate) fn processor_seconds() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program is in parentheses and may contain anything.
+    let behind = text.rsplit(')').next().unwrap_or_default();
+    let ticks = behind.split_whitespace().skip(11).take(2);
+    let mut sum = 0.0;
+    for field in ticks {
+        sum += field.parse::<f64>()?;
+    }
+    Ok(sum / TICKS_A_SECOND)
+}
+
+/// The space that tables take; logs, which are made ahead, do not count.
+pub(crate) fn data_bytes(dir: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut sum = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        let meta = entry.metadata()?;
+        if meta.is_dir() {
+            sum += data_bytes(&path)?;
+        }
+        let suffix = path.extension().and_then(|suffix| suffix.to_str());
+        if suffix.is_some_and(|suffix| DATA.contains(&suffix)) {
+            sum += meta.blocks() * 512;
+        }
+    }
+    Ok(sum)
+}

@@ -1,0 +1,58 @@
+//! What a store must do to be measured, and how it is set up.
+
+use std::error::Error;
+use std::path::Path;
+
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// How a store is opened; the same for all.
+pub(crate) struct Setup {
+    pub(crate) cache_bytes: usize,
+    /// The first level is four times as large, tables as large as this: the proportions of all
+    /// stores' defaults.
+    pub(crate) memtable_bytes: usize,
+    pub(crate) lz4: bool,
+}
+
+/// A store of keys and values. All of it may be called from several threads.
+pub(crate) trait Store: Sync {
+    /// Writes one key; `durable`: returns when it would survive a loss of power.
+    fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()>;
+
+    /// Shows the value of a key to `seen`; returns whether there is one.
+    fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool>;
+
+    /// Goes over at most `most` entries from a key on; returns how many there were.
+    fn walk(&self, from: &[u8], most: u64) -> Result<u64>;
+
+    /// Adds one to a counter. By reading and writing, unless the store knows better; then only one
+    /// thread may do it.
+    fn add(&self, key: &[u8]) -> Result<()> {
+        let mut count = 0;
+        self.get(key, &mut |value| count = number(value))?;
+        self.put(key, &(count + 1).to_le_bytes(), false)
+    }
+
+    /// Writes what is in memory into tables, where the store lets one ask for it.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The number in eight bytes.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .first_chunk::<8>()
+        .map_or(0, |raw| u64::from_le_bytes(*raw))
+}
+
+/// Opens a store by its name; `None`: its library is not there.
+pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Box<dyn Store>>> {
+    std::fs::create_dir_all(dir)?;
+    match name {
+        "rillbase" => Ok(Some(Box::new(crate::ours::Ours::open(dir, setup)?))),
+        "rocksdb" | "leveldb" => crate::rocks::open(name, dir, setup),
+        "lmdb" => crate::lmdb::open(dir),
+        _ => Err(format!("there is no store {name:?}").into()),
+    }
+}
