@@ -110,3 +110,22 @@ fn a_key_that_ends_in_its_sequence_is_new_each_time_and_the_newest_comes_first()
     ];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_scan_shows_what_has_expired_to_who_asks_until_it_is_compacted_away() {
+    let clock = Arc::new(ManualClock::new(1000));
+    let (db, space) = database(&clock);
+    let mut batch = Batch::new();
+    batch.put_expiring(&space, b"short", b"value", 1005);
+    db.write(batch, Durability::Buffered).unwrap();
+    clock.advance(10);
+    let shown = || {
+        let mut scan = db.scan_prefix(&space, b"", None).unwrap().show_expired();
+        scan.first().unwrap();
+        scan.is_valid().then(|| scan.value().to_vec())
+    };
+    assert_eq!(shown(), Some(b"value".to_vec()));
+    assert!(keys(&db, &space, &db.snapshot()).is_empty());
+    db.compact(&space).unwrap();
+    assert_eq!(shown(), None);
+}

@@ -31,6 +31,14 @@ impl Sight {
         }
     }
 
+    /// A sight in which nothing has expired.
+    pub(crate) fn timeless(self) -> Self {
+        Self {
+            time: Some(0),
+            ..self
+        }
+    }
+
     pub(crate) fn is_expired(&self, core: &Core, expiry: Millis) -> bool {
         expiry <= self.time.unwrap_or_else(|| core.time.now())
     }

@@ -81,6 +81,14 @@ impl Scan {
         })
     }
 
+    /// Shows entries that have expired as well, as long as they are there: for who judges expiry
+    /// by values, and would rather stop at them than have them passed over one by one.
+    #[must_use]
+    pub fn show_expired(mut self) -> Self {
+        self.sight = self.sight.timeless();
+        self
+    }
+
     /// Whether the scan is at an entry.
     #[inline]
     pub fn is_valid(&self) -> bool {
