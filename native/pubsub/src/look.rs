@@ -139,6 +139,9 @@ impl Look<'_> {
         let scan = self
             .db
             .scan(self.keyspace, lower, upper, Some(self.snapshot))?;
+        // Whether a record is alive is judged by what it says; passing over those that are not
+        // would be looking at them.
+        let scan = scan.show_expired();
         let mut walk = Walk {
             look: self,
             scan,

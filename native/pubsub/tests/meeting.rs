@@ -1,0 +1,181 @@
+//! Many threads publish and subscribe: what should meet meets once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use rillbase_engine::{Sequence, Strategy};
+use rillbase_pubsub::{Answer, Delivery, Id, Ids, Operation, Place, Sink, Store};
+use support::{Disk, Kind, RETENTION, START, publication, subscription, topic};
+
+const THREADS: usize = 4;
+const ROUNDS: usize = 120;
+
+/// What subscribers were told, in order.
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<(Sequence, Sequence)>>);
+
+impl Sink for Told {
+    fn deliver(&self, deliveries: Vec<Delivery>) {
+        let told = deliveries
+            .iter()
+            .map(|told| (told.publication.sequence, told.subscription.sequence));
+        self.0.lock().unwrap().extend(told);
+    }
+}
+
+/// What the operations of a run were, by their sequences, and which pairs were reported how often.
+#[derive(Debug, Default)]
+struct Seen {
+    published: BTreeMap<Sequence, Id>,
+    subscribed: BTreeMap<Sequence, Id>,
+    met: HashMap<(Sequence, Sequence), usize>,
+    told: HashSet<(Sequence, Sequence)>,
+}
+
+impl Seen {
+    fn take(&mut self, operation: &Operation, answer: &Answer) {
+        match operation {
+            Operation::Publish { place, .. } => {
+                self.published
+                    .insert(answer.sequence, place.ids()[0].clone());
+                for wish in &answer.subscriptions {
+                    let pair = (answer.sequence, wish.sequence);
+                    *self.met.entry(pair).or_default() += 1;
+                    self.told.insert(pair);
+                }
+            }
+            Operation::Subscribe { place, .. } => {
+                self.subscribed
+                    .insert(answer.sequence, place.ids()[0].clone());
+                for news in &answer.publications {
+                    *self
+                        .met
+                        .entry((news.sequence, answer.sequence))
+                        .or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+fn operation(thread: usize, round: usize, part: usize) -> Operation {
+    let dice = (thread * 7919 + round * 104_729 + part * 31) % 24;
+    let texts = ["", "1", "1.1", "1.2", "2", "2.1.1", "1.1.3", "2.1"];
+    let place = Place::id(Id::parse(texts[dice % 8]).unwrap());
+    let name = format!("{thread}.{round}.{part}");
+    if dice < 12 {
+        Operation::Publish {
+            place,
+            publication: publication(&name, START, RETENTION),
+            self_join: false,
+        }
+    } else {
+        Operation::Subscribe {
+            place,
+            subscription: subscription(&name, START, START + 1),
+            self_join: false,
+        }
+    }
+}
+
+fn work(store: &dyn Store, thread: usize, seen: &Mutex<Seen>) {
+    for round in 0..ROUNDS {
+        let parts = 1 + (thread + round) % 3;
+        let operations: Vec<Operation> = (0..parts)
+            .map(|part| operation(thread, round, part))
+            .collect();
+        let answers = store.run(&topic(Ids::Hierarchy), &operations).unwrap();
+        let mut seen = seen.lock().unwrap();
+        for (operation, answer) in operations.iter().zip(&answers) {
+            seen.take(operation, answer);
+        }
+    }
+}
+
+fn meets_once(kind: Kind) {
+    let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 2);
+    let db = disk.open();
+    let sink = Arc::new(Told::default());
+    let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn Sink>));
+    let seen = Mutex::new(Seen::default());
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (store, seen) = (&*store, &seen);
+            scope.spawn(move || work(store, thread, seen));
+        }
+    });
+    let seen = seen.into_inner().unwrap();
+    for (publication, id) in &seen.published {
+        for (subscription, wish) in &seen.subscribed {
+            let met = seen
+                .met
+                .get(&(*publication, *subscription))
+                .copied()
+                .unwrap_or(0);
+            assert_eq!(
+                met,
+                usize::from(id.meets(wish)),
+                "{publication} and {subscription}"
+            );
+        }
+    }
+    let told = sink.0.lock().unwrap();
+    assert!(told.is_sorted(), "positions rise");
+    assert_eq!(told.iter().copied().collect::<HashSet<_>>(), seen.told);
+    assert_eq!(told.len(), seen.told.len());
+    assert!(!told.is_empty());
+}
+
+#[test]
+fn publications_and_subscriptions_of_many_threads_meet_exactly_once_in_one_keyspace() {
+    meets_once(Kind::Dual);
+}
+
+#[test]
+fn publications_and_subscriptions_of_many_threads_meet_exactly_once_in_two_keyspaces() {
+    meets_once(Kind::Two);
+}
+
+#[test]
+fn who_unsubscribes_while_others_publish_is_told_of_exactly_what_came_before() {
+    let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 2);
+    let db = disk.open();
+    let store = disk.store(&db, Kind::Dual, None);
+    let topic = topic(Ids::Flat);
+    let place = || Place::id(Id::parse("1").unwrap());
+    let reported = Mutex::new(Vec::new());
+    for round in 0..40 {
+        let wish = subscription(&format!("{round}"), START, START + 1);
+        let made = store.subscribe(&topic, place(), wish, false).unwrap();
+        let name = made.name.unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for part in 0..4 {
+                    let news = publication(&format!("{round}.{part}"), START, RETENTION);
+                    let answer = store.publish(&topic, place(), news, false).unwrap();
+                    let told = answer
+                        .subscriptions
+                        .iter()
+                        .any(|wish| wish.sequence == made.sequence);
+                    reported.lock().unwrap().push((answer.sequence, told));
+                }
+            });
+            scope.spawn(|| assert!(store.unsubscribe(&topic, &name).unwrap()));
+        });
+        let mut reported = reported.lock().unwrap();
+        reported.sort_unstable();
+        let told: Vec<bool> = reported.drain(..).map(|(_, told)| told).collect();
+        assert!(
+            told.is_sorted_by(|earlier, later| *earlier || !*later),
+            "{told:?}"
+        );
+        assert_eq!(store.resume(&topic, &name, 0).unwrap(), None);
+    }
+}
