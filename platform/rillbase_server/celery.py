@@ -47,6 +47,7 @@ TASK_MODULES = (
     "documents.collections.storage_usage",
     "documents.collections.tombstones",
     "documents.collections.unfinished",
+    "realtime.registration.renewals",
     "tenants.mail.tasks",
     "tenants.webhooks.tasks",
     "tenants.sweeps.deleted_tenants",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 
 from documents.live import Kinds
@@ -11,6 +10,10 @@ from foundation.http import Operation
 from realtime import valkey
 from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
+from realtime.hub.documents import DocumentQueries
+from realtime.hub.process import HubProcess
+from realtime.hub.watches import Watches
+from realtime.hub.wishes import Wishes
 from realtime.socket.crowd import Crowd
 from realtime.socket.endpoint import Realtime
 from realtime.subscriptions import reading
@@ -26,6 +29,8 @@ class Live:
     crowd: Crowd
     records: Records
     queries: LiveQueries
+    process: HubProcess
+    watches: Watches
 
     @property
     def operations(self) -> tuple[Operation[Call], ...]:
@@ -39,16 +44,28 @@ class Live:
     async def start(self) -> None:
         await self.crowd.start()
         await self.records.start()
+        await self.watches.start()
 
     async def stop(self) -> None:
+        await self.watches.stop()
         await self.records.stop()
         await self.crowd.stop()
+        await self.process.stop()
         await valkey.close()
         reading.close()
 
 
 def build() -> Live:
     """Put a process's part together. Nothing runs before `start`."""
-    kinds, crowd = Kinds(), Crowd()
-    process = secrets.token_hex(8)
-    return Live(kinds, crowd, Records(process, crowd), LiveQueries(kinds, crowd))
+    process = HubProcess()
+    documents = DocumentQueries(process)
+    process.serve = Wishes(process, documents).serve
+    kinds, crowd = Kinds(documents), Crowd()
+    return Live(
+        kinds,
+        crowd,
+        Records(process.name, crowd),
+        LiveQueries(kinds, crowd),
+        process,
+        Watches(documents),
+    )

@@ -1,0 +1,177 @@
+"""Subscriptions to queries of documents, as the sockets know them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from documents.live import Outlet, Subscriber
+from documents.models.collection import NAME_PATTERN
+from documents.store import facts
+from documents.store.access import access_of
+from foundation.errors import ApiError, Forbidden, NotFound
+from foundation.json_types import JsonObject
+from realtime.events.layer import query_partition
+from realtime.hub.process import Attached, HubProcess, Running
+from realtime.registration import wanted as wanting
+from realtime.registration.register import Source, slack_for
+from realtime.registration.wanted import MATCHES, Wanted
+from rillbase_native import LiveQuery, Value
+
+READ = "documents:read"
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
+
+
+class DocumentQueries:
+    """The kind of subscription that `collection` names."""
+
+    member = "collection"
+
+    def __init__(self, process: HubProcess) -> None:
+        self._process = process
+        self._numbers = itertools.count(1)
+        #: By the machine's number.
+        self.watched: dict[int, Watched] = {}
+
+    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
+        """Begin a subscription, or raise why not."""
+        wanted = wanting.read(message)
+        if not _NAME.match(wanted.collection):
+            raise NotFound(f"There is no collection {wanted.collection!r}.")
+        running = await self._process.running()
+        watched = Watched(self, running, next(self._numbers), wanted, message, outlet, subscriber)
+        await watched.begin()
+        return watched
+
+
+@dataclass(slots=True)
+class Watched:
+    """One subscription to a query of documents."""
+
+    kind: DocumentQueries
+    running: Running
+    number: int
+    wanted: Wanted
+    message: Value
+    outlet: Outlet
+    subscriber: Subscriber
+    query: LiveQuery | None = None
+
+    @property
+    def source(self) -> Source:
+        return Source(self.subscriber.tenant.id, self.wanted.collection)
+
+    async def begin(self) -> None:
+        """Attach to the query as its caller may see it."""
+        self.query = await self._allowed()
+        self._attach(self.query, resume=self.wanted.resume)
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Go on as what the caller has become, under the rules in force."""
+        self.subscriber = subscriber
+        if self.number not in self.kind.watched:
+            return
+        try:
+            query = await self._allowed(fresh=True)
+        except ApiError as refused:
+            self._end(refused)
+            return
+        if self.query is not None and query.hash != self.query.hash:
+            self.close()
+            self.query = query
+            self._attach(query, reset="rules_changed")
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self.kind.watched.pop(self.number, None)
+        if self.running.attached.pop(self.number, None) is not None:
+            self.running.hub.detach(self.number)
+            self.running.wake()
+
+    def drained(self, frames: int, size_bytes: int) -> None:
+        """Learn how much has left for the client."""
+        self.running.drained(self.number, frames, size_bytes)
+
+    def figures(self) -> JsonObject:
+        """Describe the subscription to the tenant's members."""
+        found = self.running.hub.figures(self.number) or ("starting", 0, 0, None)
+        state, events, waiting, lag_us = found
+        return {
+            "collection": self.wanted.collection,
+            "query": self._shown(),
+            "query_hash": self.query.hash.hex() if self.query is not None else "",
+            "state": state,
+            "events": events,
+            "waiting": waiting,
+            "lag_ms": None if lag_us is None else round(lag_us / 1000, 3),
+        }
+
+    def _shown(self) -> JsonObject:
+        shown: JsonObject = {}
+        for name in ("filter", "sort", "offset", "limit"):
+            value = self.message.get(name)
+            if value is not None:
+                shown[name] = json.loads(value.ejson())
+        return shown
+
+    async def _allowed(self, *, fresh: bool = False) -> LiveQuery:
+        """Return the query with the caller's access rule in it, or raise why there is none."""
+        principal, wanted = self.subscriber.principal, self.wanted
+        principal.require_scope(READ)
+        if principal.collections is not None and wanted.collection not in principal.collections:
+            raise Forbidden(f"The key may not be used for {wanted.collection!r}.")
+        collection = await facts.find(self.subscriber.tenant.id, wanted.collection, fresh=fresh)
+        access = access_of(collection, principal)
+        rule = None if access is None else access.require("read")
+        return LiveQuery(
+            collection.tenant_id.bytes,
+            collection.raw,
+            wanted.filter if rule is None else wanted.filter.and_(rule),
+            wanted.sort,
+            self.message.get("sort"),
+            offset=wanted.offset,
+            limit=wanted.limit,
+            rules_version=0 if rule is None else collection.rules_version,
+            slack=slack_for(wanted.offset, wanted.limit),
+        )
+
+    def _attach(
+        self, query: LiveQuery, *, resume: str | None = None, reset: str | None = None
+    ) -> None:
+        options = self.wanted.options
+        self.kind.watched[self.number] = self
+        self.running.attached[self.number] = Attached(self.outlet, query.hash)
+        self.running.hub.attach(
+            self.number,
+            self.subscriber.name,
+            query,
+            query_partition(query.hash, self.running.grid.query_partitions),
+            holder=self._holder(),
+            projection=self.wanted.projection,
+            whole_results=options.deliver == "result",
+            throttle_ms=options.throttle_ms,
+            muted=[match not in options.events for match in MATCHES],
+            resume=resume,
+            reset=reset,
+        )
+        self.running.wake()
+
+    def _holder(self) -> bytes:
+        """Return who may go on with this subscription's tokens: the tenant and the principal."""
+        actor = self.subscriber.principal.actor
+        return sha256(f"{self.subscriber.tenant.id}|{actor}".encode()).digest()[:16]
+
+    def _end(self, error: ApiError) -> None:
+        """End, and say why."""
+        self.close()
+        problem = json.dumps(error.problem()).encode()
+        name = json.dumps(self.subscriber.name).encode()
+        self.outlet.send(b'{"type":"end","id":' + name + b',"error":' + problem + b"}")
+        self.outlet.ended()
+
+    def end(self, error: ApiError) -> None:
+        """End because of something outside: a deleted collection."""
+        self._end(error)

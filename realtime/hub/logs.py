@@ -1,0 +1,82 @@
+"""Reads the notification logs of the grid, each over a connection of its own.
+
+A read waits in Valkey for what comes next, so a notification arrives as soon as it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from redis.exceptions import RedisError
+
+from foundation.environment import environment
+from foundation.valkey_wire import Reply, ValkeyWire
+
+log = logging.getLogger(__name__)
+
+WAIT_MS = 1_000
+AT_ONCE = 1_000
+CONNECT_TIMEOUT_S = 1.0
+ANSWER_TIMEOUT_S = 5.0
+RETRY_S = 0.25
+
+#: A place in the log, and the entry there.
+Entry = tuple[str, bytes]
+
+
+class LogReader:
+    """Reads one log from a place on, until it is closed."""
+
+    def __init__(self, stream: str, after: str, take: Callable[[list[Entry]], None]) -> None:
+        self._stream = stream
+        self._after = after
+        self._take = take
+        self._wire = ValkeyWire(
+            environment().events,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            answer_timeout_s=ANSWER_TIMEOUT_S,
+        )
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._wire.aclose()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._read()
+            except RedisError as away:
+                log.debug("the notification log cannot be read: %s", away)
+                await asyncio.sleep(RETRY_S)
+
+    async def _read(self) -> None:
+        reply = await self._wire.call(
+            "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", self._stream, self._after
+        )
+        found = entries(reply)
+        if found:
+            self._after = found[-1][0]
+            self._take(found)
+
+
+def entries(reply: Reply) -> list[Entry]:
+    """Return what XREAD found in its one stream."""
+    if not isinstance(reply, list) or not reply or not isinstance(reply[0], list):
+        return []
+    return listed(reply[0][1])
+
+
+def listed(rows: Reply) -> list[Entry]:
+    """Return the entries of a range of a stream."""
+    found = []
+    for row in rows if isinstance(rows, list) else []:
+        if not isinstance(row, list) or len(row) != 2:  # noqa: PLR2004 -- id and fields
+            continue
+        place, fields = row
+        if isinstance(place, bytes) and isinstance(fields, list) and isinstance(fields[1], bytes):
+            found.append((place.decode(), fields[1]))
+    return found

@@ -1,0 +1,215 @@
+"""The hub of this process: the native machine, and what it needs of the world.
+
+The machine decides; here are its clock, its frames on their way out, and its wishes. It begins
+with the first subscription, so a process that nobody watches through reads no log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+
+import psycopg
+from redis.exceptions import RedisError
+
+from documents.live import Outlet
+from documents.outbox.clock import ValkeyClock
+from foundation.environment import environment
+from foundation.errors import Unavailable
+from realtime import valkey
+from realtime.events import layer as events
+from realtime.events.layer import GridLayer
+from realtime.grid.layout import Grid, read_grids
+from realtime.hub.logs import Entry, LogReader
+from rillbase_native import Hub
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.05
+ALIVE_S = 3.0
+FRAMES_AT_ONCE = 1_000
+OUTBOX_FRAMES = 1_000
+OUTBOX_BYTES = 8 * 1024 * 1024
+
+Wish = tuple[str, bytes, int, int, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A subscription that the machine knows."""
+
+    outlet: Outlet
+    query: bytes
+
+
+class Running:
+    """A hub that has found its grid."""
+
+    def __init__(self, name: str, grid: Grid, serve: Callable[[Wish], Awaitable[None]]) -> None:
+        self.name = name
+        self.grid = grid
+        self.layer = GridLayer(valkey.wire(), grid.installation, grid.epoch)
+        self.hub = Hub(
+            environment().rillbase_secret_key.get_secret_value().encode(),
+            installation=grid.installation,
+            epoch=grid.epoch,
+            write_partitions=grid.write_partitions,
+            outbox_frames=OUTBOX_FRAMES,
+            outbox_bytes=OUTBOX_BYTES,
+        )
+        self.attached: dict[int, Attached] = {}
+        self.clock = ValkeyClock(time.monotonic)
+        self._serve = serve
+        self._readers: dict[int, LogReader] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pumping = False
+
+    async def start(self) -> None:
+        """Read the logs from where they end now, and let time pass."""
+        for partition in range(self.grid.query_partitions):
+            ends = await self.layer.ends(self.grid.write_partitions, partition)
+            self.clock.hear(ends.time_us)
+            stream = events.log(self.grid.installation, self.grid.epoch, partition)
+            self._readers[partition] = LogReader(stream, ends.log, self._taker(partition))
+        self.spawn(self._keep_ticking())
+        self.spawn(self._keep_alive())
+
+    async def close(self) -> None:
+        for reader in self._readers.values():
+            await reader.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run something beside everything else."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def wake(self) -> None:
+        """Hand out frames and wishes, soon."""
+        if not self._pumping:
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
+        """Learn what has left for a client."""
+        self.hub.drained(subscription, frames, size_bytes)
+        self.wake()
+
+    def _pump(self) -> None:
+        self._pumping = False
+        for wish in self.hub.wishes():
+            self.spawn(self._served(wish))
+        frames = self.hub.poll(FRAMES_AT_ONCE)
+        for subscription, frame, is_last in frames:
+            attached = self.attached.get(subscription)
+            if attached is None:
+                continue
+            attached.outlet.send(frame)
+            if is_last:
+                del self.attached[subscription]
+                attached.outlet.ended()
+        if len(frames) == FRAMES_AT_ONCE:
+            self.wake()
+
+    async def _served(self, wish: Wish) -> None:
+        try:
+            await self._serve(wish)
+        except Exception:
+            log.exception("the hub's wish %r was not served", wish[0])
+        self.wake()
+
+    def _taker(self, partition: int) -> Callable[[list[Entry]], None]:
+        def take(entries: list[Entry]) -> None:
+            try:
+                self.hub.read(partition, entries)
+            except ValueError:
+                log.exception("an entry of the notification log cannot be read")
+                self.hub.lost(partition)
+            self.wake()
+
+        return take
+
+    def now_us(self) -> int:
+        """Return Valkey's time, as far as it is known."""
+        known = self.clock.now_us()
+        return time.time_ns() // 1000 if known is None else known
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.hub.tick(self.now_us())
+            self.wake()
+
+    async def _keep_alive(self) -> None:
+        """Hold on to this hub's queries; register them again where they are not held."""
+        first = True
+        while True:
+            try:
+                held = await self.layer.hub_alive(self.name)
+                if not held and not first:
+                    self._lose_everything()
+                first = False
+                ends = await self.layer.ends(self.grid.write_partitions, 0)
+                self.clock.hear(ends.time_us)
+            except RedisError as away:
+                log.debug("the event layer is away: %s", away)
+            await asyncio.sleep(ALIVE_S)
+
+    def _lose_everything(self) -> None:
+        log.warning("the event layer has forgotten this server's queries; they are registered anew")
+        for partition in self._readers:
+            self.hub.lost(partition)
+        self.wake()
+
+
+class HubProcess:
+    """The hub of this process, found when it is first needed."""
+
+    def __init__(self) -> None:
+        self.name = secrets.token_hex(8)
+        self._running: asyncio.Task[Running] | None = None
+        self.serve: Callable[[Wish], Awaitable[None]] = _nobody
+
+    async def running(self) -> Running:
+        """Return the hub, or raise `Unavailable` while the grid cannot be found."""
+        if self._running is None or (self._running.done() and self._running.exception()):
+            self._running = asyncio.create_task(self._start())
+        try:
+            return await asyncio.shield(self._running)
+        except (RedisError, psycopg.Error, OSError, LookupError) as away:
+            log.warning("queries cannot be watched: %s", away)
+            raise Unavailable(
+                "Queries cannot be watched now.", headers={"Retry-After": "1"}
+            ) from None
+
+    @property
+    def now(self) -> Running | None:
+        """The hub, if it runs."""
+        task = self._running
+        if task is None or not task.done() or task.cancelled() or task.exception():
+            return None
+        return task.result()
+
+    async def stop(self) -> None:
+        if self.now is not None:
+            await self.now.close()
+        self._running = None
+
+    async def _start(self) -> Running:
+        grids = await read_grids()
+        if not grids:
+            raise LookupError("there is no grid")
+        running = Running(self.name, grids[-1], self.serve)
+        await running.start()
+        return running
+
+
+async def _nobody(wish: Wish) -> None:
+    raise RuntimeError(f"nobody serves the wish {wish[0]}")

@@ -1,0 +1,78 @@
+"""Notices within a second that access rules have changed, or that a collection is gone.
+
+Changes of rules are noticed twice: by the writes made under the new ones, which carry their
+version and are not shown under the old, and here, so that what was shown already is judged too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from itertools import islice
+from uuid import UUID
+
+import psycopg
+
+from documents.store.database import pool, scope
+from foundation.errors import NotFound
+from foundation.postgres import Result, Statement
+from foundation.postgres.session import Oid
+from realtime.hub.documents import DocumentQueries, Watched
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.4
+#: Collections that are looked at in one round trip.
+TOGETHER = 200
+
+_LOOK = Statement(
+    "SELECT rules_version FROM documents_collection WHERE id = $1 AND state = 'active'",
+    (Oid.UUID,),
+)
+
+
+class Watches:
+    """Looks at the collections that are watched through this process."""
+
+    def __init__(self, queries: DocumentQueries) -> None:
+        self._queries = queries
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._keep_looking())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def look(self) -> None:
+        """Look once."""
+        watched: dict[tuple[UUID, bytes], list[Watched]] = defaultdict(list)
+        for one in self._queries.watched.values():
+            if one.query is not None:
+                watched[(one.subscriber.tenant.id, one.query.collection)].append(one)
+        keys = iter(watched)
+        while some := list(islice(keys, TOGETHER)):
+            steps = [step for tenant, raw in some for step in (scope(tenant), (_LOOK, (raw,)))]
+            async with pool().session() as session:
+                results = (await session.run(steps))[1::2]
+            for key, result in zip(some, results, strict=True):
+                await _judge(watched[key], result)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.look()
+            except (psycopg.Error, OSError) as away:
+                log.warning("access rules could not be looked at: %s", away)
+
+
+async def _judge(watched: list[Watched], result: Result) -> None:
+    for one in watched:
+        if not result.rows:
+            one.end(NotFound("The collection has been deleted."))
+        elif one.query is not None and one.query.rules_version not in (0, result.integer(0, 0)):
+            await one.judge(one.subscriber)

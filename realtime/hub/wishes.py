@@ -1,0 +1,145 @@
+"""Does what the machine wants done: registers queries, renews them, reads what clients missed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+import psycopg
+from redis.exceptions import RedisError
+
+from foundation.errors import CATALOGUE, ApiError, Internal
+from foundation.limits import limiter
+from realtime import valkey
+from realtime.events import layer as events
+from realtime.events.layer import query_partition
+from realtime.hub.documents import DocumentQueries, Watched
+from realtime.hub.logs import Entry, listed
+from realtime.hub.process import HubProcess, Running, Wish
+from realtime.registration import renewals
+from realtime.registration.register import OtherRules, Source, as_tuple, register
+from rillbase_native import LiveQuery
+
+log = logging.getLogger(__name__)
+
+#: Pauses between attempts to register while a server is away.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
+REGISTRATIONS_AT_ONCE = 8
+MAX_REPLAYED = 100_000
+
+
+class Wishes:
+    """Serves the wishes of a process's hub."""
+
+    def __init__(self, process: HubProcess, queries: DocumentQueries) -> None:
+        self._process = process
+        self._queries = queries
+        self._room = asyncio.Semaphore(REGISTRATIONS_AT_ONCE)
+
+    async def serve(self, wish: Wish) -> None:
+        """Do one thing that the machine wants done."""
+        running = await self._process.running()
+        kind, query, subscription, number, first, second = wish
+        match kind:
+            case "register":
+                await self._register(running, query)
+            case "unregister":
+                partition = query_partition(query, running.grid.query_partitions)
+                await running.layer.unregister(partition, running.name, query)
+            case "renew":
+                await self._renew(running, query, number)
+            case "judge":
+                await self.judge(running, query)
+            case "fail":
+                running.hub.refused(query, _problem(CATALOGUE.get(first, Internal)(second)))
+            case "replay":
+                entries = await _missed(running, number, first, second)
+                running.hub.replay(subscription, entries)
+            case _:
+                raise ValueError(kind)
+
+    async def judge(self, running: Running, query: bytes) -> None:
+        """Look at the rules for all who watch a query here."""
+        for watched in self._watched(running, query):
+            await watched.judge(watched.subscriber)
+
+    def _watched(self, running: Running, query: bytes) -> list[Watched]:
+        numbers = running.hub.subscriptions(query)
+        return [found for n in numbers if (found := self._queries.watched.get(n)) is not None]
+
+    async def _register(self, running: Running, query: bytes) -> None:
+        """Register a query, however long that takes, while somebody watches it."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            found = running.hub.query(query)
+            watched = self._watched(running, query)
+            if found is None or not watched:
+                return
+            try:
+                async with self._room:
+                    await self._try(running, found, watched[0].source)
+            except OtherRules:
+                await self.judge(running, query)
+            except ApiError as refused:
+                if refused.status < 500:  # noqa: PLR2004 -- HTTP's classes
+                    running.hub.refused(query, _problem(refused))
+                    return
+            except (RedisError, psycopg.Error, OSError) as away:
+                log.info("a query waits to be registered: %s", away)
+            else:
+                return
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _try(self, running: Running, query: LiveQuery, source: Source) -> None:
+        registered = await register(
+            running.layer, running.grid, running.name, query, source, renewal=False
+        )
+        running.hub.registered(
+            query.hash,
+            registered.activation,
+            registered.log_end,
+            as_tuple(registered.snapshot),
+            registered.rows,
+        )
+
+    async def _renew(self, running: Running, query: bytes, slack: int) -> None:
+        """Have a query read again, by a worker if there is one, when there is room for it."""
+        while (found := running.hub.query(query)) is not None:
+            decision = await limiter().acheck(renewals.limits(query))
+            if decision.allowed:
+                break
+            await asyncio.sleep(decision.retry_after_s or LONGEST_PAUSE_S)
+        watched = self._watched(running, query)
+        if found is None or not watched:
+            return
+        wider, source = found.with_slack(slack), watched[0].source
+        try:
+            await asyncio.to_thread(renewals.dispatch, running.name, wider, source)
+        except Exception:
+            log.warning("no worker can be asked to renew a query: it is done here", exc_info=True)
+            await register(running.layer, running.grid, running.name, wider, source, renewal=True)
+
+
+async def _missed(running: Running, partition: int, after: str, upto: str) -> list[Entry] | None:
+    """Return a part of a log; None: the log no longer has all of it."""
+    stream = events.log(running.grid.installation, running.grid.epoch, partition)
+    try:
+        first = listed(await valkey.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
+        if not first or _order(first[0][0]) > _order(after):
+            return None
+        found = await valkey.wire().call("XRANGE", stream, f"({after}", upto, "COUNT", MAX_REPLAYED)
+    except RedisError:
+        return None
+    entries = listed(found)
+    return None if len(entries) == MAX_REPLAYED else entries
+
+
+def _order(place: str) -> tuple[int, int]:
+    ms, _, number = place.partition("-")
+    return int(ms), int(number)
+
+
+def _problem(error: ApiError) -> str:
+    return json.dumps(error.problem())

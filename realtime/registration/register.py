@@ -1,0 +1,93 @@
+"""Tells the nodes to watch a query: positions, then rows and snapshot, then the registration.
+
+The order is what closes the gaps: what the write streams get behind the positions is replayed by
+the nodes, what the snapshot sees is in the rows, and no write is in neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.outbox.entries import Snapshot
+from realtime.events.layer import Ends, GridLayer, query_partition
+from realtime.grid.layout import Grid
+from realtime.registration.reading import Extent, Row, Rows, read
+from rillbase_native import LiveQuery
+from tenants.principals import Principal
+
+#: Rows that a sort node keeps beyond a window: half of the window, within bounds.
+LEAST_SLACK, MOST_SLACK = 16, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a query reads: a collection by its name, still the one that it was made for."""
+
+    tenant_id: UUID
+    collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a hub has to know of a registration."""
+
+    activation: int
+    log_end: str
+    snapshot: Snapshot
+    rows: list[Row]
+
+
+class OtherRules(Exception):
+    """The collection, or its access rules, are others than those that the query was made with."""
+
+
+def slack_for(offset: int, limit: int | None) -> int:
+    """Return how many rows a new window has behind it."""
+    return min(max((offset + (limit or 0)) // 2, LEAST_SLACK), MOST_SLACK)
+
+
+async def register(
+    layer: GridLayer, grid: Grid, hub: str, query: LiveQuery, source: Source, *, renewal: bool
+) -> Registration:
+    """Read a query's rows and have it watched on behalf of a hub."""
+    partition = query_partition(query.hash, grid.query_partitions)
+    ends = await layer.ends(grid.write_partitions, partition)
+    rows = await _rows(query, source)
+    registered = await layer.register(
+        partition,
+        hub,
+        query.hash,
+        query.definition(),
+        _request(query, ends, rows, renewal=renewal),
+    )
+    return Registration(registered.activation, ends.log, rows.snapshot, rows.rows)
+
+
+async def _rows(query: LiveQuery, source: Source) -> Rows:
+    first = None if query.limit is None else query.offset + query.limit + query.slack
+    # The rule is part of the query's filter already.
+    nobody: Principal | None = None
+    extent = Extent(query.sort(), first, query.sorted)
+    rows = await read(source.tenant_id, source.collection, query.filter(), nobody, extent)
+    found = rows.collection
+    if found.raw != query.collection or (
+        query.rules_version and found.rules_version != query.rules_version
+    ):
+        raise OtherRules
+    return rows
+
+
+def _request(query: LiveQuery, ends: Ends, rows: Rows, *, renewal: bool) -> bytes:
+    return query.request(
+        list(ends.writes),
+        as_tuple(rows.snapshot),
+        rows.rows,
+        complete=rows.complete,
+        renewal=renewal,
+    )
+
+
+def as_tuple(snapshot: Snapshot) -> tuple[int, int, list[int]]:
+    """Return a snapshot as the native code takes it."""
+    return snapshot.xmin, snapshot.xmax, list(snapshot.running)

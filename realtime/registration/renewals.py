@@ -1,0 +1,74 @@
+"""Queries read again because a sort node lost sight of the rows behind a window.
+
+The read is done by a worker, so that a busy query cannot take the app server's connections. How
+often one query is read again is limited, and how often all of them are; whoever is refused asks
+again when there is room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from documents.outbox.database import close_relay_pool
+from documents.store.database import close_pool
+from foundation.errors import ApiError
+from foundation.limits import Limit
+from foundation.tasks import task
+from foundation.tasks.app import app
+from foundation.tasks.definition import PERIODIC
+from realtime import valkey
+from realtime.events.layer import GridLayer
+from realtime.grid.layout import read_grids
+from realtime.registration.register import OtherRules, Source, register
+from rillbase_native import LiveQuery
+
+log = logging.getLogger(__name__)
+
+TASK = "realtime.renew"
+QUERY_PER_S, QUERY_BURST = 1.0, 3
+ALL_PER_S, ALL_BURST = 50.0, 100
+
+
+def limits(query: bytes) -> list[Limit]:
+    """Return what one renewal counts against."""
+    return [
+        Limit("renewal", query.hex(), QUERY_PER_S, QUERY_BURST),
+        Limit("renewals", "all", ALL_PER_S, ALL_BURST),
+    ]
+
+
+def dispatch(hub: str, query: LiveQuery, source: Source) -> None:
+    """Hand a renewal to a worker. Blocks, and raises whatever the broker's client raises."""
+    arguments = {
+        "hub": hub,
+        "definition": query.definition().hex(),
+        "tenant_id": str(source.tenant_id),
+        "collection": source.collection,
+    }
+    app.send_task(TASK, kwargs=arguments, retry=False)
+
+
+@task(name=TASK, policy=PERIODIC, quiet=True)
+def renew(hub: str, definition: str, tenant_id: str, collection: str) -> None:
+    """Read a query's rows again and hand them to the nodes. They ask again if this fails."""
+    query = LiveQuery.read(bytes.fromhex(definition))
+    asyncio.run(_renew(hub, query, Source(UUID(tenant_id), collection)))
+
+
+async def _renew(hub: str, query: LiveQuery, source: Source) -> None:
+    try:
+        grids = await read_grids()
+        if grids:
+            grid = grids[-1]
+            layer = GridLayer(valkey.wire(), grid.installation, grid.epoch)
+            await register(layer, grid, hub, query, source, renewal=True)
+    except (ApiError, OtherRules, RedisError) as gone:
+        log.info("a query was not renewed: %s", gone)
+    finally:
+        await valkey.close()
+        await close_pool()
+        await close_relay_pool()
