@@ -1,6 +1,6 @@
 """One node: the native loop, and what a process of its own needs around it.
 
-    python -m realtime.grid.node '{"installation": 1, …}'
+    python -m realtime.grid.node '{"installation": 1, …}' PARENT
 
 The loop needs no Django. It ends when it is told to, or when the process that started this one has
 ended: nobody supervises it then.
@@ -8,6 +8,7 @@ ended: nobody supervises it then.
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import socket
@@ -42,11 +43,14 @@ def native_node(node: Node) -> GridNode:
 
 def run_as_task(node: str) -> None:
     """Be a node for as long as this task of a cluster lives."""
-    native_node(Node.from_json(node)).run()
+    native_node(Node.from_json(node)).run(os.getppid())
 
 
-def main(node: str) -> None:
-    """Be a node until a signal ends it."""
+def main(node: str, parent: int) -> None:
+    """Be a node until a signal ends it.
+
+    The parent says who it is: it may have died before this process could see for itself.
+    """
     native = native_node(Node.from_json(node))
 
     def stop(_: int, __: FrameType | None) -> None:
@@ -55,10 +59,12 @@ def main(node: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     # Handlers run between two steps of this thread's own code, so the loop needs another thread.
-    running = threading.Thread(target=native.run, name=f"node:{Node.from_json(node).name}")
+    running = threading.Thread(
+        target=native.run, args=(parent,), name=f"node:{Node.from_json(node).name}"
+    )
     running.start()
     running.join()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

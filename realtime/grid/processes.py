@@ -57,7 +57,7 @@ class ProcessLauncher:
     def start(self, node: Node) -> ProcessTask:
         paths = [str(_REPOSITORY), str(_REPOSITORY / "platform")]
         process = subprocess.Popen(
-            [sys.executable, "-m", "realtime.grid.node", node.to_json()],
+            [sys.executable, "-m", "realtime.grid.node", node.to_json(), str(os.getpid())],
             cwd=_REPOSITORY,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )

@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import psycopg
@@ -51,8 +52,9 @@ class _Place:
 class Supervisor:
     """For one event loop. What the launcher does may block, so it is done in a thread."""
 
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: Launcher, give_up: Callable[[], None]) -> None:
         self._launcher = launcher
+        self._give_up = give_up
         self._wire = ValkeyWire(
             environment().events,
             connect_timeout_s=CONNECT_TIMEOUT_S,
@@ -65,8 +67,6 @@ class Supervisor:
         self._reports: dict[str, dict[str, object]] = {}
         self._running: asyncio.Task[None] | None = None
         self._away = ""
-        #: Why the process must end and begin again; empty: it need not.
-        self.lost = ""
 
     @property
     def ready(self) -> bool:
@@ -98,15 +98,16 @@ class Supervisor:
         await close_relay_pool()
 
     async def _run(self) -> None:
-        while not self.lost:
+        while True:
             try:
                 await self._round(time.monotonic())
                 self._answers()
             except (psycopg.Error, RedisError, OSError) as failed:
                 self._fails(failed)
             except LauncherLost as lost:
-                self.lost = str(lost)
-                logger.critical("the grid cannot go on: %s", lost)
+                logger.critical("the grid has to begin again: %s", lost)
+                self._give_up()
+                return
             except Exception:
                 logger.exception("a round of the grid's supervisor failed")
             await asyncio.sleep(ROUND_S)

@@ -269,7 +269,7 @@ impl Layer {
 
     /// Begins a call with so many arguments behind the grid epoch.
     fn queue_function(&mut self, name: &str, arguments: usize) {
-        self.connection.begin(5 + arguments - 1);
+        self.connection.begin(5 + arguments);
         let name = format!("rillbase_grid_1_{name}");
         let epoch = self.place.epoch.to_string();
         for part in ["FCALL", &name, "1", &self.place.prefix, &epoch] {

@@ -62,17 +62,23 @@ pub struct Identity {
     pub holder: String,
 }
 
-/// Runs a node in the calling thread until it is told to stop, or its parent process has ended:
-/// nobody supervises it then, and its successor would wait for its lease for ever.
-pub fn run<M: Machine>(identity: &Identity, documents: &mut dyn Documents, control: &Control) {
-    let parent = std::os::unix::process::parent_id();
+/// Runs a node in the calling thread until it is told to stop, or its process has another parent
+/// than the given one: nobody supervises it then, and its successor would wait for its lease for
+/// ever.
+pub fn run<M: Machine>(
+    identity: &Identity,
+    parent: u32,
+    documents: &mut dyn Documents,
+    control: &Control,
+) {
     let (mut suspects, mut pause, mut number) = (Suspects::default(), FIRST_PAUSE, 0_u64);
     while !control.stopped() {
         number += 1;
         let began = Instant::now();
         let holder = format!("{}:{number}", identity.holder);
         let once = AssertUnwindSafe(|| {
-            one_life::<M>(identity, &holder, documents, &mut suspects, control)
+            let held_by = (holder.as_str(), parent);
+            one_life::<M>(identity, held_by, documents, &mut suspects, control)
         });
         let trouble = match catch_unwind(once) {
             Ok(Ended::Stopped) => return,
@@ -102,12 +108,11 @@ pub fn run<M: Machine>(identity: &Identity, documents: &mut dyn Documents, contr
 /// Waits for the lease, lives, and lets go.
 fn one_life<M: Machine>(
     identity: &Identity,
-    holder: &str,
+    (holder, parent): (&str, u32),
     documents: &mut dyn Documents,
     suspects: &mut Suspects,
     control: &Control,
 ) -> Ended {
-    let parent = std::os::unix::process::parent_id();
     let mut layer = match Layer::open(identity.place.clone()) {
         Ok(layer) => layer,
         Err(failure) => return Ended::Away(failure),

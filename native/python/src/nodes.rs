@@ -68,17 +68,18 @@ impl GridNode {
         })
     }
 
-    /// Run until `stop`. The interpreter is free meanwhile.
-    fn run(&self, py: Python<'_>) {
+    /// Run until `stop`, or until the process `parent` has ended, which started this one. The
+    /// interpreter is free meanwhile.
+    fn run(&self, py: Python<'_>, parent: u32) {
         let mut documents = PythonDocuments {
             open: self.documents.clone_ref(py),
             blocks: None,
         };
         py.detach(|| {
             if self.sorts {
-                run::<SortNode>(&self.identity, &mut documents, &self.control);
+                run::<SortNode>(&self.identity, parent, &mut documents, &self.control);
             } else {
-                run::<FilterNode>(&self.identity, &mut documents, &self.control);
+                run::<FilterNode>(&self.identity, parent, &mut documents, &self.control);
             }
         });
     }

@@ -1,0 +1,101 @@
+"""A grid of processes on the suite's servers, and a relay that proves its streams complete."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+import redis
+
+from documents.outbox.loop import RelayLoop
+from foundation.environment import environment
+from foundation.valkey_wire import ValkeyWire
+from realtime.events.layer import GridLayer, Node
+from realtime.grid.layout import Grid
+from realtime.grid.processes import ProcessLauncher, ProcessTask
+from tests.realtime.grid.wire import WRITE_PARTITIONS, Log
+
+TIMEOUT_S = 30.0
+GRID = Grid(1, 1, WRITE_PARTITIONS)
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for a condition while the relay runs in this loop."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not holds():  # noqa: ASYNC110 -- what is waited for is in other processes
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
+
+
+class RunningGrid:
+    """Nodes, each in a process that may be killed."""
+
+    def __init__(self) -> None:
+        self._launcher = ProcessLauncher()
+        self.tasks: dict[str, ProcessTask] = {}
+
+    def start(self, *names: str) -> None:
+        for node in GRID.nodes():
+            if not names or node.name in names:
+                self.tasks[node.name] = self._launcher.start(node)
+
+    def close(self) -> None:
+        self._launcher.close()
+
+    async def look(self) -> tuple[int, dict[str, Node]]:
+        wire = ValkeyWire(environment().events, connect_timeout_s=2, answer_timeout_s=5)
+        try:
+            return await GridLayer(wire, 1, 1).look([node.name for node in GRID.nodes()])
+        finally:
+            await wire.aclose()
+
+    async def reports(self) -> dict[str, dict[str, object]]:
+        """What those nodes say that hold a lease."""
+        time_us, nodes = await self.look()
+        alive = {name: node for name, node in nodes.items() if node.until_ms * 1000 > time_us}
+        return {name: json.loads(node.report or b"{}") for name, node in alive.items()}
+
+    async def until_watching(self) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while True:
+                reports = await self.reports()
+                states = {report.get("state") for report in reports.values()}
+                if len(reports) == len(GRID.nodes()) and states == {"running"}:
+                    return
+                await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def client(valkey_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushdb()
+        yield client
+
+
+@pytest.fixture
+async def relay(client: redis.Redis) -> AsyncIterator[RelayLoop]:
+    loop = RelayLoop()
+    await loop.start()
+    await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
+    yield loop
+    await loop.stop()
+
+
+@pytest.fixture
+async def nodes(relay: RelayLoop) -> AsyncIterator[RunningGrid]:
+    grid = RunningGrid()
+    grid.start()
+    try:
+        await grid.until_watching()
+        yield grid
+    finally:
+        await asyncio.to_thread(grid.close)
+
+
+@pytest.fixture
+def news(nodes: RunningGrid, client: redis.Redis) -> Log:
+    return Log(client)

@@ -1,0 +1,181 @@
+"""Nodes in processes of their own, on a real PostgreSQL and a real Valkey."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from documents.outbox.events import stream
+from realtime.grid.layout import Node
+from tests.documents.collection import MadeCollection, make_collection
+from tests.realtime.grid.conftest import RunningGrid, until
+from tests.realtime.grid.wire import Log, Query, register
+
+ROOT = Path(__file__).resolve().parents[3]
+FILTER_NODES = {"filter:0", "filter:1"}
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    return make_collection(server)
+
+
+def query(things: MadeCollection, *, is_sorted: bool = False) -> Query:
+    """What is at least five."""
+    return Query(
+        secrets.token_bytes(16),
+        things.made.tenant.id,
+        things.collection.id,
+        {"n": {"$gte": 5}},
+        is_sorted,
+    )
+
+
+async def watched(url: str, asked: Query, news: Log) -> Query:
+    """Register a query and wait until all its nodes watch it."""
+    sources = FILTER_NODES | ({"sort"} if asked.sorted else set())
+    await register(url, asked)
+    await until(
+        lambda: {found.source for found in news.of("active", asked.hash)} >= sources,
+        "all nodes to watch the query",
+    )
+    return asked
+
+
+async def insert(things: MadeCollection, *numbers: int) -> None:
+    for number in numbers:
+        await asyncio.to_thread(things.insert, {"n": number})
+
+
+async def test_a_registered_query_is_told_of_the_writes_that_concern_it(
+    nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
+) -> None:
+    asked = await watched(valkey_url, query(things), news)
+    await insert(things, 4, 5, 3, 6)
+    await until(lambda: len(news.of("match", asked.hash)) >= 2, "both matches")
+    await insert(things, 7)
+    await until(lambda: len(news.of("match", asked.hash)) >= 3, "the third match")
+    assert len(news.of("match", asked.hash)) == 3
+
+
+async def test_a_sorted_query_is_told_of_its_window(
+    nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
+) -> None:
+    asked = await watched(valkey_url, query(things, is_sorted=True), news)
+    await insert(things, 4, 5)
+    await until(lambda: bool(news.of("window", asked.hash)), "the window")
+    (found,) = news.of("window", asked.hash)
+    assert found.source == "sort"
+
+
+async def test_a_node_that_was_killed_comes_back_and_tells_what_it_knows(
+    nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
+) -> None:
+    asked = await watched(valkey_url, query(things), news)
+    await insert(things, *range(5, 25))
+    await until(lambda: len(news.of("match", asked.hash)) == 20, "the matches")
+    os.kill(nodes.tasks["filter:0:0"].pid, signal.SIGKILL)
+    await until(lambda: nodes.tasks["filter:0:0"].ended() is not None, "the node's end")
+    assert "SIGKILL" in (nodes.tasks["filter:0:0"].ended() or "")
+    await insert(things, *range(25, 45))
+    before = len(news.read())
+    nodes.start("filter:0:0")
+    await until(lambda: bool(news.of("rebased")), "the rebuild")
+    (rebased,) = news.of("rebased")
+    of_it = [found for found in news.read()[before:] if found.source == "filter:0"]
+    kinds = [found.kind for found in of_it if found.kind != "tick"]
+    assert kinds[0] == "start"
+    assert kinds.index("rebase") < kinds.index("rebased")
+    assert {found.token for found in of_it} == {rebased.token}
+    assert [found.count for found in of_it] == list(range(1, len(of_it) + 1))
+
+
+async def test_a_node_that_was_told_to_end_lets_the_next_one_in_at_once(
+    nodes: RunningGrid, news: Log
+) -> None:
+    nodes.tasks["filter:0:1"].stop()
+    await until(lambda: nodes.tasks["filter:0:1"].ended() is not None, "the node's end")
+    _, held = await nodes.look()
+    assert held["filter:0:1"].until_ms <= (await nodes.look())[0] // 1000
+
+
+async def test_nodes_outlive_an_event_layer_that_was_emptied(
+    nodes: RunningGrid, client: redis.Redis, things: MadeCollection, valkey_url: str
+) -> None:
+    client.flushdb()
+    news = Log(client)
+    await until(
+        lambda: FILTER_NODES <= {found.source for found in news.of("rebased")},
+        "the nodes to begin another life",
+    )
+    await nodes.until_watching()
+    asked = await watched(valkey_url, query(things), news)
+    await insert(things, 5)
+    await until(lambda: bool(news.of("match", asked.hash)), "the match")
+
+
+async def test_an_entry_that_nobody_can_read_stops_no_node(
+    nodes: RunningGrid, news: Log, client: redis.Redis, things: MadeCollection, valkey_url: str
+) -> None:
+    asked = await watched(valkey_url, query(things), news)
+    for partition in range(2):
+        client.xadd(stream(1, 1, partition), {"e": b"\xff is no entry"})
+    await until(lambda: len(news.of("rebased")) >= 2, "both nodes to look again")
+    await insert(things, 5)
+    await until(lambda: bool(news.of("match", asked.hash)), "the match")
+
+
+async def test_ticks_come_out_of_every_node(nodes: RunningGrid, news: Log) -> None:
+    await until(
+        lambda: {found.source for found in news.of("tick")} == FILTER_NODES | {"sort"},
+        "ticks of all nodes",
+    )
+
+
+_ABANDON = """
+import os
+from realtime.grid.layout import Node
+from realtime.grid.processes import ProcessLauncher
+print(ProcessLauncher().start(Node(1, 1, 0, 0, 2)).pid, flush=True)
+os.read(0, 1)
+os._exit(1)
+"""
+
+
+def test_a_node_whose_supervisor_has_died_ends() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _ABANDON],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        node = int(parent.stdout.readline())
+        assert Path(f"/proc/{node}").exists()
+        parent.stdin.write(b"x")
+        parent.stdin.close()
+    # Nobody waits for an orphan but the machine's first process, so its pid may linger.
+    asyncio.run(until(lambda: not _runs(node), "the node's end"))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_node_can_be_told_as_text() -> None:
+    node = Node(1, 2, 0, None, 4)
+    assert Node.from_json(node.to_json()) == node
+    assert node.name == "sort:0"

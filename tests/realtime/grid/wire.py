@@ -1,0 +1,147 @@
+"""Registers a query at the grid by hand, and reads what the nodes make known, as a hub does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import pack, unpack_from
+from typing import cast
+from uuid import UUID
+
+import redis
+
+from documents.outbox.entries import Snapshot
+from foundation.valkey_wire import ValkeyWire
+from realtime.events.layer import GridLayer, log
+
+WRITE_PARTITIONS = 2
+KINDS = {
+    1: "start",
+    2: "match",
+    3: "done",
+    4: "active",
+    5: "too old",
+    6: "failed",
+    7: "tick",
+    8: "rebase",
+    9: "rebased",
+    10: "window",
+    11: "renew",
+}
+EVERYTHING_SEEN = Snapshot(0, 0, ())
+
+
+@dataclass(frozen=True)
+class News:
+    """A notification, as far as tests look into it."""
+
+    kind: str
+    #: "filter:0" or "sort".
+    source: str
+    token: int
+    count: int
+    rest: bytes
+
+    def concerns(self, query: bytes) -> bool:
+        return query in self.rest
+
+
+def decode(raw: bytes) -> News:
+    kind, is_sort, partition, token, count = unpack_from(">xBBHQQ", raw)
+    source = "sort" if is_sort else f"filter:{partition}"
+    return News(KINDS[kind], source, token, count, raw[21:])
+
+
+def bson(document: dict[str, object]) -> bytes:
+    """BSON of numbers and documents: enough for a filter."""
+    out = b""
+    for name, value in document.items():
+        if isinstance(value, dict):
+            out += b"\x03" + name.encode() + b"\0" + bson(value)
+        else:
+            assert isinstance(value, int)
+            out += b"\x10" + name.encode() + b"\0" + pack("<i", value)
+    return pack("<i", len(out) + 5) + out + b"\0"
+
+
+@dataclass(frozen=True)
+class Query:
+    """An unsorted query of one collection."""
+
+    hash: bytes
+    tenant: UUID
+    collection: UUID
+    filter: dict[str, object] = field(default_factory=dict)
+    sorted: bool = False
+
+    def definition(self) -> bytes:
+        return b"\1\3" + self._body()
+
+    def request(self, positions: tuple[str, ...], snapshot: Snapshot) -> bytes:
+        places = b"".join(pack(">QQ", *map(int, place.split("-"))) for place in positions)
+        running = b"".join(pack(">Q", xid) for xid in snapshot.running)
+        return (
+            b"\1\1"
+            + self._body()
+            + pack(">BI", 1, len(positions))
+            + places
+            + pack(">QQI", snapshot.xmin, snapshot.xmax, len(snapshot.running))
+            + running
+            + pack(">I", 0)
+        )
+
+    def _body(self) -> bytes:
+        conditions = bson(self.filter)
+        limit = (1, 2) if self.sorted else (0, 0)
+        return (
+            self.hash
+            + pack(">Q", 0)
+            + self.tenant.bytes
+            + self.collection.bytes
+            + pack(">QBIBII", 0, self.sorted, 0, *limit, 1)
+            + pack(">I", len(conditions))
+            + conditions
+            + pack(">I", 0)
+        )
+
+
+async def register(url: str, query: Query, hub: str = "hub") -> int:
+    """Register a query over an empty collection."""
+    wire = ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=5)
+    grid = GridLayer(wire, 1, 1)
+    try:
+        await grid.hub_alive(hub, 60_000)
+        ends = await grid.ends(WRITE_PARTITIONS, 0)
+        request = query.request(ends.writes, EVERYTHING_SEEN)
+        found = await grid.register(0, hub, query.hash, query.definition(), request)
+        return found.activation
+    finally:
+        await wire.aclose()
+
+
+class Log:
+    """Reads the notification log from where it stands now."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._name = log(1, 1, 0)
+        last = cast("list[tuple[bytes, object]]", client.xrevrange(self._name, count=1))
+        self._after = last[0][0].decode() if last else "0-0"
+        self.news: list[News] = []
+
+    def read(self) -> list[News]:
+        """Return everything since the beginning."""
+        found = cast(
+            "list[tuple[bytes, dict[bytes, bytes]]]",
+            self._client.xrange(self._name, min=f"({self._after}"),
+        )
+        for entry_id, fields in found:
+            self._after = entry_id.decode()
+            self.news.append(decode(fields[b"e"]))
+        return self.news
+
+    def of(self, kind: str, query: bytes | None = None) -> list[News]:
+        return [
+            news
+            for news in self.read()
+            if news.kind == kind and (query is None or news.concerns(query))
+        ]
