@@ -119,25 +119,31 @@ local function append(keys, args)
   end
   learn_token(prefix, state, args[2])
   for _, epoch in ipairs(grid(prefix, state)) do
+    -- By partition: entries, their bytes, the id of the last, the stream.
     local tally, position = {}, 3
     while position <= #args do
       local hashes, entries = args[position], tonumber(args[position + 1])
       local parts = hashes ~= '' and partitions_of(hashes, epoch[2])
       position = position + 2
       for _ = 1, entries do
-        local entry, stream = args[position + 1], epoch[1] .. args[position] % epoch[2]
-        local seen = tally[stream] or { 0, 0 }
+        local entry, partition = args[position + 1], args[position] % epoch[2]
+        local seen = tally[partition]
+        if not seen then
+          seen = { 0, 0, nil, epoch[1] .. partition }
+          tally[partition] = seen
+        end
+        local stream = seen[4]
         if parts then
           seen[3] = redis.call('XADD', stream, '*', 'e', entry, 'p', parts)
         else
           seen[3] = redis.call('XADD', stream, '*', 'e', entry)
         end
         seen[1], seen[2] = seen[1] + 1, seen[2] + #entry
-        tally[stream] = seen
         position = position + 2
       end
     end
-    for stream, seen in pairs(tally) do
+    for _, seen in pairs(tally) do
+      local stream = seen[4]
       added(stream, state, seen[1], seen[2], seen[3])
       trim(stream, state, now)
     end
