@@ -2,7 +2,7 @@
 //!
 //! Space is cut into cells at each of several levels, the cells of a level
 //! being twice as wide as those of the one below. A region waits in the cells
-//! of the lowest level at which two cells in each direction cover it; a
+//! of the lowest level at which three cells in each direction cover it; a
 //! geometry is looked up in its cells at each level in use. Cells that the
 //! sphere does not pass through hold nothing and are left out.
 
@@ -31,7 +31,7 @@ pub(crate) struct Levels {
 pub(crate) fn probes(region: &Region, hashes: &Hashes) -> Option<Vec<Probe>> {
     let extents = region.high.iter().zip(&region.low);
     let extent = extents.map(|(high, low)| high - low).fold(0.0, f64::max);
-    let level = LEVELS.clone().find(|level| width(*level) >= extent)?;
+    let level = LEVELS.clone().find(|level| 2.0 * width(*level) >= extent)?;
     // Beyond, neighbouring cells are no longer told apart.
     let farthest = region.low.iter().chain(&region.high);
     let farthest = farthest.fold(0.0_f64, |far, coordinate| far.max(coordinate.abs()));

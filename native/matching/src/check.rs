@@ -85,6 +85,18 @@ impl Check {
         }
     }
 
+    /// Something that can be told only by looking at what is behind it.
+    pub(crate) fn peek(&self) -> usize {
+        match self {
+            Self::Tree(Tree::And(children) | Tree::Or(children)) => match children.first() {
+                Some(Tree::Leaf(node)) => usize::from(matches!(**node, Node::Field(_))),
+                _ => 0,
+            },
+            Self::Tree(Tree::Leaf(node)) => usize::from(matches!(**node, Node::Field(_))),
+            _ => 0,
+        }
+    }
+
     /// The tree of the filter.
     pub(crate) fn node(&self, query: u32, compiled: &mut Compiled) -> Option<Node> {
         match self {

@@ -14,9 +14,9 @@
 use crate::point::{Interval, Point};
 
 /// Most entries of a leaf.
-const LEAF: usize = 64;
+const LEAF: usize = 32;
 /// Most children of an inner node.
-const FAN: usize = 32;
+const FAN: usize = 8;
 
 /// An interval with the query that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Adding, removing and matching queries of all collections.
 
+use std::collections::BTreeMap;
+use std::hint::black_box;
+
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
@@ -14,6 +17,8 @@ use crate::query::{Query, Trials};
 use crate::statistics::Statistics;
 use crate::walk::{Candidates, Scratch};
 
+/// Most queries that are evaluated because the walk gave up.
+const EVALUATED: usize = 64;
 /// Most queries that are reconsidered after one document.
 const RECONSIDERED: usize = 4;
 
@@ -255,17 +260,24 @@ impl Matcher {
     }
 
     /// The ways through positions were too many: the queries that wait behind
-    /// them end up without an answer, like their own evaluation would.
+    /// them are evaluated, and where they are many too, end up without an
+    /// answer.
     fn give_up(&mut self, number: u32, failed: &mut Vec<QueryId>) {
         let Some(group) = self.groups.get(number as usize) else {
             return;
         };
+        let mut numeric = 0;
         for (id, query) in (0..).zip(&self.queries) {
             if let Some(query) = query
                 && query.group == number
                 && group.is_numeric(&query.access)
             {
-                failed.push(QueryId(id));
+                if numeric < EVALUATED {
+                    self.proposals.found(id);
+                } else {
+                    failed.push(QueryId(id));
+                }
+                numeric += 1;
             }
         }
         let lost = |query: &u32| failed.binary_search(&QueryId(*query)).is_ok();
@@ -281,6 +293,7 @@ impl Matcher {
         failed: &mut Vec<QueryId>,
     ) {
         self.statistics.candidates += self.proposals.queries.len() as u64;
+        self.look_ahead();
         for id in &self.proposals.queries {
             let Some(Some(query)) = self.queries.get_mut(*id as usize) else {
                 continue;
@@ -297,6 +310,15 @@ impl Matcher {
             }
         }
         self.statistics.verified += found.len() as u64;
+    }
+
+    /// Asks for the memory of all candidates, so that the waits for it overlap
+    /// instead of following one another.
+    fn look_ahead(&self) {
+        let queries = self.proposals.queries.iter();
+        let queries = queries.filter_map(|id| self.queries.get(*id as usize)?.as_ref());
+        black_box(queries.clone().map(|query| query.group).max());
+        black_box(queries.map(|query| query.check.peek()).sum::<usize>());
     }
 
     /// Those that no index proposes.
@@ -385,13 +407,12 @@ impl Matcher {
     /// The figures; counts the queries.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let count = |class: &Class| {
-            let queries = self.queries.iter().flatten();
-            queries.filter(|query| query.class == *class).count()
-        };
-        let classes = Class::ALL.iter().map(|class| (*class, count(class)));
+        let mut queries: BTreeMap<Class, usize> = BTreeMap::new();
+        for query in self.queries.iter().flatten() {
+            *queries.entry(query.class).or_default() += 1;
+        }
         Statistics {
-            queries: classes.filter(|(_, count)| *count > 0).collect(),
+            queries: queries.into_iter().collect(),
             residual: self.quotas.in_use().collect(),
             memory_bytes: self.memory(),
             ..self.statistics.clone()
@@ -416,4 +437,27 @@ fn summary(plan: Option<&Plan>, everything: bool) -> (Class, f32) {
     )]
     let selectivity = placement.selectivity as f32;
     (placement.class, selectivity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rillbase_query::ejson::parse_document;
+
+    #[test]
+    fn numbers_of_documents_that_come_round_hide_nothing() {
+        let mut matcher = Matcher::new(Limits::default());
+        let query = parse_document(br#"{"a":{"$in":[1,2]},"b":{"$gt":0}}"#).expect("json");
+        let query = Filter::parse(query.as_ref()).expect("a filter");
+        let id = matcher.add([1; 16], [1; 16], &query).expect("room");
+        let body = parse_document(br#"{"a":[1,2,2],"b":1}"#).expect("json");
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        // Long ago the same numbers were in use.
+        matcher.matches(&[1; 16], body.as_ref(), &mut found, &mut failed);
+        matcher.proposals.document = u32::MAX - 2;
+        for _ in 0..5 {
+            matcher.matches(&[1; 16], body.as_ref(), &mut found, &mut failed);
+            assert_eq!(found, [id]);
+        }
+    }
 }

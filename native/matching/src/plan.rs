@@ -14,7 +14,7 @@ use rillbase_query::environment::Environment;
 use rillbase_query::filter::{Comparison, List, Node, Predicate, Test, Whole};
 use rillbase_query::fuel::Fuel;
 use rillbase_query::geo::Region;
-use rillbase_query::limits::EVALUATION_BYTES;
+use rillbase_query::limits::{EVALUATION_BYTES, NESTING_DEPTH};
 use rillbase_query::path::Path;
 use rillbase_query::pattern::Pattern;
 use rillbase_query::text::TextQuery;
@@ -98,7 +98,7 @@ impl<'p> Planner<'p> {
                 Node::Field(Predicate {
                     path,
                     test: Test::Exists,
-                }) if prefix.segments().is_empty() => {
+                }) if prefix.segments().is_empty() && !is_too_long(path) => {
                     Some(one(path.clone(), Probe::Absent, Class::Existence, 0.1))
                 }
                 _ => None,
@@ -149,6 +149,9 @@ impl<'p> Planner<'p> {
 
     /// The plan of a test of what is at a path.
     fn test(&self, test: &Test, path: Path) -> Option<Plan> {
+        if is_too_long(&path) {
+            return None;
+        }
         match test {
             Test::Compare(Comparison::Equal, operand) => Some(self.equal(path, operand.as_ref())),
             Test::Compare(comparison, operand) => compared(path, *comparison, operand.as_ref()),
@@ -318,6 +321,12 @@ fn is_range(node: &Node) -> bool {
     bound(node).is_some()
 }
 
+/// Whether no document is deep enough for a path to find something. It would
+/// take much room in the tree of paths for nothing.
+fn is_too_long(path: &Path) -> bool {
+    path.segments().len() > NESTING_DEPTH
+}
+
 /// The values that a comparison lets through, where they are in order.
 fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<Interval> {
     let out_of_order = matches!(
@@ -357,7 +366,14 @@ fn ranges<'n>(children: &'n [Node], prefix: &Path) -> Vec<Range<'n>> {
             nodes,
             plan: ranged(joined(prefix, path), interval, false),
         });
-    planned.collect()
+    let deep = |range: &Range| {
+        range
+            .plan
+            .entries
+            .iter()
+            .any(|entry| is_too_long(&entry.path))
+    };
+    planned.filter(|range| !deep(range)).collect()
 }
 
 /// The bounds that one element must meet; of several types none can.

@@ -129,7 +129,6 @@ impl<'w, C: Candidates> Walk<'w, C> {
             return whole;
         }
         for element in document.elements() {
-            self.spend(way)?;
             if let Some(child) = node.child(element.key_bytes())
                 && let Some(value) = element.value()
                 && self.is_first(child, address)
@@ -182,7 +181,6 @@ impl<'w, C: Candidates> Walk<'w, C> {
             return whole;
         }
         for (index, value) in (0..).zip(array.iter()) {
-            self.spend(way)?;
             match value {
                 ValueRef::Document(inner) => whole = whole.and(self.document(at, inner, way)),
                 ValueRef::Array(inner) => {

@@ -509,6 +509,38 @@ fn ways_that_double_at_each_level_are_walked_once_each() {
 }
 
 #[test]
+fn queries_behind_more_positions_than_are_walked_are_evaluated_instead() {
+    let body = format!(r#"{{"a":[[{}]],"b":1}}"#, vec!["{}"; 1_050_000].join(","));
+    let mut beside = Beside::new();
+    for query in [r#"{"a.0.c":1}"#, r#"{"b":1,"a.0.c":2}"#, r#"{"b":1}"#] {
+        beside.add(query);
+    }
+    beside.check(&body);
+}
+
+#[test]
+fn a_path_deeper_than_any_document_takes_no_room_in_the_tree_of_paths() {
+    let mut matcher = roomy();
+    let deep = "a".to_owned() + &".a".repeat(5000);
+    let id = matcher
+        .add(GROUP, QUOTA, &filter(&format!(r#"{{"{deep}":1}}"#)))
+        .expect("room");
+    assert_eq!(matcher.explain(id).class, Class::Residual);
+    let missing = matcher
+        .add(
+            GROUP,
+            QUOTA,
+            &filter(&format!(r#"{{"{deep}":null,"b":1}}"#)),
+        )
+        .expect("room");
+    assert_eq!(matcher.explain(missing).class, Class::Equality);
+    assert_eq!(
+        found(&mut matcher, GROUP, &document(r#"{"b":1}"#)),
+        [missing]
+    );
+}
+
+#[test]
 fn an_evaluation_without_an_answer_is_told_apart_from_one_that_fails_to_match() {
     let mut matcher = roomy();
     let id = matcher
