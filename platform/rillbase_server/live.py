@@ -18,6 +18,7 @@ from realtime.socket.crowd import Crowd
 from realtime.socket.endpoint import Realtime
 from realtime.subscriptions import reading
 from realtime.subscriptions.records import Records
+from rillbase_server.drain import before_the_end
 from tenants.data_plane import Call
 
 
@@ -42,6 +43,7 @@ class Live:
         return Realtime(TicketedStreams(app, self.queries), self.kinds, self.crowd)
 
     async def start(self) -> None:
+        before_the_end(self.crowd.say_goodbye)
         await self.crowd.start()
         await self.records.start()
         await self.watches.start()

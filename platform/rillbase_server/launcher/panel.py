@@ -50,3 +50,13 @@ def example(options: UpOptions, demo: Demo) -> str:
         return f"Try it: curl {options.url}/readyz"
     key = f"Authorization: Bearer {demo.api_key}"
     return f"Try it: curl -H '{key}' {options.url}/api/v1/tenants/{demo.tenant}"
+
+
+def watch(options: UpOptions, demo: Demo) -> str:
+    """A command that watches a query, for a second terminal."""
+    if not demo.api_key:
+        return ""
+    return (
+        f"Watch: RILLBASE_URL={options.url} RILLBASE_KEY={demo.api_key} "
+        ".venv/bin/python -m examples.watch todos --sort rank"
+    )

@@ -20,7 +20,7 @@ from .leftovers import stop_leftovers
 from .lifecycle import AT_REST, State
 from .log_line import Level
 from .options import UpOptions
-from .panel import example, panel, plain
+from .panel import example, panel, plain, watch
 from .ports import free_port
 from .preflight import (
     embedded_servers_problem,
@@ -47,6 +47,7 @@ def up(options: UpOptions) -> ExitCode:
     console = Console(verbose=options.verbose)
     directory = DataDirectory(options.data_dir)
     _raise(missing_packages())
+    _raise(java_problem())
     account = server_account()
     _raise(embedded_servers_problem(account))
     _raise(find_problem(directory, account))
@@ -193,6 +194,8 @@ class Instance:
         else:
             self._console.say(plain(self._options, demo, seconds))
         self._console.say(example(self._options, demo))
+        if line := watch(self._options, demo):
+            self._console.say(line)
 
     def _forget_ready_file(self) -> None:
         if self._options.ready_file is not None:

@@ -1,0 +1,103 @@
+"""A whole real-time side: relay and grid in processes of their own, beside the suite's server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+
+from realtime.grid.layout import Grid
+from tests.own_valkey import free_port
+from tests.realtime.client import Client, greeted
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+ROOT = Path(__file__).resolve().parents[3]
+WRITE_PARTITIONS = 2
+GRID = Grid(1, 1, WRITE_PARTITIONS)
+
+
+@dataclass
+class Backstage:
+    """The processes behind the server. Each may be killed and started again."""
+
+    valkey: redis.Redis
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, command: str) -> None:
+        environment = {**os.environ, "RILLBASE_GRID": "processes"}
+        self.processes[command] = subprocess.Popen(
+            [sys.executable, "manage.py", command, "--port", str(free_port())],
+            cwd=ROOT,
+            env=environment,
+        )
+
+    def kill(self, command: str) -> None:
+        process = self.processes.pop(command)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+            process.kill()
+
+    def watches(self) -> bool:
+        """Whether all nodes run."""
+        return all(self._runs(node.name) for node in GRID.nodes())
+
+    def _runs(self, node: str) -> bool:
+        lease = f"{{rillbase}}:events:1:1:lease:{node}"
+        until, report = self.valkey.hmget(lease, "until", "report")  # type: ignore[misc]
+        seconds, _ = self.valkey.time()  # type: ignore[misc]
+        return until is not None and int(until) > seconds * 1000 and b'"running"' in (report or b"")
+
+
+@contextmanager
+def running(valkey_url: str) -> Iterator[Backstage]:
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushdb()
+        backstage = Backstage(client)
+        backstage.start("relay")
+        backstage.start("grid")
+        try:
+            wait_until(backstage.watches, what="the nodes to run", timeout_s=60)
+            yield backstage
+        finally:
+            backstage.close()
+
+
+@pytest.fixture(scope="module")
+def backstage(valkey_url: str) -> Iterator[Backstage]:
+    with running(valkey_url) as backstage:
+        yield backstage
+
+
+@pytest.fixture
+def todos(server: str, backstage: Backstage) -> MadeCollection:
+    # Models can be imported once Django is set up.
+    from tests.documents.collection import make_collection
+
+    return make_collection(server)
+
+
+@pytest.fixture
+def client(server: str, todos: MadeCollection) -> Iterator[Client]:
+    """A connection with the rights of the collection's own key."""
+    with greeted(server, todos.caller.headers["Authorization"].removeprefix("Bearer ")) as client:
+        yield client

@@ -1,0 +1,64 @@
+"""An answer arrives, then every change of it."""
+
+from __future__ import annotations
+
+from tests.documents.collection import MadeCollection
+from tests.realtime.client import Client
+from tests.realtime.live.answer import subscribe
+
+
+def test_the_answer_arrives_and_then_every_change_of_it(
+    client: Client, todos: MadeCollection
+) -> None:
+    todos.insert({"_id": "a", "n": 1})
+    answer = subscribe(client, "s", collection=todos.name, filter={"n": {"$lt": 10}})
+    assert answer.documents == [{"_id": "a", "n": 1}]
+    assert [frame["type"] for frame in answer.frames] == ["result", "ready"]
+    todos.insert({"_id": "b", "n": 2})
+    answer.until_shows([{"_id": "a", "n": 1}, {"_id": "b", "n": 2}])
+    todos.caller.patch(f"{todos.path}/documents/a", {"$set": {"n": 3}})
+    answer.until_shows([{"_id": "a", "n": 3}, {"_id": "b", "n": 2}])
+    todos.caller.patch(f"{todos.path}/documents/b", {"$set": {"n": 30}})
+    answer.until_shows([{"_id": "a", "n": 3}])
+    todos.caller.delete(f"{todos.path}/documents/a")
+    answer.until_shows([])
+    matches = [(e["match"], e["key"], e["version"], e.get("reason")) for e in answer.events]
+    assert matches == [
+        ("add", "b", 1, None),
+        ("change", "a", 2, None),
+        ("remove", "b", 2, "left"),
+        ("remove", "a", 3, "deleted"),
+    ]
+    assert [event["seq"] for event in answer.events] == [1, 2, 3, 4]
+
+
+def test_a_window_stays_a_window(client: Client, todos: MadeCollection) -> None:
+    todos.insert_many([{"_id": f"d{n}", "n": n} for n in range(5)])
+    answer = subscribe(client, "s", collection=todos.name, sort=[["n", 1]], limit=3)
+    assert [d["n"] for d in answer.documents] == [0, 1, 2]
+    todos.insert({"_id": "x", "n": 0.5})
+    answer.until_shows([{"_id": "d0", "n": 0}, {"_id": "x", "n": 0.5}, {"_id": "d1", "n": 1}])
+    todos.caller.patch(f"{todos.path}/documents/d0", {"$set": {"n": 0.7}})
+    answer.until_shows([{"_id": "x", "n": 0.5}, {"_id": "d0", "n": 0.7}, {"_id": "d1", "n": 1}])
+    assert "changeIndex" in [event["match"] for event in answer.events]
+    todos.caller.delete(f"{todos.path}/documents/x")
+    answer.until_shows([{"_id": "d0", "n": 0.7}, {"_id": "d1", "n": 1}, {"_id": "d2", "n": 2}])
+
+
+def test_a_write_over_the_connection_comes_back_as_an_event(
+    client: Client, todos: MadeCollection
+) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    ack = client.ask("insert", "w", collection=todos.name, document={"_id": "a"})
+    assert ack["version"] == 1
+    answer.until_shows([{"_id": "a"}])
+
+
+def test_unsubscribing_ends_it(client: Client, todos: MadeCollection) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    client.say(type="subscribe", id="s", collection=todos.name)
+    refused = client.wait_for(lambda f: f["type"] == "error")
+    assert refused["error"]["code"] == "id_in_use"
+    client.say(type="unsubscribe", id="s")
+    assert answer.until("end")["error"] is None
+    subscribe(client, "s", collection=todos.name)
