@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.support.native import built
 from benchmarks.support.report import Report, median
-
-_NATIVE = Path(__file__).resolve().parents[1] / "native"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ def main() -> None:
     """Measure and report."""
     knobs = _knobs()
     report = Report("matcher", {"seconds": knobs.seconds, "rounds": knobs.rounds})
-    binary = _built(optimised=knobs.optimised)
+    binary = built("rillbase-query", example="match_rate", optimised=knobs.optimised)
     rounds = [_round(binary, knobs.seconds) for _ in range(knobs.rounds)]
     middle = {name: median([found[name] for found in rounds]) for name in rounds[0]}
     report.add(
@@ -84,20 +82,6 @@ def _knobs() -> Knobs:
         rounds=given.rounds or (3 if given.quick else 7),
         optimised=not given.unoptimised,
     )
-
-
-def _built(*, optimised: bool) -> Path:
-    """Build the native program beside what `make` builds, and return where it is."""
-    cache = os.environ.get("RILLBASE_CACHE_DIR") or str(
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rillbase"
-    )
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path(cache) / "target")
-    command = ["cargo", "build", "--quiet", "--package=rillbase-query", "--example=match_rate"]
-    if optimised:
-        command.append("--release")
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
-    subprocess.run(command, cwd=_NATIVE, env=environment, check=True)
-    return target / ("release" if optimised else "debug") / "examples" / "match_rate"
 
 
 def _round(binary: Path, seconds: float) -> dict[str, float]:

@@ -1,0 +1,242 @@
+"""The storage engine beside RocksDB, LevelDB and LMDB, each by its native interface.
+
+    python -m benchmarks.engine [--workload fillseq,readrandom] [--peers rocksdb,leveldb,lmdb]
+        [--values 100,1024] [--compression none,lz4] [--threads 1,2] [--rounds 7] [--scale 1]
+        [--quick]
+
+One program (native/engine_bench) drives all of them with the same data, cache, memtable, threads
+and durability; the peers' C libraries are loaded when they are there (Debian: librocksdb7.8,
+libleveldb1d, liblmdb0) and left out with a notice when they are not. Live data is five times as
+large as memtable and cache together. Reads go through the system's cache, for all stores alike.
+
+A ratio is the median, over the rounds, of the peer's time for an operation divided by ours: above 1
+we are faster. `…_cpu_…` compares processor time of all threads, background work included, which
+depends less on what else the machine does. Stores must find the same entries, or the run fails.
+With --python a second table compares the Python packages, as far as those of requirements/bench.txt
+are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from benchmarks.peers.python_stores import compare
+from benchmarks.support.engine_rounds import OURS, Case, Driver, Run
+from benchmarks.support.native import built
+from benchmarks.support.report import Report, median
+
+_WORKLOADS = (
+    "fillseq",
+    "fillrandom",
+    "readrandom",
+    "readmissing",
+    "seekrandom",
+    "scan",
+    "mixed",
+    "overwrite",
+)
+_PEERS = ("rocksdb", "leveldb", "lmdb")
+# LevelDB and LMDB have no LZ4.
+_WITH_LZ4 = ("rocksdb",)
+# What the goals are about; the others are reported beside it.
+_RIVAL = "rocksdb"
+_AS_FAST = ">= 0.95"
+_AS_SMALL = "<= 1.05"
+_MANY_THREADS = 32
+# LevelDB syncs each write by itself and LMDB the whole map, so that these take long enough.
+_DURABLE_WRITES = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What is measured, and how much of it."""
+
+    workloads: Sequence[str]
+    peers: Sequence[str]
+    cases: Sequence[Case]
+    rounds: int
+    scale: float
+    reopen: bool
+    python: bool
+
+
+def main() -> None:
+    """Measure and report."""
+    knobs = _knobs()
+    report = Report(
+        "engine",
+        {
+            "cases": [case.label for case in knobs.cases],
+            "rounds": knobs.rounds,
+            "scale": knobs.scale,
+        },
+    )
+    with tempfile.TemporaryDirectory(prefix="rillbase-engine-") as directory:
+        driver = Driver(built("rillbase-engine-bench"), Path(directory))
+        for case in knobs.cases:
+            _say(f"{case.label} …")
+            _add_case(report, driver, knobs, case)
+        _say("merge …")
+        _add_merge(report, driver, knobs)
+        _say("durable writes …")
+        _add_durable(report, driver, knobs)
+        if knobs.python:
+            _say("Python packages …")
+            _add_python(report, Path(directory), knobs)
+    if knobs.reopen:
+        _say("reopening …")
+        _add_reopening(report)
+    for peer in sorted(driver.missing):
+        _say(f"{peer} is left out: its library is not installed")
+    report.finish()
+
+
+def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
+    """Compare all workloads of a case."""
+    peers = [peer for peer in knobs.peers if case.compression == "none" or peer in _WITH_LZ4]
+    wanted = [name for name in _WORKLOADS if name in knobs.workloads]
+    # Reads need data, and amplification is that of random puts.
+    steps = ["fillrandom", "settle", *(n for n in wanted if n not in {"fillseq", "fillrandom"})]
+    if "fillseq" in wanted:
+        steps.insert(0, "fillseq")
+    rounds = list(driver.rounds([OURS, *peers], steps, case.arguments(knobs.scale), knobs.rounds))
+    for name in wanted:
+        micros = median([_of(runs, OURS).seconds(name) * 1e6 for runs in rounds])
+        report.add(f"{name}_{case.label}_us", micros, "µs", "ours, an operation")
+    for peer in (peer for peer in peers if peer not in driver.missing):
+        goal = _AS_FAST if peer == _RIVAL else ""
+        for name in wanted:
+            pairs = [(_of(runs, OURS), _of(runs, peer)) for runs in rounds]
+            ratio = median([theirs.seconds(name) / ours.seconds(name) for ours, theirs in pairs])
+            report.add(f"{name}_{case.label}_vs_{peer}", ratio, "x", "their time ÷ ours", goal)
+            own = sum(ours.processor_seconds(name) for ours, _ in pairs)
+            if own:
+                ratio = sum(theirs.processor_seconds(name) for _, theirs in pairs) / own
+                report.add(f"{name}_{case.label}_cpu_vs_{peer}", ratio, "x", "by processor time")
+    _add_amplification(report, case, rounds, peers=[p for p in peers if p not in driver.missing])
+
+
+def _add_amplification(
+    report: Report, case: Case, rounds: list[list[Run]], peers: Sequence[str]
+) -> None:
+    """Say how much was written and kept for each byte of `fillrandom`."""
+
+    def middle(store: str, above: str, below: str) -> float:
+        lines = [_of(runs, store).lines["settle"] for runs in rounds]
+        return median([line[above] / line[below] for line in lines])
+
+    for kind, above, below, what in (
+        ("write", "written_bytes", "put_bytes", "bytes written, logs included, ÷ bytes put"),
+        ("space", "data_bytes", "live_bytes", "bytes of tables ÷ live bytes"),
+    ):
+        own = middle(OURS, above, below)
+        report.add(f"{kind}_amplification_{case.label}", own, "x", what)
+        for peer in peers:
+            name = f"{kind}_amplification_{case.label}_vs_{peer}"
+            goal = _AS_SMALL if peer == _RIVAL else ""
+            report.add(name, own / middle(peer, above, below), "x", "ours ÷ theirs", goal)
+
+
+def _add_merge(report: Report, driver: Driver, knobs: Knobs) -> None:
+    """Compare counting by merge operands with the peers' reading and writing."""
+    arguments = Case(100, "none", 1).arguments(knobs.scale)
+    rounds = list(driver.rounds([OURS, *knobs.peers], ["merge"], arguments, knobs.rounds))
+    for peer in (peer for peer in knobs.peers if peer not in driver.missing):
+        ratio = median(
+            [_of(runs, peer).seconds("merge") / _of(runs, OURS).seconds("merge") for runs in rounds]
+        )
+        report.add(f"merge_vs_{peer}", ratio, "x", "their read-modify-write ÷ our merge")
+
+
+def _add_durable(report: Report, driver: Driver, knobs: Knobs) -> None:
+    """Compare durable writes of single keys by one thread and by many."""
+    rates: dict[tuple[str, int], list[float]] = {}
+    stores = [OURS, *(peer for peer in knobs.peers if peer == _RIVAL)]
+    for threads in (1, _MANY_THREADS):
+        count = int(_DURABLE_WRITES * max(knobs.scale, 0.2)) * threads
+        arguments = ["--num", "100000", "--reads", str(count), "--threads", str(threads)]
+        for runs in driver.rounds(stores, ["fillsync"], arguments, knobs.rounds):
+            for run in runs:
+                rates.setdefault((run.store, threads), []).append(1 / run.seconds("fillsync"))
+    one, many = rates[OURS, 1], rates[OURS, _MANY_THREADS]
+    report.add("durable_1_per_s", median(one), "/s", "durable writes, one thread")
+    report.add("durable_32_per_s", median(many), "/s", "durable writes, 32 threads")
+    grouping = median([group / single for single, group in zip(one, many, strict=True)])
+    report.add("durable_32_vs_1", grouping, "x", "group commit", ">= 10")
+    for threads in (1, _MANY_THREADS):
+        theirs = rates.get((_RIVAL, threads))
+        if theirs:
+            own = rates[OURS, threads]
+            ratio = median([ours / their for ours, their in zip(own, theirs, strict=True)])
+            name = f"durable_{threads}_vs_{_RIVAL}"
+            report.add(name, ratio, "x", "our rate ÷ theirs", _AS_FAST)
+
+
+def _add_python(report: Report, directory: Path, knobs: Knobs) -> None:
+    """Compare the Python packages, as far as they are installed."""
+    for name, figures in compare(directory, knobs.scale, knobs.rounds).items():
+        if figures is None:
+            _say(f"{name} is left out: its package is not installed")
+            continue
+        for workload, seconds in figures.items():
+            what = "an operation from Python"
+            report.add(f"python_{workload}_{name}_us", seconds * 1e6, "µs", what)
+
+
+def _add_reopening(report: Report) -> None:
+    """Say how long opening takes behind a kill that left a log of 64 MiB."""
+    program = built("rillbase-engine", example="reopen")
+    done = subprocess.run([str(program)], check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    report.add(
+        "reopen_s", found["reopen_seconds"], "s", "opening after kill -9, 64 MiB of log", "<= 1"
+    )
+
+
+def _of(runs: list[Run], store: str) -> Run:
+    return next(run for run in runs if run.store == store)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _knobs() -> Knobs:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="finish in about a minute")
+    parser.add_argument("--workload", default=",".join(_WORKLOADS), help="which workloads")
+    parser.add_argument("--peers", default=",".join(_PEERS), help="which peers")
+    parser.add_argument("--values", help="sizes of values, in bytes")
+    parser.add_argument("--compression", help="none, lz4 or both")
+    parser.add_argument("--threads", help="numbers of threads")
+    parser.add_argument("--rounds", type=int, help="rounds, of which the middle one counts")
+    parser.add_argument("--scale", type=float, help="how much data, memtable and cache; 1 is full")
+    parser.add_argument("--python", action="store_true", help="compare the Python packages too")
+    given = parser.parse_args()
+    quick = given.quick
+    cases = product(
+        [int(value) for value in (given.values or ("100" if quick else "100,1024")).split(",")],
+        (given.compression or ("none" if quick else "none,lz4")).split(","),
+        [int(count) for count in (given.threads or ("1" if quick else "1,2")).split(",")],
+    )
+    return Knobs(
+        workloads=given.workload.split(","),
+        peers=[peer for peer in given.peers.split(",") if peer],
+        cases=[Case(*case) for case in cases],
+        rounds=given.rounds or (3 if quick else 7),
+        scale=given.scale or (0.05 if quick else 1.0),
+        reopen=not quick,
+        python=given.python or not quick,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Runs the native program that measures engines, store after store, round after round.
+
+Each run is a process of its own over an empty directory. Stores take turns within a round, and
+each round begins with another one, so that what else the machine does meets all of them alike.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OURS = "rillbase"
+# Live data is five times as large as these together.
+MEMTABLE_BYTES = 16 << 20
+CACHE_BYTES = 8 << 20
+KEY_BYTES = 16
+# Random puts over as many keys as there are puts meet so many of them.
+_SHARE_MET = 0.63
+_READS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is the same for all stores of a comparison."""
+
+    value_bytes: int
+    compression: str
+    threads: int
+
+    @property
+    def label(self) -> str:
+        """A short name for figures."""
+        return f"{self.value_bytes}_{self.compression}_t{self.threads}"
+
+    def arguments(self, scale: float) -> list[str]:
+        """The case as the native program takes it."""
+        live = 5 * (MEMTABLE_BYTES + CACHE_BYTES) * scale
+        keys = int(live / _SHARE_MET / (KEY_BYTES + self.value_bytes))
+        named = {
+            "num": keys,
+            "reads": max(2000, int(_READS * scale)),
+            "value": self.value_bytes,
+            "threads": self.threads,
+            "compression": self.compression,
+            "memtable-bytes": int(MEMTABLE_BYTES * scale),
+            "cache-bytes": int(CACHE_BYTES * scale),
+        }
+        return [word for name, value in named.items() for word in (f"--{name}", str(value))]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one store did in one round: a line for each workload."""
+
+    store: str
+    lines: dict[str, dict[str, float]]
+
+    def seconds(self, workload: str) -> float:
+        """How long a workload took for each operation."""
+        line = self.lines[workload]
+        return line["seconds"] / line["operations"]
+
+    def processor_seconds(self, workload: str) -> float:
+        """Processor time of all threads for each operation."""
+        line = self.lines[workload]
+        return line["processor_seconds"] / line["operations"]
+
+
+@dataclass
+class Driver:
+    """Where the program is, and where databases are put."""
+
+    program: Path
+    directory: Path
+    missing: set[str] = field(default_factory=set)
+
+    def rounds(
+        self, stores: Sequence[str], workloads: Sequence[str], arguments: list[str], count: int
+    ) -> Iterator[list[Run]]:
+        """Yield the runs of each round; stores whose library is missing are left out."""
+        for number in range(count):
+            turn = number % len(stores)
+            runs = []
+            for store in (*stores[turn:], *stores[:turn]):
+                if store in self.missing:
+                    continue
+                run = self._run(store, workloads, [*arguments, "--seed", str(number + 1)])
+                if run is not None:
+                    runs.append(run)
+            _check_answers(runs)
+            yield runs
+
+    def _run(self, store: str, workloads: Sequence[str], arguments: list[str]) -> Run | None:
+        database = self.directory / store
+        shutil.rmtree(database, ignore_errors=True)
+        command = [
+            *(str(self.program), "--store", store, "--dir", str(database)),
+            *("--workload", ",".join(workloads), *arguments),
+        ]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        shutil.rmtree(database, ignore_errors=True)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        if any("missing" in line for line in lines):
+            self.missing.add(store)
+            return None
+        return Run(store, {line.pop("workload"): line for line in lines})
+
+
+def _check_answers(runs: list[Run]) -> None:
+    """Fail if stores that hold the same data did not find the same in it."""
+    for run in runs[1:]:
+        for workload, line in run.lines.items():
+            expected = runs[0].lines[workload]
+            for name in ("found", "live_bytes"):
+                if line.get(name) != expected.get(name):
+                    message = (
+                        f"{run.store} and {runs[0].store} disagree on {workload}: "
+                        f"{line} and {expected}"
+                    )
+                    raise AssertionError(message)

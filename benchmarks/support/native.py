@@ -1,0 +1,26 @@
+"""Builds native programs that measure, beside what `make` builds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+_NATIVE = Path(__file__).resolve().parents[2] / "native"
+
+
+def built(package: str, *, example: str | None = None, optimised: bool = True) -> Path:
+    """Build a crate's program, or an example of it, and return where it is."""
+    cache = os.environ.get("RILLBASE_CACHE_DIR") or str(
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rillbase"
+    )
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path(cache) / "target")
+    command = ["cargo", "build", "--quiet", f"--package={package}"]
+    if example:
+        command.append(f"--example={example}")
+    if optimised:
+        command.append("--release")
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+    subprocess.run(command, cwd=_NATIVE, env=environment, check=True)
+    place = target / ("release" if optimised else "debug")
+    return place / "examples" / example if example else place / package
