@@ -168,12 +168,13 @@ impl SortNode {
                 self.release(now_us, out);
             }
             News::Tick(tick) => self.tick(partition, &tick, now_us, out),
-            News::TooOld { query, activation } => self.too_old(query, activation, now_us),
+            News::TooOld { query, activation } => self.too_old(query, activation, now_us, out),
             News::Failed { query, .. } => {
                 self.queries.remove(&query);
             }
             News::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
                 self.sources.rebased(partition, snapshot);
+                self.doubt(now_us, out);
             }
             News::Rebased { .. } => self.give_up(Why::FilterNode, out),
             News::Start
@@ -247,7 +248,7 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
-        if let Some(slack) = query.wait(true, self.config.max_slack, now_us) {
+        if let Some(slack) = query.wait(self.config.max_slack, now_us) {
             let news = News::Renew {
                 query: hash,
                 activation: query.activation,
@@ -257,12 +258,30 @@ impl SortNode {
         }
     }
 
-    /// The app server reads again; what comes until then is collected.
-    fn too_old(&mut self, hash: QueryHash, activation: u64, now_us: u64) {
-        if let Some(query) = self.queries.get_mut(&hash)
-            && query.activation == activation
-        {
-            query.wait(false, self.config.max_slack, now_us);
+    /// A filter node did not keep what the rows have not seen. It begins anew with the rows of the
+    /// next registration, so that new rows are needed here, too.
+    fn too_old(&mut self, hash: QueryHash, activation: u64, now_us: u64, out: &mut Vec<Output>) {
+        match self.queries.get_mut(&hash) {
+            None if !self.unsorted.contains(&hash) => {
+                self.orphans.too_old(hash, activation, now_us);
+            }
+            Some(query) if query.activation == activation => {
+                query.doubtful = true;
+                self.renew(hash, now_us, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// A filter node was rebuilt: rows that were read before that lack what it does not tell.
+    fn doubt(&mut self, now_us: u64, out: &mut Vec<Output>) {
+        let behind = self.queries.iter_mut().filter_map(|(hash, query)| {
+            let behind = query.is_behind(&self.sources);
+            query.doubtful |= behind;
+            behind.then_some(*hash)
+        });
+        for hash in behind.collect::<Vec<_>>() {
+            self.renew(hash, now_us, out);
         }
     }
 
@@ -287,7 +306,6 @@ impl SortNode {
         let again_us = self.config.renew_again_us;
         for (hash, query) in &mut self.queries {
             if let Some(waiting) = &mut query.waiting
-                && waiting.renewal
                 && waiting.asked_us.saturating_add(again_us) <= now_us
             {
                 waiting.asked_us = now_us;
@@ -325,7 +343,7 @@ impl SortNode {
         match request {
             Request::Expire { query, activation } => self.expire(&query, activation),
             Request::Register { query, .. } if !query.sorted => {
-                self.orphans.adopt(&query.hash, now_us);
+                self.orphans.adopt(&query.hash, query.activation, now_us);
                 self.unsorted.insert(query.hash);
             }
             Request::Register {

@@ -32,8 +32,6 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) asked_us: u64,
-    /// Asked for by this node; else the app server was told to register again.
-    pub(super) renewal: bool,
     /// Transactions of steps that were too many to be kept: the new rows must have seen them.
     dropped: Vec<u64>,
 }
@@ -68,6 +66,12 @@ pub(super) struct Query {
     pub(super) waiting: Option<Waiting>,
     /// Somebody joined while the rows were not complete, and is to be told when they are.
     pub(super) owed: bool,
+    /// A filter node called a registration too old, and begins with the rows of a later one, or
+    /// filter nodes were rebuilt since the rows were read.
+    pub(super) doubtful: bool,
+    /// The last registration's snapshot. Where in doubt, a filter node may know only what came
+    /// behind it.
+    pub(super) joined: Snapshot,
     /// Versions of documents that left, and since when.
     gone: HashMap<Arc<[u8]>, u64>,
     gone_since: VecDeque<(u64, Arc<[u8]>)>,
@@ -92,6 +96,8 @@ impl Query {
             queue: VecDeque::new(),
             waiting: None,
             owed: false,
+            doubtful: false,
+            joined: Snapshot::default(),
             gone: HashMap::new(),
             gone_since: VecDeque::new(),
         })
@@ -128,16 +134,23 @@ impl Query {
     }
 
     /// Whether rows of this snapshot contain whatever was applied or dropped.
-    pub(super) fn can_settle(&self, snapshot: &Snapshot) -> bool {
+    pub(super) fn can_settle(&self, snapshot: &Snapshot, sources: &Sources) -> bool {
         let dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
         let before = |earlier: &Snapshot| snapshot.covers(earlier);
         before(&self.snapshot)
+            && (!self.doubtful || before(&self.joined))
+            && sources.are_behind(snapshot)
             && self.pruned.as_ref().is_none_or(before)
             && self
                 .applied
                 .iter()
                 .chain(dropped)
                 .all(|xid| snapshot.sees(*xid))
+    }
+
+    /// Whether its rows are older than what filter nodes begin with.
+    pub(super) fn is_behind(&self, sources: &Sources) -> bool {
+        !sources.are_behind(&self.snapshot)
     }
 
     /// Takes new rows; what waits and is not in them stays.
@@ -152,31 +165,20 @@ impl Query {
         self.queue.retain(|step| !snapshot.sees(step.image.xid));
     }
 
-    /// New rows are needed. Returns the slack to be asked for, or nothing if that was done already.
-    pub(super) fn wait(&mut self, renewal: bool, max_slack: u32, now_us: u64) -> Option<u32> {
-        let dropped = match self.waiting.take() {
-            Some(waiting) if waiting.renewal || !renewal => {
-                self.waiting = Some(waiting);
-                return None;
-            }
-            Some(waiting) => waiting.dropped,
-            None => Vec::new(),
-        };
+    /// New rows are needed. Returns the slack to be asked for, unless they are asked for already.
+    pub(super) fn wait(&mut self, max_slack: u32, now_us: u64) -> Option<u32> {
+        if self.waiting.is_some() {
+            return None;
+        }
         self.waiting = Some(Waiting {
             asked_us: now_us,
-            renewal,
-            dropped,
+            dropped: Vec::new(),
         });
-        let lately = self
-            .renewed_us
-            .is_some_and(|us| us.saturating_add(CHURN_US) > now_us);
-        if renewal && lately {
-            self.slack = self
-                .slack
-                .saturating_mul(2)
-                .clamp(1, max_slack.max(self.slack));
+        let renewed_us = self.renewed_us.replace(now_us);
+        if renewed_us.is_some_and(|us| us.saturating_add(CHURN_US) > now_us) {
+            let most = max_slack.max(self.slack);
+            self.slack = self.slack.saturating_mul(2).clamp(1, most);
         }
-        self.renewed_us = Some(now_us);
         Some(self.slack)
     }
 

@@ -41,6 +41,9 @@ impl SortNode {
         if let Err(refusal) = self.register_first(registration, now_us) {
             return self.fail(hash, &refusal, out);
         }
+        if self.queries.get(&hash).is_some_and(|query| query.doubtful) {
+            self.renew(hash, now_us, out);
+        }
         self.tell(hash, out);
         self.check(hash, now_us, out);
         self.advance(hash, now_us, out);
@@ -55,15 +58,14 @@ impl SortNode {
         let mut query = Query::new(definition)?;
         let rows = self.place(&query, registration)?;
         query.settle(rows, registration.snapshot);
-        let (steps, whole) = self.orphans.adopt(&definition.hash, now_us);
+        let (hash, activation) = (definition.hash, definition.activation);
+        let (steps, believed) = self.orphans.adopt(&hash, activation, now_us);
         for step in steps {
             query.push(step, self.config.max_waiting);
         }
-        if !whole {
-            // Asked for again by `idle` at once.
-            query.wait(true, self.config.max_slack, 0);
-        }
-        self.queries.insert(definition.hash, query);
+        query.doubtful = !believed || query.is_behind(&self.sources);
+        query.joined = registration.snapshot.clone();
+        self.queries.insert(hash, query);
         Ok(())
     }
 
@@ -84,14 +86,23 @@ impl SortNode {
         out: &mut Vec<Output>,
     ) {
         let hash = registration.query.hash;
+        let Some(query) = self.queries.get_mut(&hash) else {
+            return;
+        };
+        if !registration.renewal {
+            query.joined = registration.snapshot.clone();
+        }
         let Some(query) = self.queries.get(&hash) else {
             return;
         };
-        if query.waiting.is_some() && query.can_settle(registration.snapshot) {
+        let wanted = query.waiting.is_some() || (query.doubtful && !registration.renewal);
+        if wanted && query.can_settle(registration.snapshot, &self.sources) {
             match self.place(query, registration) {
                 Ok(rows) => self.settle(hash, rows, registration.snapshot, out),
                 Err(refusal) => return self.fail(hash, &refusal, out),
             }
+        } else if wanted {
+            self.renew(hash, now_us, out);
         }
         if !registration.renewal {
             self.tell(hash, out);

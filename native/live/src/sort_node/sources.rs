@@ -20,6 +20,8 @@ struct Filter {
     tick: Option<Tick>,
     /// Everything that this sees was told.
     told: Option<Snapshot>,
+    /// It tells nothing of what this sees: it was rebuilt with it.
+    base: Option<Snapshot>,
 }
 
 /// What an entry of the log is worth.
@@ -94,8 +96,19 @@ impl Sources {
     pub(super) fn rebased(&mut self, partition: u16, snapshot: Snapshot) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.stale = false;
-            filter.told = Some(snapshot);
+            filter.told = Some(snapshot.clone());
+            filter.base = Some(snapshot);
         }
+    }
+
+    /// Whether rows of this snapshot contain whatever filter nodes do not tell since they were
+    /// rebuilt.
+    pub(super) fn are_behind(&self, snapshot: &Snapshot) -> bool {
+        let mut bases = self
+            .filters
+            .iter()
+            .filter_map(|filter| filter.base.as_ref());
+        bases.all(|base| snapshot.covers(base))
     }
 
     pub(super) fn done(&mut self, partition: u16, xid: u64) {
