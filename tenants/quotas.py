@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from types import MappingProxyType
 
@@ -45,22 +46,29 @@ def effective_limits(tenant: Tenant) -> dict[str, int]:
     return {**LIMITS, **tenant.plan.limits, **(quota.limits if quota is not None else {})}
 
 
-def request_limits(tenant_id: str, credential: str, limits: Mapping[str, int]) -> list[Limit]:
+def request_limits(tenant_id: str, credential: str, limits: Mapping[str, int]) -> tuple[Limit, ...]:
     """Return what one request counts against: the tenant's rate and the credential's.
 
     A credential may use at most what its tenant may, so that one key that runs wild shows up by
     name; a tenant's keys share the tenant's rate.
     """
-    rate, burst = float(limits["requests_per_s"]), limits["requests_burst"]
-    return [
-        Limit("tenant", f"t:{tenant_id}", rate, burst),
-        Limit(
-            "key",
-            f"c:{credential}",
-            float(limits.get("key_requests_per_s", rate)),
-            limits.get("key_requests_burst", burst),
-        ),
-    ]
+    rate, burst = limits["requests_per_s"], limits["requests_burst"]
+    return _of_tenant_and_key(
+        tenant_id,
+        credential,
+        (rate, burst),
+        (limits.get("key_requests_per_s", rate), limits.get("key_requests_burst", burst)),
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _of_tenant_and_key(
+    tenant_id: str, credential: str, tenants: tuple[int, int], keys: tuple[int, int]
+) -> tuple[Limit, ...]:
+    return (
+        Limit("tenant", f"t:{tenant_id}", float(tenants[0]), tenants[1]),
+        Limit("key", f"c:{credential}", float(keys[0]), keys[1]),
+    )
 
 
 def user_limits(user_id: str) -> list[Limit]:

@@ -42,30 +42,28 @@ class Limit:
     burst: int
     cost: int = 1
     interval_us: int = field(init=False)
+    #: What this request adds to the backlog.
+    increment_us: int = field(init=False)
+    #: The largest backlog: all of the burst is used up.
+    tolerance_us: int = field(init=False)
+    #: The time in which an empty bucket fills up, in whole seconds.
+    window_s: int = field(init=False)
+    #: The bucket's name in Valkey.
+    storage_key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "interval_us", _interval_us(self.name, self.rate_per_s))
         if self.burst < 1 or self.cost < 0:
             raise ValueError(f"limit {self.name!r}: burst must be >= 1 and cost >= 0")
-
-    @property
-    def increment_us(self) -> int:
-        """What this request adds to the backlog."""
-        return self.cost * self.interval_us
-
-    @property
-    def tolerance_us(self) -> int:
-        """The largest backlog: all of the burst is used up."""
-        return self.burst * self.interval_us
-
-    @property
-    def window_s(self) -> int:
-        """The time in which an empty bucket fills up, in whole seconds."""
-        return max(1, ceil(self.tolerance_us / US_PER_S))
-
-    @property
-    def storage_key(self) -> str:
-        return f"rillbase:limit:{self.name}:{self.key}"
+        interval_us = _interval_us(self.name, self.rate_per_s)
+        derived = {
+            "interval_us": interval_us,
+            "increment_us": self.cost * interval_us,
+            "tolerance_us": self.burst * interval_us,
+            "window_s": max(1, ceil(self.burst * interval_us / US_PER_S)),
+            "storage_key": f"rillbase:limit:{self.name}:{self.key}",
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
 
 @lru_cache(maxsize=1024)
