@@ -1,7 +1,7 @@
 //! One file of the log.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::error::Result;
@@ -38,6 +38,9 @@ pub(super) struct Segment {
     file: Box<dyn LogFile>,
     /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
     allocated: AtomicU64,
+    /// Whether it was synced since zeros were last written ahead. Filling doubles what a new segment
+    /// writes, which only those who wait for syncs gain from.
+    synced: AtomicBool,
 }
 
 impl Segment {
@@ -50,6 +53,7 @@ impl Segment {
             base,
             file,
             allocated,
+            synced: AtomicBool::new(false),
         })
     }
 
@@ -72,8 +76,8 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Writes records and an end mark. Once in `ahead` bytes the file is filled up with zeros, so
-    /// that the writes that follow need no new blocks.
+    /// Writes records and an end mark. Once in `ahead` bytes, and only if somebody syncs, the file is
+    /// filled up with zeros, so that the writes that follow need no new blocks.
     pub(super) fn write(&self, offset: u64, mut records: Vec<u8>, ahead: u64) -> Result<()> {
         records.extend_from_slice(&END_MARK);
         self.file.write_at(offset, &records)?;
@@ -82,6 +86,9 @@ impl Segment {
             return Ok(());
         }
         self.grow_to(end);
+        if !self.synced.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
         let target = end.saturating_add(ahead);
         let mut filled = end;
         while filled < target {
@@ -99,7 +106,9 @@ impl Segment {
     }
 
     pub(super) fn sync(&self) -> Result<()> {
-        self.file.sync()
+        self.file.sync()?;
+        self.synced.store(true, Ordering::Release);
+        Ok(())
     }
 
     pub(super) fn file(&self) -> &dyn RandomRead {
