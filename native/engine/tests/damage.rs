@@ -82,21 +82,23 @@ impl Sample {
 
 fn flips_are_found(seed: u64, step: usize) {
     let sample = Sample::new(seed);
-    let (mut found, mut flips) = (0, 0);
+    let mut tables = 0;
     for (path, bytes) in &sample.files {
+        // Logs end with zeros that were written ahead, a manifest with a mark, and copies are not
+        // read: none of them matters.
+        let is_table = path.parent() == Some(Path::new(DIR))
+            && path.extension().is_some_and(|kind| kind == "table");
         for offset in (0..bytes.len()).step_by(step) {
             let vfs = sample.restored();
             let bit = 1 << ((offset / step) % 8);
             vfs.damage(path, |bytes| bytes[offset] ^= bit).unwrap();
             let context = format!("seed {seed}, {} at {offset}", path.display());
-            found += u32::from(sample.check(&vfs, path, &context));
-            flips += 1;
+            let noticed = sample.check(&vfs, path, &context);
+            assert!(noticed || !is_table, "{context}: not noticed");
+            tables += u32::from(is_table);
         }
     }
-    assert!(
-        found * 4 > flips,
-        "only {found} of {flips} flips were noticed"
-    );
+    assert!(tables > 0, "seed {seed} makes no table");
 }
 
 #[test]
