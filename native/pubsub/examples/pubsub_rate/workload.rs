@@ -1,0 +1,145 @@
+//! Synthetic operations over a plane with hot spots.
+
+use rillbase_engine::Millis;
+use rillbase_pubsub::{Area, Granularity, Grid, Id, Place, Result};
+
+/// The virtual clock begins here.
+pub(crate) const START: Millis = 1_700_000_000_000;
+/// Cells of the plane, a side.
+const CELLS: u64 = 500;
+/// The plane of the quad tree, whose leaves have side 1.
+const PLANE: f64 = 32.0;
+const DEPTH: u32 = 5;
+
+/// Where operations take place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Places {
+    Flat,
+    Cells,
+    Circles,
+}
+
+impl Places {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "flat" => Some(Self::Flat),
+            "cells" => Some(Self::Cells),
+            "circles" => Some(Self::Circles),
+            _ => None,
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) operations: u64,
+    pub(crate) subscriptions: u64,
+    pub(crate) publications: u64,
+    pub(crate) places: Places,
+    pub(crate) self_join: bool,
+    pub(crate) rate: u64,
+    pub(crate) memory: usize,
+    pub(crate) description: usize,
+}
+
+/// Where an operation takes place, before it is known how that is written.
+#[derive(Debug, Clone)]
+pub(crate) enum Spot {
+    Id(Id),
+    Cell(Id),
+    Circle([f64; 2], f64),
+}
+
+/// An operation.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) publishes: bool,
+    pub(crate) spot: Spot,
+}
+
+/// The quad tree.
+pub(crate) fn grid() -> Result<Grid> {
+    Grid::new([0.0, 0.0, PLANE, PLANE], 2, DEPTH)
+}
+
+/// How a spot is written.
+pub(crate) fn place(spot: &Spot, grid: &Grid, granularity: Granularity) -> Result<Place> {
+    match spot {
+        Spot::Id(id) => Ok(Place::id(id.clone())),
+        Spot::Cell(id) => Place::cell(grid, id.clone(), granularity),
+        Spot::Circle(centre, radius) => {
+            Place::area(grid, Area::circle(*centre, *radius)?, granularity)
+        }
+    }
+}
+
+/// A fast generator whose numbers look random enough.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A point of the unit square: every other one near one of twenty towns, the first the largest.
+    fn point(&mut self) -> [f64; 2] {
+        if self.roll().is_multiple_of(2) {
+            return [self.unit(), self.unit()];
+        }
+        let town = (20.0 * self.unit() * self.unit()) as u64;
+        let mut centre = Dice(town + 1);
+        let spread = |dice: &mut Self| (dice.unit() + dice.unit() + dice.unit() - 1.5) * 0.05;
+        let (x, y) = (centre.unit() + spread(self), centre.unit() + spread(self));
+        [x.clamp(0.0, 0.999_999), y.clamp(0.0, 0.999_999)]
+    }
+}
+
+/// The operations, the same for the same setup.
+pub(crate) fn operations(setup: &Setup) -> Vec<Step> {
+    let mut dice = Dice(42);
+    let whole = setup.subscriptions + setup.publications;
+    let step = |_| Step {
+        publishes: dice.roll() % whole < setup.publications,
+        spot: spot(&mut dice, setup.places),
+    };
+    (0..setup.operations).map(step).collect()
+}
+
+fn spot(dice: &mut Dice, places: Places) -> Spot {
+    let [x, y] = dice.point();
+    match places {
+        Places::Flat => {
+            let cell = |at: f64| (at * CELLS as f64) as u64;
+            Spot::Id(Id::root().child(cell(y) * CELLS + cell(x)))
+        }
+        Places::Cells => {
+            // The deepest level is taken every other time, each above half as often.
+            let above = dice.roll().trailing_zeros().min(DEPTH - 1);
+            Spot::Cell(cell([x, y], DEPTH - above))
+        }
+        Places::Circles => {
+            let radii = [4.0, 2.0, 1.0, 0.5, 0.25];
+            let radius = radii
+                .get((dice.roll() % 5) as usize)
+                .copied()
+                .unwrap_or(1.0);
+            Spot::Circle([x * PLANE, y * PLANE], radius)
+        }
+    }
+}
+
+fn cell([x, y]: [f64; 2], level: u32) -> Id {
+    let side = 1_u64 << level;
+    let (column, row) = ((x * side as f64) as u64, (y * side as f64) as u64);
+    (0..level).rev().fold(Id::root(), |id, bit| {
+        id.child(1 + 2 * (row >> bit & 1) + (column >> bit & 1))
+    })
+}
