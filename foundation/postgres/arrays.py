@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from struct import Struct, pack
-from uuid import UUID
 
 from foundation.postgres.session import Oid
 
@@ -31,15 +30,6 @@ def byteas(items: Sequence[bytes | None]) -> bytes:
     return array(Oid.BYTEA, items)
 
 
-def uuids(items: Iterable[UUID]) -> bytes:
-    return array(Oid.UUID, [item.bytes for item in items])
-
-
-def timestamps(items: Sequence[bytes | None]) -> bytes:
-    """Pack times as results carry them."""
-    return array(Oid.TIMESTAMPTZ, items)
-
-
 def int8s(items: Sequence[int]) -> bytes:
     return _fixed(Oid.INT8, "q", 8, items)
 
@@ -51,10 +41,6 @@ def xid8s(items: Sequence[int]) -> bytes:
 
 def int4s(items: Sequence[int]) -> bytes:
     return _fixed(Oid.INT4, "i", 4, items)
-
-
-def booleans(items: Sequence[bool]) -> bytes:
-    return _fixed(Oid.BOOL, "B", 1, items)
 
 
 def _fixed(element: int, form: str, width: int, items: Sequence[int]) -> bytes:
