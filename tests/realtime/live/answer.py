@@ -95,6 +95,8 @@ class Answer:
                 assert frame["reason"] in ("deleted", "left")
                 assert "document" not in frame
                 self.items.pop(place)
+            case other:
+                raise AssertionError(other)
 
     def _put(self, index: int | None, item: Any) -> None:
         if index is None:

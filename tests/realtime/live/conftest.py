@@ -63,8 +63,8 @@ class Backstage:
 
     def _runs(self, node: str) -> bool:
         lease = f"{{rillbase}}:events:1:1:lease:{node}"
-        until, report = self.valkey.hmget(lease, "until", "report")  # type: ignore[misc]
-        seconds, _ = self.valkey.time()  # type: ignore[misc]
+        until, report = self.valkey.hmget(lease, "until", "report")
+        seconds, _ = self.valkey.time()
         return until is not None and int(until) > seconds * 1000 and b'"running"' in (report or b"")
 
 

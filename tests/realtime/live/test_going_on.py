@@ -1,0 +1,189 @@
+"""Coming back, options, and what the control plane sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import requests
+
+from tests.caller import with_key
+from tests.documents.collection import MadeCollection
+from tests.own_valkey import free_port
+from tests.realtime.client import Client, greeted
+from tests.realtime.live.answer import Answer, begin, subscribe
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def key_of(todos: MadeCollection) -> str:
+    return todos.caller.headers["Authorization"].removeprefix("Bearer ")
+
+
+@contextmanager
+def another_server() -> Iterator[str]:
+    """A server process of its own, on the same database and event layer."""
+    port = free_port()
+    argv = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "rillbase_server.asgi:application",
+        "--port",
+        str(port),
+    ]
+    argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--no-access-log"]
+    process = subprocess.Popen(argv, cwd=ROOT, env=dict(os.environ))
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: _answers(url), what="the other server", timeout_s=60)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/healthz", timeout=1).ok
+    except requests.ConnectionError:
+        return False
+
+
+def test_a_client_that_comes_back_gets_what_it_missed(server: str, todos: MadeCollection) -> None:
+    query = {"collection": todos.name, "filter": {"n": {"$gte": 0}}}
+    with greeted(server, key_of(todos)) as client:
+        answer = subscribe(client, "s", **query)
+        todos.insert({"_id": "a", "n": 1})
+        answer.until_shows([{"_id": "a", "n": 1}])
+    todos.insert({"_id": "b", "n": 2})
+    todos.caller.delete(f"{todos.path}/documents/a")
+    with greeted(server, key_of(todos)) as client:
+        back = Answer(client, "s", items=answer.items, seq=answer.seq)
+        client.say(type="subscribe", id="s", resume=answer.resume, **query)
+        back.until_shows([{"_id": "b", "n": 2}])
+        assert [frame["type"] for frame in back.frames if frame["type"] != "ready"] == [
+            "event",
+            "event",
+        ]
+
+
+def test_a_client_goes_on_at_another_server(server: str, todos: MadeCollection) -> None:
+    query = {"collection": todos.name}
+    with another_server() as other:
+        with greeted(other, key_of(todos)) as client:
+            answer = subscribe(client, "s", **query)
+            todos.insert({"_id": "a"})
+            answer.until_shows([{"_id": "a"}])
+        todos.insert({"_id": "b"})
+        with greeted(server, key_of(todos)) as client:
+            back = Answer(client, "s", items=answer.items, seq=answer.seq)
+            client.say(type="subscribe", id="s", resume=answer.resume, **query)
+            back.until_shows([{"_id": "a"}, {"_id": "b"}])
+            todos.insert({"_id": "c"})
+            back.until_shows([{"_id": "a"}, {"_id": "b"}, {"_id": "c"}])
+            assert all(frame["type"] in ("ready", "event") for frame in back.frames)
+
+
+def test_a_token_of_somebody_else_begins_anew(server: str, todos: MadeCollection) -> None:
+    query = {"collection": todos.name}
+    with greeted(server, key_of(todos)) as client:
+        answer = subscribe(client, "s", **query)
+    with greeted(server, todos.made.admin_key) as client:
+        back = begin(client, "s", resume=answer.resume, **query)
+        assert back.take()["type"] == "reset"
+        back.until("ready")
+    with greeted(server, key_of(todos)) as client:
+        back = begin(client, "s", resume="00" + answer.resume[2:], **query)
+        assert back.take()["type"] == "reset"
+
+
+def test_whole_results_instead_of_events(client: Client, todos: MadeCollection) -> None:
+    answer = subscribe(client, "s", collection=todos.name, options={"deliver": "result"})
+    todos.insert({"_id": "a"})
+    answer.until_shows([{"_id": "a"}])
+    assert answer.events == []
+
+
+def test_only_the_kinds_of_change_that_are_wanted(client: Client, todos: MadeCollection) -> None:
+    answer = subscribe(client, "s", collection=todos.name, options={"events": ["remove"]})
+    todos.insert({"_id": "a"})
+    todos.caller.delete(f"{todos.path}/documents/a")
+    answer.items = [{"id": "a", "version": 1}]
+    assert answer.until("event")["match"] == "remove"
+
+
+def test_a_projection_shows_a_part(client: Client, todos: MadeCollection) -> None:
+    answer = subscribe(client, "s", collection=todos.name, projection={"n": 1})
+    todos.insert({"_id": "a", "n": 1, "text": "long"})
+    answer.until_shows([{"_id": "a", "n": 1}])
+
+
+def test_an_atomic_batch_is_one_group(client: Client, todos: MadeCollection) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    todos.insert_many([{"_id": f"d{n}"} for n in range(10)])
+    answer.until_shows([{"_id": f"d{n}"} for n in range(10)])
+    assert [event["txn"]["index"] for event in answer.events] == list(range(10))
+    assert len({event["txn"]["id"] for event in answer.events}) == 1
+    assert [("resume" in event) for event in answer.events] == [False] * 9 + [True]
+
+
+def test_members_see_subscriptions_and_end_them(client: Client, todos: MadeCollection) -> None:
+    answer = subscribe(client, "s", collection=todos.name, filter={"n": 1})
+    members = with_key(todos.caller.base, todos.made.admin_key)
+    path = f"/api/v1/tenants/{todos.made.slug}/subscriptions"
+    wait_until(lambda: bool(members.get(path).json()["items"]), what="the list")
+    (found,) = members.get(path).json()["items"]
+    assert (found["collection"], found["query"], found["state"]) == (
+        todos.name,
+        {"filter": {"n": 1}},
+        "live",
+    )
+    assert members.delete(f"{path}/{found['id']}").status_code == 204
+    assert answer.until("end")["error"]["code"] == "subscription_ended"
+
+
+def events_of(answer: requests.Response) -> Iterator[tuple[str, str, dict[str, object]]]:
+    name, token = "", ""
+    for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name, token = value, ""
+        elif field == "id":
+            token = value
+        elif field == "data":
+            yield name, token, json.loads(value)
+
+
+def test_a_query_is_watched_by_server_sent_events(todos: MadeCollection, client: Client) -> None:
+    url = f"{todos.caller.base}{todos.path}/live?filter=%7B%22n%22:1%7D"
+    with requests.get(url, headers=todos.caller.headers, stream=True, timeout=20) as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        told = events_of(answer)
+        assert next(told)[0] == "result"
+        assert next(told)[0] == "ready"
+        todos.insert({"_id": "a", "n": 1})
+        name, token, frame = next(told)
+        assert (name, frame["key"], frame["resume"]) == ("event", "a", token)
+    todos.insert({"_id": "b", "n": 1})
+    headers = {**todos.caller.headers, "Last-Event-ID": token}
+    with requests.get(url, headers=headers, stream=True, timeout=20) as answer:
+        told = events_of(answer)
+        assert "b" in [next(told)[2].get("key") for _ in range(2)]
+
+
+def test_an_event_source_watches_with_a_ticket(todos: MadeCollection, client: Client) -> None:
+    todos.insert({"_id": "a", "n": 1})
+    body = {"live": {"collection": todos.name, "filter": {"n": 1}}}
+    url = todos.caller.post("/v1/realtime/tickets", body).json()["url"]
+    for _ in range(2):
+        with requests.get(todos.caller.base + url, stream=True, timeout=20) as answer:
+            name, _, frame = next(events_of(answer))
+            assert name == "result"
+            assert frame["items"][0]["id"] == "a"  # type: ignore[index]

@@ -1,0 +1,137 @@
+"""What a subscriber may not read, it does not hear of, from the moment at which that is so."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from django.utils import timezone
+
+from documents.models import Collection
+from foundation.scope import scoped
+from tenants.models import ApiKey
+from tests.caller import with_key
+from tests.documents.collection import MadeCollection, make_collection
+from tests.make import make_key, make_tenant
+from tests.realtime.client import Client, greeted, opened
+from tests.realtime.live.answer import begin, subscribe
+from tests.realtime.live.conftest import Backstage
+
+
+def change_rules(todos: MadeCollection, rules: object) -> None:
+    """Change the rules as a member does."""
+    caller = with_key(todos.caller.base, todos.made.admin_key)
+    path = f"/api/v1/tenants/{todos.made.slug}/collections/{todos.name}"
+    answer = caller.patch(path, {"access_rules": rules})
+    assert answer.status_code == 200, answer.text
+
+
+def anonymous_key(todos: MadeCollection) -> str:
+    return make_key(todos.made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
+
+
+@pytest.fixture
+def ruled(server: str, backstage: Backstage) -> MadeCollection:
+    return make_collection(server, rules={"read": {"public": True}})
+
+
+def test_the_rule_is_part_of_the_query(server: str, ruled: MadeCollection) -> None:
+    ruled.insert({"_id": "a", "public": True})
+    ruled.insert({"_id": "b", "public": False, "secret": "s3cr3t"})
+    with opened(server) as client:
+        client.say(type="hello", key=anonymous_key(ruled))
+        answer = subscribe(client, "s", collection=ruled.name)
+        assert answer.documents == [{"_id": "a", "public": True}]
+        ruled.caller.patch(f"{ruled.path}/documents/b", {"$set": {"n": 1}})
+        ruled.caller.patch(f"{ruled.path}/documents/a", {"$set": {"public": False}})
+        answer.until_shows([])
+        (gone,) = answer.events
+        assert (gone["match"], gone["key"], gone["reason"]) == ("remove", "a", "left")
+        assert "s3cr3t" not in json.dumps(answer.frames)
+
+
+def test_a_rule_tightened_between_two_writes_hides_the_second(
+    server: str, ruled: MadeCollection
+) -> None:
+    with opened(server) as client:
+        client.say(type="hello", key=anonymous_key(ruled))
+        answer = subscribe(client, "s", collection=ruled.name)
+        ruled.insert({"_id": "a", "public": True})
+        answer.until_shows([{"_id": "a", "public": True}])
+        change_rules(ruled, {"read": {"public": True, "open": True}})
+        ruled.insert({"_id": "b", "public": True, "text": "hidden"})
+        ruled.insert({"_id": "c", "public": True, "open": True})
+        answer.until_shows([{"_id": "c", "public": True, "open": True}])
+        assert "hidden" not in json.dumps(answer.frames)
+        assert any(frame["type"] == "reset" for frame in answer.frames)
+
+
+def test_a_rule_that_denies_ends_the_subscription_within_a_second(
+    server: str, ruled: MadeCollection
+) -> None:
+    with opened(server) as client:
+        client.say(type="hello", key=anonymous_key(ruled))
+        answer = subscribe(client, "s", collection=ruled.name)
+        change_rules(ruled, {})
+        changed_at = time.monotonic()
+        assert answer.until("end")["error"]["code"] == "forbidden"
+        assert time.monotonic() - changed_at < 1.0
+
+
+def test_a_deleted_collection_ends_its_subscriptions_within_a_second(
+    client: Client, todos: MadeCollection
+) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    with scoped(tenant_id=todos.made.tenant.id):
+        Collection.objects.filter(pk=todos.collection.pk).update(state="deleting")
+    deleted_at = time.monotonic()
+    assert answer.until("end")["error"]["code"] == "not_found"
+    assert time.monotonic() - deleted_at < 1.0
+
+
+def test_a_revoked_key_ends_its_subscriptions_within_a_second(
+    server: str, todos: MadeCollection
+) -> None:
+    key = make_key(todos.made.tenant)
+    with greeted(server, key) as client:
+        answer = subscribe(client, "s", collection=todos.name)
+        with scoped(tenant_id=todos.made.tenant.id):
+            ApiKey.objects.filter(key_id=key.split("_")[2]).update(revoked_at=timezone.now())
+        revoked_at = time.monotonic()
+        assert answer.until("end")["error"]["code"] == "invalid_credentials"
+        assert time.monotonic() - revoked_at < 1.0
+        assert client.closed()[0] == 4401
+
+
+def test_another_tenants_collection_of_the_same_name_is_another_one(
+    server: str, todos: MadeCollection
+) -> None:
+    stranger = make_collection(server, name=todos.name, made=make_tenant(plan="dedicated"))
+    key = make_key(stranger.made.tenant)
+    with greeted(server, key) as client:
+        answer = subscribe(client, "s", collection=todos.name)
+        todos.insert({"_id": "a", "private": True})
+        stranger.insert({"_id": "b"})
+        answer.until_shows([{"_id": "b"}])
+        assert "private" not in json.dumps(answer.frames)
+
+
+@pytest.mark.parametrize(
+    ("members", "code"),
+    [
+        ({"filter": {"$nonsense": 1}}, "unsupported_operator"),
+        ({"filter": {"$expr": {"$lt": ["$at", "$$NOW"]}}}, "not_live"),
+        ({"limit": 10_001}, "invalid_body"),
+        ({"offset": 9_999, "limit": 2}, "invalid_body"),
+        ({"options": {"deliver": "never"}}, "invalid_body"),
+        ({"surprise": 1}, "invalid_body"),
+        ({"collection": "no-such-thing"}, "not_found"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_by_name(
+    client: Client, todos: MadeCollection, members: dict[str, object], code: str
+) -> None:
+    refused = client.ask("subscribe", "s", **{"collection": todos.name, **members})
+    assert refused["error"]["code"] == code
+    begin(client, "s", collection=todos.name).until("ready")
