@@ -187,3 +187,50 @@ pub(crate) fn named(value: &[u8], sequence: Sequence) -> Option<Sequence> {
     let part = Reader(value).varint()?;
     sequence.checked_sub(part.saturating_sub(1))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::keys;
+
+    #[test]
+    fn the_example_of_the_format_is_what_is_written() {
+        let id = Id::parse("1.4").unwrap();
+        let news = Publication {
+            at: 1_000_000,
+            until: 1_001_000,
+            id: b"a".to_vec(),
+            data: Vec::new(),
+        };
+        let key = keys::entry(&keys::topic(7), &id, keys::PUBLICATIONS, news.at, 5);
+        let expected = [
+            1, 2, 7, 2, 1, 2, 4, 0, 2, 255, 255, 255, 255, 255, 0xf0, 0xbd, 0xbf, 255, 255, 255,
+            255, 255, 255, 255, 0xfa,
+        ];
+        assert_eq!(key, expected);
+        let extent = Extent::Id(id.clone());
+        let value = encode(&news, 0, 1_000_000, (&extent, Some(&id)));
+        assert_eq!(
+            value,
+            [0, 0xc0, 0x84, 0x3d, 0, 0xa8, 0x8c, 0x3d, 1, b'a', 0]
+        );
+        let (found, has_several) =
+            decode::<Publication>(&value, (id.as_bytes(), news.at, 5)).unwrap();
+        assert_eq!(
+            (found.record, found.sequence, has_several),
+            (news, 5, false)
+        );
+    }
+
+    #[test]
+    fn a_damaged_value_is_refused() {
+        let extent = Extent::Id(Id::root());
+        let value = encode(&Subscription::default(), 1, 9, (&extent, None));
+        for length in 0..value.len() {
+            let cut = value.get(..length).unwrap();
+            assert!(decode::<Subscription>(cut, (&[], 0, 5)).is_err());
+        }
+    }
+}
