@@ -66,6 +66,7 @@ class Knobs:
     scale: float
     reopen: bool
     python: bool
+    optimised: bool
 
 
 def main() -> None:
@@ -79,8 +80,9 @@ def main() -> None:
             "scale": knobs.scale,
         },
     )
+    program = built("rillbase-engine-bench", optimised=knobs.optimised)
     with tempfile.TemporaryDirectory(prefix="rillbase-engine-") as directory:
-        driver = Driver(built("rillbase-engine-bench"), Path(directory))
+        driver = Driver(program, Path(directory))
         for case in knobs.cases:
             _say(f"{case.label} …")
             _add_case(report, driver, knobs, case)
@@ -220,6 +222,9 @@ def _knobs() -> Knobs:
     parser.add_argument("--rounds", type=int, help="rounds, of which the middle one counts")
     parser.add_argument("--scale", type=float, help="how much data, memtable and cache; 1 is full")
     parser.add_argument("--python", action="store_true", help="compare the Python packages too")
+    parser.add_argument(
+        "--unoptimised", action="store_true", help="build fast and run slowly: figures mean nothing"
+    )
     given = parser.parse_args()
     quick = given.quick
     cases = product(
@@ -235,6 +240,7 @@ def _knobs() -> Knobs:
         scale=given.scale or (0.05 if quick else 1.0),
         reopen=not quick,
         python=given.python or not quick,
+        optimised=not given.unoptimised,
     )
 
 
