@@ -108,6 +108,17 @@ class Environment(BaseSettings):
     rillbase_database_pool_size: int = Field(
         16, ge=1, le=500, description="Most PostgreSQL connections of one process and role."
     )
+    rillbase_grid: Literal["spark", "processes"] = Field(
+        "spark",
+        description="Where the nodes of the matching grid run: as jobs of a `spark` application, "
+        "which needs Java 17, or as `processes` of their own beside the grid's supervisor.",
+    )
+    rillbase_grid_master: str = Field(
+        "",
+        pattern=r"^(local\[\d+\]|spark://.+)?$",
+        description="Spark master of the grid, for example `spark://host:7077`; empty: Spark runs "
+        "within the supervisor's own driver.",
+    )
     rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
     rillbase_audit_retention_days: int = Field(
         365, ge=1, description="How long audit entries are kept."

@@ -131,6 +131,47 @@ SOCKETS = Gauge(
     multiprocess_mode="livesum",
 )
 
+GRID_NODE_UP = Gauge(
+    "rillbase_grid_node_up",
+    "1 while a node of the grid holds its partition and watches.",
+    ("node",),
+    multiprocess_mode="livemax",
+)
+GRID_NODE_LAG = Gauge(
+    "rillbase_grid_node_lag_seconds",
+    "How long the last entry that a node handled had been in its stream.",
+    ("node",),
+    multiprocess_mode="livemax",
+)
+GRID_NODE_QUERIES = Gauge(
+    "rillbase_grid_node_queries",
+    "Queries that a node watches.",
+    ("node",),
+    multiprocess_mode="livemax",
+)
+GRID_NODE_BYTES = Gauge(
+    "rillbase_grid_node_bytes",
+    "Memory of a node, by what takes it (index, images).",
+    ("node", "part"),
+    multiprocess_mode="livemax",
+)
+GRID_NODE_WORK = Gauge(
+    "rillbase_grid_node_work",
+    "What a node's process has done since it started, by kind (entries, notifications, matched, "
+    "candidates, verified, residual, rebuilds, quarantined, panics, cpu_seconds).",
+    ("node", "kind"),
+    multiprocess_mode="livemax",
+)
+GRID_NODE_RESTARTS = Counter(
+    "rillbase_grid_node_restarts_total",
+    "Nodes that ended and were started again.",
+    ("node",),
+)
+GRID_QUERIES_EXPIRED = Counter(
+    "rillbase_grid_queries_expired_total",
+    "Queries that nobody had held for their time to live.",
+)
+
 
 @lru_cache(maxsize=4096)
 def _http_histogram(route: str, method: str, status: str) -> Histogram:

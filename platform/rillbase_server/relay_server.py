@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 from documents.outbox.loop import RelayLoop
-from foundation.asgi import App, Receive, Scope, Send
+from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
 from rillbase_server.health import Dependency, Health
 from rillbase_server.lifespan import Lifespan
+from rillbase_server.status_app import status_app
 
 
 class NotRelaying(Exception):
@@ -27,28 +26,5 @@ def build_relay() -> App:
             raise NotRelaying
 
     own = Dependency("relay", relaying, required=True)
-    served = Health(_status_of(relay), settings, [own])
+    served = Health(status_app(relay.status), settings, [own])
     return Lifespan(served, start=[relay.start], stop=[relay.stop])
-
-
-def _status_of(relay: RelayLoop) -> App:
-    """Answer `/status` with how the relay stands, and nothing else."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        found = scope["path"] == "/status"
-        body = json.dumps(relay.status() if found else {"title": "Not found", "status": 404})
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200 if found else 404,
-                "headers": [
-                    (b"content-type", b"application/json"),
-                    (b"cache-control", b"no-store"),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": body.encode()})
-
-    return answer

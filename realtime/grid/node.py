@@ -14,19 +14,22 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from types import FrameType
-
-from rillbase_native import GridNode
 
 from documents.outbox.events import prefix
 from foundation.environment import environment
 from realtime.events.layer import SOURCE
 from realtime.grid import documents
 from realtime.grid.layout import Node
+from rillbase_native import GridNode
+
+#: Collections, remainder and divisor of keys' hashes: what `documents.read` takes.
+Documents = Callable[[list[bytes], int, int], Iterator[str | bytes]]
 
 
-def native_node(node: Node) -> GridNode:
-    """Return the native loop of a node, not running yet."""
+def native_node(node: Node, read: Documents = documents.read) -> GridNode:
+    """Return the native loop of a node, not running yet. `read` tells it the documents."""
     return GridNode(
         url=environment().events,
         prefix=prefix(node.installation),
@@ -37,7 +40,7 @@ def native_node(node: Node) -> GridNode:
         node=node.name,
         holder=f"{socket.gethostname()}:{secrets.token_hex(8)}",
         function=SOURCE.read_bytes(),
-        documents=documents.read,
+        documents=read,
     )
 
 

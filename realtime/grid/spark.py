@@ -8,6 +8,7 @@ machines, other executors for lost ones, the same on a laptop and on a cluster.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -27,8 +28,9 @@ _SETTINGS = {
     "spark.speculation": "false",
     "spark.task.maxFailures": "1",
     "spark.ui.enabled": "false",
-    "spark.driver.memory": "384m",
-    "spark.executor.memory": "384m",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
     "spark.python.worker.reuse": "false",
     "spark.log.level": "WARN",
     # Names of settings whose values appear in no log.
@@ -62,8 +64,7 @@ class SparkTask:
             self._context.parallelize([node.to_json()], 1).foreach(run_as_task)
             self._reason = "its job ended"
         except Exception as failed:  # noqa: BLE001 -- the supervisor logs it and goes on
-            first_line = str(failed).strip().partition("\n")[0]
-            self._reason = f"its job failed: {first_line}"
+            self._reason = f"its job failed: {_cause(failed)}"
 
 
 class SparkLauncher:
@@ -73,6 +74,8 @@ class SparkLauncher:
         self._context: SparkContext | None = None
 
     def open(self, slots: int) -> None:
+        # It tells of each connection to the JVM that it closes.
+        logging.getLogger("py4j").setLevel(logging.WARNING)
         for name, value in self._environment().items():
             os.environ.setdefault(name, value)
         self._context = SparkContext(conf=_configuration(slots))
@@ -88,7 +91,7 @@ class SparkLauncher:
         if context is None:
             return None
         try:
-            stopped = bool(context._jsc.sc().isStopped())  # type: ignore[attr-defined]
+            stopped = bool(context._jsc.sc().isStopped())
         except Exception as failed:  # noqa: BLE001 -- see SparkTask
             return f"Spark's driver is gone: {type(failed).__name__}"
         return "Spark has ended the application" if stopped else None
@@ -110,6 +113,12 @@ class SparkLauncher:
             "PYTHONPATH": paths,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+
+
+def _cause(failed: Exception) -> str:
+    """Return the line of a failure, as long as a stack of Java's, that says what happened."""
+    lines = str(failed).splitlines() or [type(failed).__name__]
+    return next((line for line in lines if "Exception: " in line), lines[0]).strip()[:300]
 
 
 def _configuration(slots: int) -> SparkConf:

@@ -6,6 +6,7 @@ A tool counts as missing only when a part that needs it is in the checkout.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -34,8 +35,12 @@ class Tool:
     """Paths in the checkout; while none exists, the tool is not demanded."""
     debian: str
     macos: str
+    spared_by: tuple[str, str] | None = None
+    """A setting, name and value, with which nothing needs it."""
 
     def is_needed(self, checkout: Path) -> bool:
+        if self.spared_by is not None and os.environ.get(self.spared_by[0]) == self.spared_by[1]:
+            return False
         return any((checkout / path).exists() for path in self.needed_by)
 
     @property
@@ -96,10 +101,11 @@ TOOLS = (
         "Java",
         ("java", "-version"),
         (17, 0),
-        "runs Spark: the matching grid and the analytics pipeline",
+        "runs Spark with the matching grid; RILLBASE_GRID=processes does without",
         ("realtime/grid", "analytics"),
         "sudo apt install openjdk-17-jre-headless",
         "brew install openjdk@17",
+        ("RILLBASE_GRID", "processes"),
     ),
 )
 

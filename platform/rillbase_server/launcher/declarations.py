@@ -28,6 +28,7 @@ from .valkey import ValkeyStore
 
 WEB_RANK, TASKS_RANK, PREPARATION_RANK, VALKEY_RANK, POSTGRES_RANK = range(5)
 WORKER_PROCESSES = 2
+WEBSOCKET_MAX_BYTES = 32 * 1024 * 1024
 # uvicorn waits this long for open connections; the launcher a little longer for uvicorn.
 CONNECTIONS_GRACE_S = 8
 WEB_GRACE_S = 12.0
@@ -38,6 +39,9 @@ PREPARATION_DEADLINE_S = 600.0
 RECOVERY_DEADLINE_S = 120.0
 # Python programs on a loaded machine.
 PROGRAM_DEADLINE_S = 60.0
+# Spark takes ten to thirty seconds, then the nodes read the documents.
+GRID_DEADLINE_S = 180.0
+GRID_GRACE_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,11 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = Plan(options, directory, database_url, environment | mark_of(directory))
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *valkey]))
-    port = free_port(avoid={options.port, cluster.port, store.port})
-    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, port)]
+    taken = {options.port, cluster.port, store.port}
+    relay_port = free_port(avoid=taken)
+    grid_port = free_port(avoid=taken | {relay_port})
+    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, relay_port)]
+    ours.append(_grid(plan, grid_port))
     return [*postgres, *valkey, preparation, *ours]
 
 
@@ -137,7 +144,8 @@ def _web(plan: Plan) -> Service:
     argv += ["--app-dir", str(REPOSITORY / "platform")]
     argv += ["--host", options.host, "--port", str(options.port)]
     argv += ["--workers", str(options.workers)]
-    argv += ["--ws", "websockets-sansio", "--no-access-log", "--no-server-header"]
+    argv += ["--ws", "websockets-sansio", "--ws-max-size", str(WEBSOCKET_MAX_BYTES)]
+    argv += ["--no-access-log", "--no-server-header"]
     # The edge judges proxies' headers by RILLBASE_TRUSTED_PROXIES.
     argv += ["--no-proxy-headers"]
     argv += ["--timeout-graceful-shutdown", str(CONNECTIONS_GRACE_S)]
@@ -177,6 +185,20 @@ def _relay(plan: Plan, port: int) -> Service:
         after=plan.after,
         check=web_ready(f"http://{LOOPBACK}:{port}"),
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=TASKS_RANK,
+    )
+
+
+def _grid(plan: Plan, port: int) -> Service:
+    argv = [sys.executable, str(REPOSITORY / "manage.py"), "grid", "--port", str(port)]
+    return Service(
+        name="grid",
+        argv=tuple(argv),
+        cwd=REPOSITORY,
+        env=plan.environment,
+        after=plan.after,
+        check=web_ready(f"http://{LOOPBACK}:{port}"),
+        policy=Policy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
         stop_rank=TASKS_RANK,
     )
 

@@ -20,6 +20,8 @@ from .preflight import (
     EXTERNAL_SERVERS,
     embedded_servers_problem,
     external_server_problem,
+    java_problem,
+    java_version,
     missing_packages,
     needed_servers,
     port_problem,
@@ -34,7 +36,6 @@ BUILD_TOOLS = (
 )
 LATER_TOOLS = (
     ("node", "will build the console; not needed yet"),
-    ("java", "will run Spark; not needed yet"),
 )
 
 
@@ -69,6 +70,8 @@ def examine(options: UpOptions) -> Iterator[Finding]:
     yield Finding("Python", platform.python_version())
     yield Finding("packages", _package_versions(), missing_packages())
     yield from _tools()
+    java = java_version()
+    yield Finding("java", str(java) if java else "not needed", java_problem())
     servers = ", ".join(name for name, _ in needed_servers()) or "none needed"
     yield Finding("embedded servers", servers, embedded_servers_problem(account))
     named = ", ".join(name for name in EXTERNAL_SERVERS if os.environ.get(name))

@@ -5,7 +5,10 @@ The checks that ``up`` makes and those that ``doctor`` lists are the same functi
 
 import errno
 import os
+import re
+import shutil
 import socket
+import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +21,8 @@ from .ports import bind_problem, holder
 from .problems import ExitCode, LauncherProblem
 
 CONNECT_TIMEOUT_S = 3.0
+JAVA_TIMEOUT_S = 10.0
+JAVA_NEEDED = 17
 EXTERNAL_SERVERS = ("DATABASE_URL", "REDIS_URL")
 DEFAULT_PORTS = {"postgresql": 5432, "postgres": 5432, "redis": 6379, "rediss": 6379}
 PACKAGES = ("celery", "django", "psycopg", "redis", "uvicorn", "rillbase_native")
@@ -31,6 +36,36 @@ def missing_packages() -> LauncherProblem | None:
         return None
     return LauncherProblem(
         ExitCode.PREREQUISITE_MISSING, f"Not installed: {', '.join(missing)}.", INSTALL
+    )
+
+
+def java_version() -> int | None:
+    """The major version of the machine's Java; None: there is none that works."""
+    java = shutil.which("java")
+    if java is None:
+        return None
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(found[1]) if found else None
+
+
+def java_problem() -> LauncherProblem | None:
+    """Why Spark could not run the matching grid, if it is to."""
+    if os.environ.get("RILLBASE_GRID", "spark") != "spark":
+        return None
+    version = java_version()
+    if version is not None and version >= JAVA_NEEDED:
+        return None
+    found = "is not installed" if version is None else f"has version {version}"
+    return LauncherProblem(
+        ExitCode.PREREQUISITE_MISSING,
+        f"The matching grid runs on Spark, which needs Java {JAVA_NEEDED} or newer; it {found}.",
+        "Install it (Debian: openjdk-17-jre-headless), or set RILLBASE_GRID=processes.",
     )
 
 

@@ -25,6 +25,7 @@ from .ports import free_port
 from .preflight import (
     embedded_servers_problem,
     external_server_problem,
+    java_problem,
     missing_packages,
     port_problem,
     port_taken,

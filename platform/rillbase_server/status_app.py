@@ -1,0 +1,31 @@
+"""`/status` of processes that serve nobody else: how they stand, for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from foundation.asgi import App, Receive, Scope, Send
+
+
+def status_app(status: Callable[[], Mapping[str, object]]) -> App:
+    """Answer `/status` with what the process says of itself, and nothing else."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        found = scope["path"] == "/status"
+        body = json.dumps(status() if found else {"title": "Not found", "status": 404})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200 if found else 404,
+                "headers": [
+                    (b"content-type", b"application/json"),
+                    (b"cache-control", b"no-store"),
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": body.encode()})
+
+    return answer
