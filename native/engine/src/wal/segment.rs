@@ -1,7 +1,7 @@
 //! One file of the log.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::error::Result;
@@ -10,6 +10,8 @@ use crate::vfs::{LogFile, RandomRead, Vfs};
 const SUFFIX: &str = ".wal";
 /// After the last record stand zeros, so that the end of the log is known from a torn write.
 const END_MARK: [u8; super::format::ALIGNMENT] = [0; super::format::ALIGNMENT];
+/// So many syncs are followed by enough others; flushes alone cause fewer.
+const WORTH_FILLING: u64 = 8;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The name of a segment; names sort as numbers do.
@@ -38,9 +40,9 @@ pub(super) struct Segment {
     file: Box<dyn LogFile>,
     /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
     allocated: AtomicU64,
-    /// Whether it was synced since zeros were last written ahead. Filling doubles what a new segment
-    /// writes, which only those who wait for syncs gain from.
-    synced: AtomicBool,
+    /// How often it was synced since zeros were last written ahead. Filling doubles what a new
+    /// segment writes, which only many syncs gain from.
+    syncs: AtomicU64,
 }
 
 impl Segment {
@@ -53,7 +55,7 @@ impl Segment {
             base,
             file,
             allocated,
-            synced: AtomicBool::new(false),
+            syncs: AtomicU64::new(0),
         })
     }
 
@@ -76,8 +78,8 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Writes records and an end mark. Once in `ahead` bytes, and only if somebody syncs, the file is
-    /// filled up with zeros, so that the writes that follow need no new blocks.
+    /// Writes records and an end mark. Where syncs are many, the file is filled up with zeros
+    /// once in `ahead` bytes, so that the writes that follow need no new blocks.
     pub(super) fn write(&self, offset: u64, mut records: Vec<u8>, ahead: u64) -> Result<()> {
         records.extend_from_slice(&END_MARK);
         self.file.write_at(offset, &records)?;
@@ -86,9 +88,10 @@ impl Segment {
             return Ok(());
         }
         self.grow_to(end);
-        if !self.synced.swap(false, Ordering::AcqRel) {
+        if self.syncs.load(Ordering::Acquire) < WORTH_FILLING {
             return Ok(());
         }
+        self.syncs.store(0, Ordering::Release);
         let target = end.saturating_add(ahead);
         let mut filled = end;
         while filled < target {
@@ -107,7 +110,7 @@ impl Segment {
 
     pub(super) fn sync(&self) -> Result<()> {
         self.file.sync()?;
-        self.synced.store(true, Ordering::Release);
+        self.syncs.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
