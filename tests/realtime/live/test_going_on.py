@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import requests
@@ -26,27 +27,28 @@ def key_of(todos: MadeCollection) -> str:
     return todos.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
-@contextmanager
-def another_server() -> Iterator[str]:
+@dataclass
+class OtherServer:
     """A server process of its own, on the same database and event layer."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def another_server() -> Iterator[OtherServer]:
     port = free_port()
-    argv = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "rillbase_server.asgi:application",
-        "--port",
-        str(port),
-    ]
-    argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--no-access-log"]
-    process = subprocess.Popen(argv, cwd=ROOT, env=dict(os.environ))
-    url = f"http://127.0.0.1:{port}"
+    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
+    argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--port", str(port)]
+    other = OtherServer(
+        f"http://127.0.0.1:{port}", subprocess.Popen(argv, cwd=ROOT, env=dict(os.environ))
+    )
     try:
-        wait_until(lambda: _answers(url), what="the other server", timeout_s=60)
-        yield url
+        wait_until(lambda: _answers(other.url), what="the other server", timeout_s=60)
+        yield other
     finally:
-        process.terminate()
-        process.wait(timeout=30)
+        other.process.terminate()
+        other.process.wait(timeout=30)
 
 
 def _answers(url: str) -> bool:
@@ -77,7 +79,7 @@ def test_a_client_that_comes_back_gets_what_it_missed(server: str, todos: MadeCo
 def test_a_client_goes_on_at_another_server(server: str, todos: MadeCollection) -> None:
     query = {"collection": todos.name}
     with another_server() as other:
-        with greeted(other, key_of(todos)) as client:
+        with greeted(other.url, key_of(todos)) as client:
             answer = subscribe(client, "s", **query)
             todos.insert({"_id": "a"})
             answer.until_shows([{"_id": "a"}])
@@ -151,8 +153,8 @@ def test_members_see_subscriptions_and_end_them(client: Client, todos: MadeColle
 
 def events_of(answer: requests.Response) -> Iterator[tuple[str, str, dict[str, object]]]:
     name, token = "", ""
-    for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
-        field, _, value = line.partition(": ")
+    for line in answer.iter_lines(chunk_size=1):
+        field, _, value = line.decode().partition(": ")
         if field == "event":
             name, token = value, ""
         elif field == "id":

@@ -1,0 +1,68 @@
+"""What clients are told while something behind the server is down, and afterwards."""
+
+from __future__ import annotations
+
+from tests.documents.collection import MadeCollection
+from tests.realtime.client import Client, greeted
+from tests.realtime.live.answer import Answer, subscribe
+from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.test_going_on import another_server
+
+HEALED_S = 40.0
+
+
+def until_state(answer: Answer, state: str, timeout_s: float = 10.0) -> None:
+    while answer.state != state:
+        answer.take(timeout_s)
+
+
+def test_while_the_grid_is_away_answers_are_stale_and_then_made_good(
+    client: Client, todos: MadeCollection, backstage: Backstage
+) -> None:
+    todos.insert({"_id": "a"})
+    answers = [
+        subscribe(client, "unsorted", collection=todos.name),
+        subscribe(client, "sorted", collection=todos.name, sort=[["n", 1]], limit=10),
+    ]
+    backstage.kill("grid")
+    for answer in answers:
+        until_state(answer, "stale", timeout_s=20.0)
+    todos.insert({"_id": "b"})
+    todos.caller.delete(f"{todos.path}/documents/a")
+    backstage.start("grid")
+    for answer in answers:
+        until_state(answer, "live", timeout_s=HEALED_S)
+        answer.until_shows([{"_id": "b"}], timeout_s=HEALED_S)
+
+
+def test_an_emptied_event_layer_is_healed(
+    client: Client, todos: MadeCollection, backstage: Backstage
+) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    backstage.valkey.flushdb()
+    todos.insert({"_id": "a"})
+    answer.until_shows([{"_id": "a"}], timeout_s=HEALED_S)
+    until_state(answer, "live", timeout_s=HEALED_S)
+    todos.insert({"_id": "b"})
+    answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=HEALED_S)
+
+
+def test_while_the_relay_is_away_answers_are_stale(
+    client: Client, todos: MadeCollection, backstage: Backstage
+) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    backstage.kill("relay")
+    until_state(answer, "stale")
+    backstage.start("relay")
+    until_state(answer, "live", timeout_s=HEALED_S)
+    todos.insert({"_id": "a"})
+    answer.until_shows([{"_id": "a"}])
+
+
+def test_a_server_that_ends_says_goodbye(todos: MadeCollection) -> None:
+    key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
+    with another_server() as other, greeted(other.url, key) as client:
+        subscribe(client, "s", collection=todos.name)
+        other.process.terminate()
+        assert client.wait_for(lambda f: f["type"] == "goodbye")["reconnect_in_ms"] < 5_000
+        assert client.closed()[0] == 1012

@@ -1,0 +1,86 @@
+"""Whatever is written: answer and events, applied in order, are the answer asked again."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import pytest
+
+from tests.documents.collection import MadeCollection
+from tests.realtime.client import Client
+from tests.realtime.live.answer import Answer, begin
+
+QUERIES: list[dict[str, Any]] = [
+    {},
+    {"filter": {"n": {"$lt": 5}}},
+    {"filter": {"tags": "b", "n": {"$gte": 3}}},
+    {"filter": {"$or": [{"text": {"$regex": "^a"}}, {"n": {"$in": [1, 7]}}]}},
+    {"filter": {"nested.x": {"$exists": True}}, "sort": [["nested.x", -1]], "limit": 5},
+    {"sort": [["n", 1]], "limit": 4},
+    {"sort": [["n", -1], ["text", 1]], "offset": 2, "limit": 3},
+    {"filter": {"n": {"$ne": 4}}, "sort": [["text", 1]], "offset": 1, "limit": 6},
+]
+WRITERS, WRITES = 3, 60
+SETTLED_S = 30.0
+
+
+def write(todos: MadeCollection, seed: int) -> None:
+    """Write at random, as one of several clients."""
+    chance = random.Random(seed)
+    for _ in range(WRITES):
+        path = f"{todos.path}/documents/d{chance.randrange(15)}"
+        match chance.randrange(5):
+            case 0:
+                todos.caller.delete(path)
+            case 1:
+                todos.caller.patch(path, {"$set": {"n": chance.randrange(10)}})
+            case 2:
+                operations = [
+                    {"replace": {"id": f"d{chance.randrange(15)}", "document": document(chance)}}
+                    for _ in range(4)
+                ]
+                todos.caller.post(f"{todos.path}/documents:bulk", {"operations": operations})
+            case _:
+                todos.caller.put(path, document(chance))
+
+
+def document(chance: random.Random) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "n": chance.randrange(10),
+        "text": chance.choice(["a", "ab", "b", "ba"]),
+        "tags": chance.sample(["a", "b", "c"], chance.randrange(3)),
+    }
+    if chance.random() < 0.5:
+        made["nested"] = {"x": chance.randrange(5)}
+    return made
+
+
+@pytest.mark.timeout(240)
+def test_what_was_pushed_is_what_would_be_pulled(client: Client, todos: MadeCollection) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    writers = [
+        threading.Thread(target=write, args=(todos, seed + number)) for number in range(WRITERS)
+    ]
+    for writer in writers:
+        writer.start()
+    # Half begin in the middle of it all.
+    answers = [begin(client, str(n), collection=todos.name, **q) for n, q in enumerate(QUERIES)]
+    for writer in writers:
+        writer.join()
+    answers += [begin(client, f"x{n}", collection=todos.name, **q) for n, q in enumerate(QUERIES)]
+    for answer, wanted in zip(answers, QUERIES * 2, strict=True):
+        settle(answer, todos, wanted)
+
+
+def settle(answer: Answer, todos: MadeCollection, wanted: dict[str, Any]) -> None:
+    limit = {"limit": 10_000, **wanted}
+    expected = todos.query(limit.pop("filter", None), **limit)
+    while not answer.ready:
+        answer.take(SETTLED_S)
+    try:
+        answer.until_shows(expected, timeout_s=SETTLED_S)
+    except TimeoutError:
+        assert answer.documents == expected, wanted
