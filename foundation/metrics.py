@@ -172,6 +172,19 @@ GRID_QUERIES_EXPIRED = Counter(
     "Queries that nobody had held for their time to live.",
 )
 
+SUBSCRIPTIONS = Gauge(
+    "rillbase_subscriptions",
+    "Subscriptions of clients, by state: starting, live, stale.",
+    ("state",),
+    multiprocess_mode="livesum",
+)
+REGISTRATIONS = Counter(
+    "rillbase_registrations_total",
+    "Queries handed to the grid, by outcome: `registered`, `refused`, or `away` for an attempt "
+    "that failed because a server was.",
+    ("outcome",),
+)
+
 
 @lru_cache(maxsize=4096)
 def _http_histogram(route: str, method: str, status: str) -> Histogram:

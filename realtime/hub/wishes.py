@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import limiter
+from foundation.metrics import REGISTRATIONS
 from realtime import valkey
 from realtime.events import layer as events
 from realtime.events.layer import query_partition
@@ -83,12 +84,15 @@ class Wishes:
                 await self.judge(running, query)
             except ApiError as refused:
                 if refused.status < 500:  # noqa: PLR2004 -- HTTP's classes
+                    REGISTRATIONS.labels("refused").inc()
                     running.hub.refused(query, _problem(refused))
                     return
             except (RedisError, psycopg.Error, OSError) as away:
                 log.info("a query waits to be registered: %s", away)
             else:
+                REGISTRATIONS.labels("registered").inc()
                 return
+            REGISTRATIONS.labels("away").inc()
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

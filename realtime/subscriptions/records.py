@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from uuid import UUID
 
 from redis.exceptions import RedisError
@@ -16,6 +17,7 @@ from redis.exceptions import RedisError
 from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
 from foundation.json_types import JsonObject, JsonValue
+from foundation.metrics import SUBSCRIPTIONS
 from realtime.socket.crowd import Crowd, Guest
 from realtime.socket.held import Held
 from realtime.subscriptions import names
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 TELL_S = 2.0
 LISTEN_S = 0.4
 KILLS_AT_ONCE = 1_000
+STATES = ("starting", "live", "stale")
 
 
 class Records:
@@ -61,6 +64,7 @@ class Records:
             for held in guest.subscriptions:
                 if held.subscription is not None and len(rows) < names.MAX_SHOWN:
                     rows.append(self._row(guest, held, before))
+        _measure(found)
         await asyncio.gather(*(self._write(tenant_id, rows) for tenant_id, rows in found.items()))
 
     async def listen(self) -> None:
@@ -116,3 +120,11 @@ class Records:
                 await self.listen()
             except RedisError as away:
                 log.debug("nobody could be asked whom to end: %s", away)
+
+
+def _measure(found: Mapping[UUID, list[JsonValue]]) -> None:
+    states = Counter(
+        str(row["state"]) for rows in found.values() for row in rows if isinstance(row, dict)
+    )
+    for state in STATES:
+        SUBSCRIPTIONS.labels(state).set(states[state])

@@ -96,6 +96,10 @@ def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
         made, changed_todo, refused = answers(shell.paste(next(blocks)))
         assert (made["version"], changed_todo["version"]) == (1, 2)
         assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
+        shell.paste(next(blocks))  # watches
+        shell.wait_for("watching")
+        assert answers(shell.paste(next(blocks))) == []
+        shell.wait_for("v4 deleted")
         (plan,) = answers(shell.paste(next(blocks)))
         assert plan["plan"]["index"] == "by-owner"  # type: ignore[index]
         assert answers(shell.paste(next(blocks))) == []  # signs in, quietly

@@ -60,7 +60,6 @@ def document(chance: random.Random) -> dict[str, Any]:
 @pytest.mark.timeout(240)
 def test_what_was_pushed_is_what_would_be_pulled(client: Client, todos: MadeCollection) -> None:
     seed = random.randrange(2**32)
-    print(f"seed {seed}")
     writers = [
         threading.Thread(target=write, args=(todos, seed + number)) for number in range(WRITERS)
     ]
@@ -72,10 +71,10 @@ def test_what_was_pushed_is_what_would_be_pulled(client: Client, todos: MadeColl
         writer.join()
     answers += [begin(client, f"x{n}", collection=todos.name, **q) for n, q in enumerate(QUERIES)]
     for answer, wanted in zip(answers, QUERIES * 2, strict=True):
-        settle(answer, todos, wanted)
+        settle(answer, todos, wanted, seed)
 
 
-def settle(answer: Answer, todos: MadeCollection, wanted: dict[str, Any]) -> None:
+def settle(answer: Answer, todos: MadeCollection, wanted: dict[str, Any], seed: int) -> None:
     limit = {"limit": 10_000, **wanted}
     expected = todos.query(limit.pop("filter", None), **limit)
     while not answer.ready:
@@ -83,4 +82,4 @@ def settle(answer: Answer, todos: MadeCollection, wanted: dict[str, Any]) -> Non
     try:
         answer.until_shows(expected, timeout_s=SETTLED_S)
     except TimeoutError:
-        assert answer.documents == expected, wanted
+        assert answer.documents == expected, f"{wanted} with the seed {seed}"
