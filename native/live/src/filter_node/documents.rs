@@ -15,10 +15,44 @@ pub(super) struct Known {
     pub(super) handled: u64,
     /// The queries that have it, rising by number. Some may be gone.
     pub(super) members: Vec<Member>,
+    /// Which lower versions were met: bit 0 is the one below `handled`.
+    met: u64,
+    /// A version above `handled` was met of which nobody knows the content.
+    pub(super) doubtful: bool,
     touched_us: u64,
 }
 
 impl Known {
+    /// Goes on to a higher version.
+    pub(super) fn advance(&mut self, version: u64) {
+        let distance = version.saturating_sub(self.handled);
+        let shift = u32::try_from(distance).unwrap_or(u32::MAX);
+        self.met = self.met.checked_shl(shift).unwrap_or(0);
+        if self.handled > 0 {
+            self.met |= 1_u64.checked_shl(shift.saturating_sub(1)).unwrap_or(0);
+        }
+        self.handled = version;
+    }
+
+    /// Notes a version below the handled one. Returns whether it was met for the first time, as far
+    /// as that is remembered.
+    pub(super) fn meet(&mut self, version: u64) -> bool {
+        let below = self.handled.checked_sub(version + 1);
+        let below = below.and_then(|below| u32::try_from(below).ok());
+        let Some(bit) = below.and_then(|below| 1_u64.checked_shl(below)) else {
+            return false;
+        };
+        let first = self.met & bit == 0;
+        self.met |= bit;
+        first
+    }
+
+    /// Whether a query has it.
+    pub(super) fn has(&self, member: Member) -> bool {
+        let found = self.members.binary_search_by_key(&member.id, |m| m.id);
+        found.is_ok_and(|index| self.members.get(index) == Some(&member))
+    }
+
     /// Notes that a query has it. Returns whether it had it before.
     pub(super) fn join(&mut self, member: Member) -> bool {
         match self.members.binary_search_by_key(&member.id, |m| m.id) {

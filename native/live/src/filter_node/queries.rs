@@ -1,6 +1,6 @@
 //! The queries that a filter node watches.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rillbase_matching::QueryId;
@@ -68,6 +68,7 @@ struct Slot {
 pub(super) struct Queries {
     slots: Vec<Slot>,
     by_hash: HashMap<QueryHash, QueryId>,
+    sorted: BTreeSet<QueryId>,
     /// Guards by the earliest moment at which they may fall.
     guards: VecDeque<(u64, Member)>,
     /// The last guard's snapshot: queries that are registered together share one.
@@ -125,6 +126,9 @@ impl Queries {
             clear: StreamId::default(),
         });
         self.by_hash.insert(definition.hash, id);
+        if definition.sorted {
+            self.sorted.insert(id);
+        }
         self.guards.push_back((guarded_until_us, self.member(id)));
     }
 
@@ -138,6 +142,7 @@ impl Queries {
     pub(super) fn remove(&mut self, id: QueryId) -> Option<Query> {
         let query = self.slots.get_mut(id.0 as usize)?.query.take()?;
         self.by_hash.remove(&query.hash);
+        self.sorted.remove(&id);
         Some(query)
     }
 
@@ -166,6 +171,16 @@ impl Queries {
         let mut ids: Vec<_> = self.by_hash.values().copied().collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// Numbers of a collection's sorted queries, rising.
+    pub(super) fn sorted(&self, collection: &[u8; 16]) -> Vec<QueryId> {
+        let sorted = self.sorted.iter().copied();
+        let own = sorted.filter(|id| {
+            self.get(*id)
+                .is_some_and(|query| query.collection == *collection)
+        });
+        own.collect()
     }
 
     pub(super) fn len(&self) -> usize {

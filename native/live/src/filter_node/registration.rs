@@ -1,5 +1,7 @@
 //! Queries come, are joined by others, are renewed, and go.
 
+use std::collections::HashMap;
+
 use rillbase_documents::id::key_hash;
 use rillbase_documents::refusal::Refusal;
 use rillbase_matching::QueryId;
@@ -96,29 +98,64 @@ impl FilterNode {
         out: &mut Vec<Output>,
     ) {
         let query = registration.query;
-        if registration.renewal {
-            self.renew(id, registration, now_us);
-        }
         // Those who join a sorted query start from what the sort node says.
         let joins = query.sorted
             || self.queries.get(id).is_some_and(|known| {
                 known.can_be_joined(registration.position, registration.snapshot)
             });
+        let joins = joins && self.adopt(self.queries.member(id), registration, now_us, out);
         self.answer(query, !joins, out);
     }
 
-    /// Rows that the sort node did not know are members from now on, or their leaving would go
-    /// unnoticed. A higher handled version than the row's was not seen by the renewal, nor by
-    /// anything before it, and so was matched.
-    fn renew(&mut self, id: QueryId, registration: &Registration<'_>, now_us: u64) {
-        let member = self.queries.member(id);
+    /// Makes others' rows members, or their leaving would go unnoticed: the node may not have
+    /// handled the version that they have, and not have found it matching. If it has handled a
+    /// higher version, which then came behind `position`, and that does not match, it says so now.
+    /// False: that version is not here any more.
+    fn adopt(
+        &mut self,
+        member: Member,
+        registration: &Registration<'_>,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let query = registration.query;
+        let mut left: HashMap<&[u8], u64> = HashMap::new();
         for row in registration.rows {
-            if self.is_mine(&row.key) {
-                let collection = registration.query.collection;
-                let known = self.documents.touch(collection, &row.key, now_us);
-                if row.version >= known.handled {
-                    known.join(member);
+            if !self.is_mine(&row.key) {
+                continue;
+            }
+            let known = self.documents.touch(query.collection, &row.key, now_us);
+            if row.version >= known.handled {
+                known.join(member);
+            } else if !known.has(member) {
+                left.insert(&row.key, known.handled);
+            }
+        }
+        if left.is_empty() {
+            return true;
+        }
+        let mut batches = Vec::new();
+        for image in self.retained.after(registration.position) {
+            if image.collection == query.collection && left.get(&*image.key) == Some(&image.version)
+            {
+                left.remove(&*image.key);
+                self.voice.say(one(image, query.hash, true, false), out);
+                if !image.parts.is_empty() {
+                    batches.push(image.xid);
                 }
+            }
+        }
+        self.repeat_done(batches, out);
+        left.is_empty()
+    }
+
+    /// Batches that were done before the query was told of them are done again. The last one may go
+    /// on.
+    fn repeat_done(&mut self, mut batches: Vec<u64>, out: &mut Vec<Output>) {
+        batches.dedup();
+        for xid in batches {
+            if self.batch != Some(xid) {
+                self.voice.say(News::Done { xid }, out);
             }
         }
     }
@@ -167,7 +204,7 @@ impl FilterNode {
         out: &mut Vec<Output>,
     ) {
         let query = registration.query;
-        let mut batches: Vec<u64> = Vec::new();
+        let mut batches = Vec::new();
         let mut failure = None;
         for image in self.retained.after(registration.position) {
             if image.collection != query.collection || registration.snapshot.sees(image.xid) {
@@ -194,14 +231,11 @@ impl FilterNode {
             if had || has {
                 self.voice.say(one(image, query.hash, had, has), out);
             }
-            if !image.parts.is_empty() && batches.last() != Some(&image.xid) {
+            if !image.parts.is_empty() {
                 batches.push(image.xid);
             }
         }
-        // The last batch may go on.
-        for xid in batches.into_iter().filter(|xid| self.batch != Some(*xid)) {
-            self.voice.say(News::Done { xid }, out);
-        }
+        self.repeat_done(batches, out);
         if let Some(failure) = failure {
             let refusal = Refusal::from(failure);
             self.fail(member.id, &refusal.code, &refusal.detail, out);

@@ -77,6 +77,20 @@ impl Retained {
         self.kept.range(start..).map(|kept| &kept.image)
     }
 
+    /// The after-image of one version, if it is here.
+    pub(super) fn find(
+        &self,
+        collection: &[u8; 16],
+        key: &[u8],
+        version: u64,
+    ) -> Option<AfterImage> {
+        let mut images = self.kept.iter().rev().map(|kept| &kept.image);
+        let found = images.find(|image| {
+            image.version == version && *image.key == *key && image.collection == *collection
+        });
+        found.cloned()
+    }
+
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }

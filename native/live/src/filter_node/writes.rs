@@ -41,8 +41,8 @@ impl FilterNode {
         }
         if image.content != Content::Superseded {
             self.retained.push(id, image, now_us);
-            self.compare(image, now_us, out);
         }
+        self.compare(image, now_us, out);
     }
 
     /// A batch is appended to a stream in one piece, so that something else behind it, or nothing,
@@ -56,9 +56,17 @@ impl FilterNode {
     fn compare(&mut self, image: &AfterImage, now_us: u64, out: &mut Vec<Output>) {
         let known = self.documents.touch(image.collection, &image.key, now_us);
         if image.version <= known.handled {
+            if known.meet(image.version) {
+                self.tell_left(image, out);
+            }
             return;
         }
-        known.handled = image.version;
+        if image.content == Content::Superseded {
+            known.doubtful = true;
+            return;
+        }
+        known.advance(image.version);
+        let doubtful = std::mem::take(&mut known.doubtful);
         let before = std::mem::take(&mut known.members);
         let scratch = self.find(image, out);
         let difference = difference(&self.queries, image.xid, &before, &scratch.found);
@@ -78,6 +86,57 @@ impl FilterNode {
                 image,
                 added,
                 changed,
+                removed,
+            };
+            self.voice.say(news, out);
+        }
+        if doubtful {
+            let ids = self.queries.sorted(&image.collection);
+            self.say_left(image, &ids, out);
+        }
+    }
+
+    /// A version was passed over because a higher one came first. No query was told of it, but a
+    /// sort node that was rebuilt between the two has found it in the database: whatever it matches
+    /// and the higher one does not is told to have left. Nobody knows what a superseded one matches.
+    fn tell_left(&mut self, image: &AfterImage, out: &mut Vec<Output>) {
+        let ids = if image.content == Content::Superseded {
+            self.queries.sorted(&image.collection)
+        } else {
+            let scratch = self.find(image, out);
+            let is_sorted = |id: &QueryId| self.queries.get(*id).is_some_and(|query| query.sorted);
+            let ids = scratch.found.iter().copied().filter(is_sorted).collect();
+            self.scratch = scratch;
+            ids
+        };
+        if ids.is_empty() {
+            return;
+        }
+        let known = self.documents.get_mut(&image.collection, &image.key);
+        let handled = known.map_or(0, |known| known.handled);
+        if let Some(later) = self.retained.find(&image.collection, &image.key, handled) {
+            self.say_left(&later, &ids, out);
+        }
+    }
+
+    /// Says that a write left those of the queries that do not have it, unless their rows are newer.
+    fn say_left(&mut self, image: &AfterImage, ids: &[QueryId], out: &mut Vec<Output>) {
+        let Some(known) = self.documents.get_mut(&image.collection, &image.key) else {
+            return;
+        };
+        let left = ids
+            .iter()
+            .filter(|id| !known.has(self.queries.member(**id)));
+        let queries = left.filter_map(|id| self.queries.get(*id));
+        let removed: Vec<_> = queries
+            .filter(|query| !query.has_seen(image.xid))
+            .map(|query| query.hash)
+            .collect();
+        if !removed.is_empty() {
+            let news = News::Match {
+                image: image.clone(),
+                added: Vec::new(),
+                changed: Vec::new(),
                 removed,
             };
             self.voice.say(news, out);
