@@ -27,6 +27,31 @@ struct Queue {
     sleepers: usize,
 }
 
+impl Queue {
+    /// Takes the next place.
+    fn register(&mut self, last: Sequence) -> u64 {
+        self.pending.push_back(Pending {
+            last,
+            finished: false,
+        });
+        self.base + self.pending.len() as u64 - 1
+    }
+
+    /// Notes that the write at `place` has finished; returns up to where all have, if that changed.
+    fn finish(&mut self, place: u64) -> Option<Sequence> {
+        let at = crate::coding::to_usize(place - self.base);
+        if let Some(own) = self.pending.get_mut(at) {
+            own.finished = true;
+        }
+        let mut advanced = None;
+        while self.pending.front().is_some_and(|front| front.finished) {
+            advanced = self.pending.pop_front().map(|front| front.last);
+            self.base += 1;
+        }
+        advanced
+    }
+}
+
 /// Lets writes become visible in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Publisher {
@@ -54,32 +79,13 @@ impl Publisher {
 
     /// Takes a place for a write whose last sequence is `last`; called in order of sequences.
     pub(crate) fn register(&self, last: Sequence) -> u64 {
-        let mut queue = self.queue.lock();
-        queue.pending.push_back(Pending {
-            last,
-            finished: false,
-        });
-        queue.base + queue.pending.len() as u64 - 1
+        self.queue.lock().register(last)
     }
 
     /// The write at `place` may become visible; returns once it is.
     pub(crate) fn finish(&self, place: u64, last: Sequence) -> Result<(), Broken> {
         let mut queue = self.queue.lock();
-        let at = crate::coding::to_usize(place - queue.base);
-        if let Some(own) = queue.pending.get_mut(at) {
-            own.finished = true;
-        }
-        let mut advanced = None;
-        while let Some(last) = queue
-            .pending
-            .front()
-            .filter(|front| front.finished)
-            .map(|f| f.last)
-        {
-            queue.pending.pop_front();
-            queue.base += 1;
-            advanced = Some(last);
-        }
+        let advanced = queue.finish(place);
         if let Some(last) = advanced {
             self.visible.store(last, Ordering::Release);
         }
@@ -126,6 +132,50 @@ impl Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All orders of some numbers.
+    fn orders(numbers: &[usize]) -> Vec<Vec<usize>> {
+        if numbers.is_empty() {
+            return vec![Vec::new()];
+        }
+        let mut all = Vec::new();
+        for (at, &first) in numbers.iter().enumerate() {
+            let mut others = numbers.to_vec();
+            others.remove(at);
+            for mut order in orders(&others) {
+                order.insert(0, first);
+                all.push(order);
+            }
+        }
+        all
+    }
+
+    /// The queue changes under its lock only, so that the orders of calls are all that can happen.
+    #[test]
+    fn in_every_order_of_finishing_what_is_visible_is_what_finished_without_a_gap() {
+        const WRITES: usize = 6;
+        let lasts: Vec<Sequence> = vec![2, 3, 7, 8, 12, 20];
+        for order in orders(&(0..WRITES).collect::<Vec<_>>()) {
+            // Any number of writes may have come by the time that one finishes.
+            for early in 1..=WRITES {
+                let mut queue = Queue::default();
+                let mut places = Vec::new();
+                let (mut finished, mut visible) = ([false; WRITES], 0);
+                for (turn, &write) in order.iter().enumerate() {
+                    let known = (early + turn).max(write + 1).min(WRITES);
+                    while places.len() < known {
+                        places.push(queue.register(lasts[places.len()]));
+                    }
+                    visible = queue.finish(places[write]).unwrap_or(visible);
+                    finished[write] = true;
+                    let prefix = finished.iter().take_while(|&&done| done).count();
+                    let expected = prefix.checked_sub(1).map_or(0, |last| lasts[last]);
+                    assert_eq!(visible, expected, "{order:?}, turn {turn}");
+                }
+                assert!(queue.pending.is_empty());
+            }
+        }
+    }
 
     #[test]
     fn writes_become_visible_in_order_whatever_order_they_finish_in() {
