@@ -18,6 +18,8 @@ local RETENTION_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
+-- Requests come one by one; they are trimmed each time that so many have come.
+local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.
 local ACTIVATION = 19
 
@@ -56,15 +58,15 @@ local function trim(stream, bytes, now)
   end
 end
 
--- Counts what was added, notes a checkpoint now and then, and drops what is old.
-local function added(stream, size, last_id, now)
+-- Counts what was added, and notes a checkpoint now and then. Returns all bytes ever added.
+local function added(stream, size, last_id)
   local bytes = redis.call('HINCRBY', stream .. ':count', 'bytes', size)
   local noted = tonumber(redis.call('HGET', stream .. ':count', 'noted') or 0)
   if bytes - noted >= RETENTION_BYTES / CHECKPOINTS then
     redis.call('HSET', stream .. ':count', 'noted', bytes)
     redis.call('RPUSH', stream .. ':trim', last_id .. ' ' .. text(bytes))
   end
-  trim(stream, bytes, now)
+  return bytes
 end
 
 -- args: grid epoch, node, holder, for how many ms, a report. With 0 ms the holder lets go.
@@ -100,7 +102,7 @@ local function append(keys, args)
     size = size + #args[position]
   end
   if id then
-    added(log, size, id, math.floor(now / 1000))
+    trim(log, added(log, size, id), math.floor(now / 1000))
   end
   return { 'ok', now }
 end
@@ -109,7 +111,10 @@ local function send_request(epoch, qp, request)
   local requests = epoch .. ':requests:' .. qp
   local number = redis.call('HINCRBY', requests .. ':count', 'entries', 1)
   local id = redis.call('XADD', requests, '*', 'e', request, 'n', number)
-  added(requests, #request, id, now_ms())
+  local bytes = added(requests, #request, id)
+  if number % TRIM_EVERY == 0 then
+    trim(requests, bytes, now_ms())
+  end
   return id
 end
 

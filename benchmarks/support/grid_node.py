@@ -1,0 +1,22 @@
+"""A node of a grid over an empty database: no PostgreSQL is needed to measure the rest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+from realtime.grid.layout import Node
+from realtime.grid.node import native_node
+
+#: A binary copy without rows: signature, flags, no extension, end.
+_EMPTY_COPY = b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"
+
+
+def _no_documents(_: list[bytes], __: int, ___: int) -> Iterator[str | bytes]:
+    yield "1:1:"
+    yield _EMPTY_COPY
+
+
+if __name__ == "__main__":
+    native_node(Node.from_json(sys.argv[1]), _no_documents).run(os.getppid())
