@@ -1,23 +1,19 @@
-//! One subscription: what it has been told, and what is on its way to it.
+//! One subscription: what it has been told, and how it is told more.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rillbase_query::projection::Projection;
 
-use crate::message::{QueryHash, Row};
+use crate::message::{QueryHash, StreamId};
 
-use super::change::{Change, Leave, Rows, difference};
+use super::change::{Change, Leave, Rows};
 use super::frames::{self, Part};
+use super::held::Held;
+use super::outbox::Outbox;
 use super::token::Token;
 
 /// A larger group is a new result.
 const LARGEST_GROUP: usize = 500;
-/// A result is cut into parts of about so many bytes.
-const PART_BYTES: usize = 1024 * 1024;
-/// Frames and bytes handed out and not reported as sent.
-const IN_FLIGHT_FRAMES: usize = 128;
-const IN_FLIGHT_BYTES: usize = 2 * 1024 * 1024;
 
 /// How much waits for a client before changes are put together.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +45,9 @@ pub struct Options {
     pub muted: [bool; 4],
 }
 
+/// A group of changes, and the place in the log behind it.
+pub(super) type Missed = (Vec<Change>, StreamId);
+
 /// Where a subscription stands.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -56,22 +55,24 @@ pub(super) enum Phase {
     Waiting,
     /// It came with a token, and waits for its query to be ready.
     Resuming(Token),
-    /// What it missed is being read; what happens meanwhile waits behind.
-    Replaying(Token, Vec<Vec<Change>>),
+    /// What it missed is being read; what happens meanwhile waits behind. None: too much did.
+    Replaying(Token, Option<Vec<Missed>>),
     /// It holds what the hub holds, or what is on its way leads there.
     Running,
 }
 
-#[derive(Debug)]
-enum Out {
-    Frame(String),
-    Result {
-        rows: Vec<Arc<Row>>,
-        next: usize,
-        part: usize,
-        resume: Option<String>,
-    },
+/// What has happened to a query, for its subscribers.
+pub(super) struct News<'n> {
+    /// The changes, which have been applied to `rows`.
+    pub(super) group: &'n [Change],
+    /// Bodies of their events, rendered once for all who see whole documents.
+    pub(super) bodies: &'n [Arc<str>],
+    /// The current result.
+    pub(super) rows: &'n Rows,
 }
+
+/// Makes the token for a place at which so many events have been sent.
+pub(super) type Seal<'s> = dyn Fn(u64) -> String + 's;
 
 /// A subscription. See the module.
 #[derive(Debug)]
@@ -84,27 +85,25 @@ pub(super) struct Client {
     pub(super) query: QueryHash,
     pub(super) holder: [u8; 16],
     pub(super) phase: Phase,
+    /// It was told that its query is ready.
     pub(super) ready: bool,
+    /// It was told last that its query is live.
     pub(super) live: bool,
     pub(super) seq: u64,
     pub(super) events: u64,
     pub(super) over: bool,
+    /// It is in the hub's list of those with frames to hand out.
+    pub(super) listed: bool,
+    pub(super) outbox: Outbox,
     projection: Option<Arc<Projection>>,
     options: Options,
     bounds: Bounds,
     groups: u64,
-    outbox: VecDeque<Out>,
-    outbox_bytes: usize,
-    in_flight: (usize, usize),
-    /// What the client holds once everything that waits has been sent, while changes are put
-    /// together.
-    base: Option<Vec<Arc<Row>>>,
+    /// While changes are put together.
+    held: Option<Held>,
     dirty: bool,
     due_us: u64,
 }
-
-/// Bodies of a group's events, rendered once for all who see whole documents.
-pub(super) type Bodies = Vec<Arc<str>>;
 
 impl Client {
     pub(super) fn new(
@@ -125,14 +124,13 @@ impl Client {
             seq: 0,
             events: 0,
             over: false,
+            listed: false,
+            outbox: Outbox::default(),
             projection,
             options,
             bounds,
             groups: 0,
-            outbox: VecDeque::new(),
-            outbox_bytes: 0,
-            in_flight: (0, 0),
-            base: None,
+            held: None,
             dirty: false,
             due_us: 0,
         }
@@ -140,136 +138,120 @@ impl Client {
 
     /// Whether something waits until it is due or there is room.
     pub(super) fn is_behind(&self) -> bool {
-        self.base.is_some() || self.dirty
+        self.held.is_some() || self.dirty
     }
 
-    pub(super) fn waiting_frames(&self) -> usize {
-        self.outbox.len()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.outbox.len() + self.in_flight.0
-    }
-
-    pub(super) fn push(&mut self, frame: String) {
-        self.outbox_bytes += frame.len();
-        self.outbox.push_back(Out::Frame(frame));
+    /// Whether its next group is told at once, with bodies that are rendered for all.
+    pub(super) fn takes_bodies(&self) -> bool {
+        self.projection.is_none() && !self.options.whole_results && self.held.is_none()
     }
 
     /// Sends the whole result. What the client held before is replaced.
-    pub(super) fn give(&mut self, rows: &Rows, resume: Option<String>) {
-        self.base = None;
+    pub(super) fn give(&mut self, rows: &Rows, seal: &Seal<'_>) {
+        self.held = None;
         self.dirty = false;
-        self.outbox.push_back(Out::Result {
-            rows: rows.list(),
-            next: 0,
-            part: 0,
-            resume,
-        });
+        self.outbox.push_result(rows.list(), seal(self.seq));
     }
 
     /// Begins anew: a result follows, and events are counted from 1 again.
-    pub(super) fn reset(&mut self, reason: &str, rows: &Rows, resume: Option<String>) {
+    pub(super) fn reset(&mut self, reason: &str, rows: &Rows, seal: &Seal<'_>) {
         self.outbox.clear();
-        self.outbox_bytes = 0;
         self.seq = 0;
-        self.push(frames::reset(&self.name, reason));
-        self.give(rows, resume);
+        self.outbox.push(frames::reset(&self.name, reason));
+        self.give(rows, seal);
         if self.ready {
-            self.ready = false;
+            self.tell_ready(seal);
         }
     }
 
-    /// Tells of a group of changes, which has been applied to `rows`, or keeps it in mind.
-    pub(super) fn deliver(
-        &mut self,
-        group: &[Change],
-        bodies: &Bodies,
-        rows: &Rows,
-        now_us: u64,
-        resume: &dyn Fn(u64) -> String,
-    ) {
-        if self.options.whole_results || self.base.is_some() {
-            self.dirty = true;
-            return;
+    /// Says that matching is active. Whether it stands still is said anew then.
+    pub(super) fn tell_ready(&mut self, seal: &Seal<'_>) {
+        let token = seal(self.seq);
+        self.outbox.push(frames::ready(&self.name, &token));
+        self.ready = true;
+        self.live = true;
+    }
+
+    /// Says whether it stands still, if that is news.
+    pub(super) fn tell_liveness(&mut self, live: bool) -> bool {
+        let news = self.ready && self.live != live;
+        if news {
+            self.live = live;
+            self.outbox.push(frames::status(&self.name, live));
         }
-        self.tell(group, Some(bodies), rows, resume);
-        if self.options.throttle_us > 0 || self.is_full() {
-            self.base = Some(rows.list());
+        news
+    }
+
+    /// Tells of a group of changes, or keeps it in mind.
+    pub(super) fn deliver(&mut self, news: &News<'_>, now_us: u64, seal: &Seal<'_>) {
+        if self.options.whole_results {
+            self.dirty = true;
+        } else if let Some(held) = &mut self.held {
+            held.miss(news.group);
+            self.dirty = true;
+        } else {
+            self.tell(news, seal);
+            self.put_together_if_full(news.rows, now_us);
+        }
+    }
+
+    /// From now on changes are put together: for a while, or until there is room.
+    pub(super) fn put_together_if_full(&mut self, rows: &Rows, now_us: u64) {
+        let throttled = self.options.throttle_us > 0;
+        if !self.options.whole_results && (throttled || self.outbox.is_full(self.bounds)) {
+            self.held = Some(Held::all(rows));
             self.due_us = now_us.saturating_add(self.options.throttle_us);
         }
     }
 
     /// Sends what has been put together, if it is time and there is room.
-    pub(super) fn flush(
-        &mut self,
-        rows: &Rows,
-        now_us: u64,
-        leave: &Leave<'_>,
-        resume: &dyn Fn(u64) -> String,
-    ) {
+    pub(super) fn flush(&mut self, rows: &Rows, now_us: u64, leave: &Leave<'_>, seal: &Seal<'_>) {
         if now_us < self.due_us {
             return;
         }
         if self.options.whole_results {
-            if self.dirty && self.outbox.is_empty() {
-                let token = resume(self.seq);
-                self.give(rows, Some(token));
+            if self.dirty && self.outbox.waiting() == 0 {
+                self.give(rows, seal);
                 self.due_us = now_us.saturating_add(self.options.throttle_us);
             }
             return;
         }
-        if self.outbox.len() > self.bounds.frames / 2 || self.outbox_bytes > self.bounds.bytes / 2 {
+        if !self.outbox.has_room(self.bounds) {
             return;
         }
-        let Some(base) = self.base.take() else {
+        let Some(held) = self.held.take() else {
             return;
         };
-        if !self.dirty {
+        if !std::mem::take(&mut self.dirty) {
             return;
         }
-        self.dirty = false;
-        let group = difference(&base, rows, leave);
-        self.tell(&group, None, rows, resume);
-        if self.options.throttle_us > 0 || self.is_full() {
-            self.base = Some(rows.list());
-            self.due_us = now_us.saturating_add(self.options.throttle_us);
-        }
+        let news = News {
+            group: &held.until(rows, leave),
+            bodies: &[],
+            rows,
+        };
+        self.tell(&news, seal);
+        self.put_together_if_full(rows, now_us);
     }
 
-    fn is_full(&self) -> bool {
-        self.outbox.len() >= self.bounds.frames || self.outbox_bytes >= self.bounds.bytes
-    }
-
-    fn tell(
-        &mut self,
-        group: &[Change],
-        bodies: Option<&Bodies>,
-        rows: &Rows,
-        resume: &dyn Fn(u64) -> String,
-    ) {
-        let heard: Vec<usize> = (0..group.len())
-            .filter(|&at| group.get(at).is_some_and(|change| self.hears(change)))
+    /// Tells of a group at once.
+    pub(super) fn tell(&mut self, news: &News<'_>, seal: &Seal<'_>) {
+        let heard: Vec<(usize, &Change)> = news
+            .group
+            .iter()
+            .enumerate()
+            .filter(|(_, change)| self.hears(change))
             .collect();
-        if heard.len() > LARGEST_GROUP {
-            let token = resume(0);
-            let was_ready = self.ready;
-            self.reset("too_many_changes", rows, Some(token.clone()));
-            if was_ready {
-                self.push(frames::ready(&self.name, &token));
-                self.ready = true;
-            }
+        let count = heard.len();
+        if count > LARGEST_GROUP {
+            self.reset("too_many_changes", news.rows, seal);
             return;
         }
-        if heard.len() > 1 {
+        if count > 1 {
             self.groups += 1;
         }
-        let count = heard.len();
-        for (index, &at) in heard.iter().enumerate() {
-            let Some(change) = group.get(at) else {
-                continue;
-            };
-            let body = match (bodies.and_then(|bodies| bodies.get(at)), &self.projection) {
+        for (index, (at, change)) in heard.into_iter().enumerate() {
+            let body = match (news.bodies.get(at), &self.projection) {
                 (Some(body), None) => Arc::clone(body),
                 _ => frames::event_body(change, self.projection.as_deref()),
             };
@@ -280,14 +262,9 @@ impl Client {
                 index,
                 count,
             });
-            let token = (index + 1 == count).then(|| resume(self.seq));
-            self.push(frames::event(
-                &self.name,
-                self.seq,
-                &body,
-                part,
-                token.as_deref(),
-            ));
+            let token = (index + 1 == count).then(|| seal(self.seq));
+            let frame = frames::event(&self.name, self.seq, &body, part, token.as_deref());
+            self.outbox.push(frame);
         }
     }
 
@@ -303,49 +280,6 @@ impl Client {
 
     /// Takes a frame to send, if there is one and the client has room.
     pub(super) fn next(&mut self) -> Option<String> {
-        if self.in_flight.0 >= IN_FLIGHT_FRAMES || self.in_flight.1 >= IN_FLIGHT_BYTES {
-            return None;
-        }
-        let frame = match self.outbox.front_mut()? {
-            Out::Frame(frame) => {
-                let frame = std::mem::take(frame);
-                self.outbox_bytes = self.outbox_bytes.saturating_sub(frame.len());
-                self.outbox.pop_front();
-                frame
-            }
-            Out::Result {
-                rows,
-                next,
-                part,
-                resume,
-            } => {
-                let mut items = String::new();
-                while let Some(row) = rows.get(*next)
-                    && items.len() < PART_BYTES
-                {
-                    if !items.is_empty() {
-                        items.push(',');
-                    }
-                    frames::item(&mut items, row, self.projection.as_deref());
-                    *next += 1;
-                }
-                let last = *next >= rows.len();
-                let token = if last { resume.as_deref() } else { None };
-                let frame = frames::result(&self.name, &items, *part, last, token);
-                *part += 1;
-                if last {
-                    self.outbox.pop_front();
-                }
-                frame
-            }
-        };
-        self.in_flight.0 += 1;
-        self.in_flight.1 += frame.len();
-        Some(frame)
-    }
-
-    pub(super) fn drained(&mut self, frames: usize, bytes: usize) {
-        self.in_flight.0 = self.in_flight.0.saturating_sub(frames);
-        self.in_flight.1 = self.in_flight.1.saturating_sub(bytes);
+        self.outbox.next(&self.name, self.projection.as_deref())
     }
 }

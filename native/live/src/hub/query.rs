@@ -1,6 +1,6 @@
 //! One query that is watched here: its result, and what is not yet part of it.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rillbase_documents::id::key_hash;
@@ -11,30 +11,18 @@ use crate::message::{
 use crate::snapshot::Snapshot;
 
 use super::change::{Change, Leave, Rows, difference};
+use super::queue::{Item, Place, Queue, Step};
 use super::sources::Log;
+use super::window::Window;
 
-/// A batch whose end does not come is not waited for longer.
-const BATCH_US: u64 = 2_000_000;
 /// Removed keys are remembered for so long.
 const GONE_US: u64 = 60_000_000;
+/// So much of the log is kept while a registration is on its way, and so many changes wait for the
+/// rest of their batch; then the query is read again.
+const MOST_WAITING: usize = 20_000;
 
-/// One write's effect on an unsorted result.
-#[derive(Debug)]
-enum Step {
-    Put(Row),
-    Take(Arc<[u8]>, u64, Gone),
-}
-
-/// A write, or an atomic batch, that is not applied yet.
-#[derive(Debug)]
-struct Pending {
-    xid: u64,
-    parts: Arc<[u16]>,
-    steps: Vec<Step>,
-    since_us: u64,
-    /// The place in the log in front of it.
-    before: StreamId,
-}
+/// An entry of the log, for a query.
+pub(super) type Entry = (Place, Source, News);
 
 /// Changes that belong together. `broken`: a part of them may be missing.
 #[derive(Debug)]
@@ -43,112 +31,168 @@ pub(super) struct Group {
     pub(super) broken: bool,
 }
 
+/// How far a registration of the query has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Registration {
+    /// It is on its way; what the log says meanwhile is kept.
+    UnderWay,
+    /// It is on its way, and something was lost meanwhile: another one has to follow.
+    Outdated,
+    /// It is done.
+    Done,
+}
+
 /// See the module.
 #[derive(Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and all combinations occur"
-)]
 pub(super) struct Query {
     pub(super) definition: Arc<Definition>,
     pub(super) partition: u16,
     pub(super) clients: BTreeSet<u64>,
     /// None: it has not been registered yet.
     pub(super) rows: Option<Rows>,
-    /// A registration is on its way: what the log says meanwhile is kept.
-    pub(super) registering: bool,
-    pub(super) held_back: Vec<(StreamId, Source, News)>,
+    pub(super) registration: Registration,
+    held_back: Vec<Entry>,
     pub(super) activation: u64,
+    /// What the rows of the registration have seen; default: nothing that the log may still bring.
     pub(super) snapshot: Snapshot,
-    pub(super) live: bool,
+    /// Since when it is live.
+    pub(super) live_us: Option<u64>,
     /// A write was made under other access rules than these: nothing more is shown.
     pub(super) outdated: bool,
+    /// All its filter nodes and, if it is sorted, its sort node.
+    pub(super) sources: Vec<Source>,
     active: HashSet<Source>,
-    renewing: bool,
-    /// A window that runs ahead of what is shown until it has seen all that is shown.
-    ahead: Option<Rows>,
+    /// A sorted query's dealings with its sort node.
+    window: Window,
     parts: HashMap<Source, Vec<Row>>,
     gone: HashMap<Arc<[u8]>, (u64, Gone, u64)>,
-    pending: VecDeque<Pending>,
+    /// Rows that left the window: the log names them by their keys alone.
+    left: HashMap<Arc<[u8]>, (Arc<Row>, u64)>,
+    queue: Queue,
 }
 
 impl Query {
-    pub(super) fn new(definition: Arc<Definition>, partition: u16) -> Self {
+    pub(super) fn new(definition: Arc<Definition>, partition: u16, write_partitions: u16) -> Self {
+        let filters = (0..write_partitions).map(Source::Filter);
+        let sources = filters.chain(definition.sorted.then_some(Source::Sort));
         Self {
+            sources: sources.collect(),
             definition,
             partition,
             clients: BTreeSet::new(),
             rows: None,
-            registering: true,
+            registration: Registration::UnderWay,
             held_back: Vec::new(),
             activation: 0,
             snapshot: Snapshot::default(),
-            live: false,
+            live_us: None,
             outdated: false,
             active: HashSet::new(),
-            renewing: false,
-            ahead: None,
+            window: Window::default(),
             parts: HashMap::new(),
             gone: HashMap::new(),
-            pending: VecDeque::new(),
+            left: HashMap::new(),
+            queue: Queue::default(),
         }
     }
 
-    pub(super) fn sources(&self, write_partitions: u16) -> Vec<Source> {
-        let filters = (0..write_partitions).map(Source::Filter);
-        filters
-            .chain(self.definition.sorted.then_some(Source::Sort))
-            .collect()
-    }
-
     /// Whether every node concerned watches it.
-    pub(super) fn is_ready(&self, write_partitions: u16) -> bool {
-        let sources = self.sources(write_partitions);
+    pub(super) fn is_ready(&self) -> bool {
+        let mut sources = self.sources.iter();
         self.rows.is_some()
-            && self.ahead.is_none()
-            && sources.iter().all(|source| self.active.contains(source))
+            && sources.all(|source| self.active.contains(source))
+            && (!self.definition.sorted || (self.window.is_shown() && self.is_complete()))
     }
 
-    pub(super) fn is_live(&self, log: &Log, write_partitions: u16, now_us: u64) -> bool {
-        self.is_ready(write_partitions)
-            && !self.registering
-            && !self.renewing
+    /// Whether the sort node has heard from all filter nodes that they watch.
+    fn is_complete(&self) -> bool {
+        let mut filters = self.sources.iter().filter(|one| **one != Source::Sort);
+        filters.all(|source| self.window.has_seen(*source))
+    }
+
+    pub(super) fn is_live(&self, log: &Log, now_us: u64) -> bool {
+        self.is_ready()
+            && !self.outdated
+            && self.registration == Registration::Done
+            && !self.window.is_renewing()
             && self
-                .sources(write_partitions)
+                .sources
                 .iter()
                 .all(|source| log.is_live(*source, now_us))
     }
 
     /// The place in the log up to which everything has been shown.
     pub(super) fn shown_up_to(&self, log: &Log) -> StreamId {
-        self.pending
-            .front()
-            .map_or(log.position, |first| first.before)
+        self.queue.front().unwrap_or(log.position)
     }
 
-    /// Takes the rows of a registration; returns what changes for those who had others.
+    /// The place from which a client can go on that was told everything until now. Zero: there is
+    /// none. It lies in front of what cannot be told from the log, so that who comes back in the
+    /// midst of that is reset.
+    pub(super) fn resume_from(&self, log: &Log) -> StreamId {
+        if self.definition.sorted && !self.window.is_shown() {
+            return StreamId::default();
+        }
+        let shown = self.shown_up_to(log);
+        let places = [log.repeats_since(), self.window.renewing_since()];
+        places.into_iter().flatten().fold(shown, StreamId::min)
+    }
+
+    /// Needs to be registered again; returns whether that has to be asked for.
+    pub(super) fn register_again(&mut self) -> bool {
+        let ask = self.registration == Registration::Done;
+        self.registration = if ask {
+            Registration::UnderWay
+        } else {
+            Registration::Outdated
+        };
+        ask
+    }
+
+    /// Keeps an entry until the registration is there.
+    pub(super) fn hold_back(&mut self, entry: Entry) {
+        if self.held_back.len() >= MOST_WAITING {
+            self.held_back.clear();
+            self.registration = Registration::Outdated;
+        }
+        self.held_back.push(entry);
+    }
+
+    /// Takes the rows of a registration; returns what the log has said since it was asked for, and
+    /// whether another registration has to follow.
     pub(super) fn registered(
         &mut self,
         activation: u64,
         snapshot: Snapshot,
-        rows: Rows,
-    ) -> Vec<Change> {
-        let before = self.rows.as_ref().map(Rows::list);
-        let changes =
-            before.map_or_else(Vec::new, |before| difference(&before, &rows, &self.leave()));
+        rows: Vec<Row>,
+    ) -> (Vec<Entry>, bool) {
         if activation != self.activation {
             self.active.clear();
-            self.gone.clear();
         }
         self.activation = activation;
         self.snapshot = snapshot;
-        self.ahead = self.definition.sorted.then(|| rows.clone());
-        self.rows = Some(rows);
-        self.active.remove(&Source::Sort);
-        self.pending.clear();
-        self.registering = false;
-        self.renewing = false;
-        changes
+        self.queue.clear();
+        let (offset, limit) = (self.definition.offset, self.definition.limit);
+        let cut = self.definition.sorted.then_some((offset, limit));
+        if self.definition.sorted {
+            self.active.remove(&Source::Sort);
+            self.window.begin();
+        }
+        // A window that is shown already goes on from the sort node's answer.
+        if cut.is_none() || self.rows.is_none() {
+            // What is among the rows and gone since will be said once more.
+            for row in &rows {
+                self.gone.remove(&row.key);
+            }
+            self.rows = Some(Rows::new(rows, cut));
+        }
+        let again = self.registration == Registration::Outdated;
+        self.registration = if again {
+            Registration::UnderWay
+        } else {
+            Registration::Done
+        };
+        (std::mem::take(&mut self.held_back), again)
     }
 
     /// Why a row that is shown no longer is there.
@@ -164,13 +208,7 @@ impl Query {
     }
 
     /// A write enters, stays in or leaves an unsorted result.
-    pub(super) fn image(
-        &mut self,
-        image: &AfterImage,
-        removed: bool,
-        before: StreamId,
-        now_us: u64,
-    ) {
+    pub(super) fn image(&mut self, image: &AfterImage, removed: bool, place: Place) {
         let rules = self.definition.rules_version;
         if rules != 0 && image.rules_version > rules {
             self.outdated = true;
@@ -193,42 +231,37 @@ impl Query {
                 body: Arc::clone(body),
             }),
         };
-        let batch = !image.parts.is_empty();
-        match self
-            .pending
-            .iter_mut()
-            .find(|one| batch && one.xid == image.xid)
-        {
-            Some(one) => one.steps.push(step),
-            None => self.pending.push_back(Pending {
-                xid: image.xid,
-                parts: Arc::clone(&image.parts),
-                steps: vec![step],
-                since_us: now_us,
-                before,
-            }),
-        }
+        self.queue.write(image.xid, &image.parts, step, place);
+    }
+
+    /// Whether more waits than may.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.queue.len() > MOST_WAITING
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        self.queue.len() > 0
     }
 
     /// Applies what is complete, in order.
-    pub(super) fn settle(&mut self, log: &Log, now_us: u64) -> Vec<Group> {
-        let mut groups = Vec::new();
-        while let Some(first) = self.pending.front() {
-            let complete = first.parts.is_empty() || log.is_done(first.xid, &first.parts);
-            let broken = !complete && now_us.saturating_sub(first.since_us) > BATCH_US;
-            if !complete && !broken {
-                break;
-            }
-            let Some(first) = self.pending.pop_front() else {
-                break;
-            };
-            let steps = first.steps.into_iter();
-            let changes: Vec<_> = steps.filter_map(|step| self.apply(step, now_us)).collect();
-            if !changes.is_empty() {
-                groups.push(Group { changes, broken });
+    pub(super) fn settle(&mut self, log: &Log, now_us: u64) -> Option<Group> {
+        if self.outdated {
+            return None;
+        }
+        let (items, broken) = self.queue.ready(log, &self.sources, now_us, self.live_us);
+        let mut changes = Vec::new();
+        for item in items {
+            match item {
+                Item::Writes { steps, .. } => {
+                    let steps = steps.into_iter();
+                    changes.extend(steps.filter_map(|step| self.apply(step, now_us)));
+                }
+                Item::State {
+                    partition, rows, ..
+                } => changes.extend(self.replace_partition(partition, rows)),
             }
         }
-        groups
+        (!changes.is_empty()).then_some(Group { changes, broken })
     }
 
     fn apply(&mut self, step: Step, now_us: u64) -> Option<Change> {
@@ -254,6 +287,37 @@ impl Query {
         }
     }
 
+    /// A filter node told its members: they replace those of its partition. What is held in a newer
+    /// version, or is known to be gone since, stays so.
+    fn replace_partition(&mut self, partition: u16, told: Vec<Row>) -> Vec<Change> {
+        let filters = self.sources.iter().filter(|one| **one != Source::Sort);
+        let count = i32::try_from(filters.count().max(1)).unwrap_or(i32::MAX);
+        let Some(Rows::Keyed(rows)) = &self.rows else {
+            return Vec::new();
+        };
+        let mut after = rows.clone();
+        after.retain(|key, _| key_hash(key) % count != i32::from(partition));
+        for row in told {
+            let newer = rows
+                .get(&row.key)
+                .filter(|held| held.version >= row.version);
+            let gone = self.gone.get(&row.key);
+            if gone.is_none_or(|(version, ..)| *version < row.version) {
+                let row = newer.cloned().unwrap_or_else(|| Arc::new(row));
+                after.insert(Arc::clone(&row.key), row);
+            }
+        }
+        let before = self.rows.replace(Rows::Keyed(after));
+        let before = before.as_ref().map(Rows::list).unwrap_or_default();
+        self.difference(&before)
+    }
+
+    /// What has changed since the result was another one.
+    pub(super) fn difference(&self, before: &[Arc<Row>]) -> Vec<Change> {
+        let rows = self.rows.as_ref();
+        rows.map_or_else(Vec::new, |rows| difference(before, rows, &self.leave()))
+    }
+
     /// A node watches the query from here on.
     pub(super) fn activated(&mut self, source: Source, activation: u64) {
         if activation == self.activation {
@@ -261,120 +325,138 @@ impl Query {
         }
     }
 
-    /// A node's whole state, or a part of it.
-    pub(super) fn rebase(
+    /// A new holder has begun: nothing of it counts until it says that it watches the query.
+    pub(super) fn restarted(&mut self, source: Source) {
+        self.active.remove(&source);
+        self.window.restarted(source);
+    }
+
+    /// A node's whole state, or a part of it; returns what changes at once.
+    pub(super) fn state(
         &mut self,
-        source: Source,
-        rows: Vec<Row>,
-        first: bool,
+        (place, source): (Place, Source),
+        rows: &[Row],
+        part: u32,
         last: Option<&Snapshot>,
-        write_partitions: u16,
     ) -> Vec<Change> {
         let parts = self.parts.entry(source).or_default();
-        if first {
+        if part == 0 {
             parts.clear();
         }
-        parts.extend(rows);
+        parts.extend_from_slice(rows);
         let Some(snapshot) = last else {
             return Vec::new();
         };
         let rows = self.parts.remove(&source).unwrap_or_default();
         match source {
             Source::Sort => {
-                self.renewing = false;
-                self.rebase_window(Rows::Window(rows.into_iter().map(Arc::new).collect()))
+                let told = rows.into_iter().map(Arc::new).collect();
+                let Some(told) = self.window.told(told) else {
+                    return Vec::new();
+                };
+                let before = self.rows.replace(Rows::Window(told));
+                self.difference(&before.as_ref().map(Rows::list).unwrap_or_default())
+            }
+            Source::Filter(_) if self.definition.sorted || self.snapshot.covers(snapshot) => {
+                Vec::new()
             }
             Source::Filter(partition) => {
-                self.rebase_partition(partition, rows, snapshot, write_partitions)
+                let snapshot = snapshot.clone();
+                let item = Item::State {
+                    partition,
+                    rows,
+                    snapshot,
+                };
+                self.queue.push(item, place);
+                Vec::new()
             }
         }
-    }
-
-    fn rebase_window(&mut self, told: Rows) -> Vec<Change> {
-        if self.ahead.is_some() {
-            self.ahead = Some(told);
-            return Vec::new();
-        }
-        let before = self.rows.as_ref().map(Rows::list).unwrap_or_default();
-        let changes = difference(&before, &told, &self.leave());
-        self.rows = Some(told);
-        changes
-    }
-
-    fn rebase_partition(
-        &mut self,
-        partition: u16,
-        told: Vec<Row>,
-        snapshot: &Snapshot,
-        write_partitions: u16,
-    ) -> Vec<Change> {
-        let own = |key: &[u8]| {
-            let hash = u32::try_from(key_hash(key)).unwrap_or(0);
-            hash % u32::from(write_partitions.max(1)) == u32::from(partition)
-        };
-        if self.snapshot.covers(snapshot) {
-            return Vec::new();
-        }
-        let Some(Rows::Keyed(rows)) = &self.rows else {
-            return Vec::new();
-        };
-        let before: Vec<_> = rows.values().cloned().collect();
-        let mut after = rows.clone();
-        after.retain(|key, _| !own(key));
-        for row in told {
-            after.insert(Arc::clone(&row.key), Arc::new(row));
-        }
-        let after = Rows::Keyed(after);
-        let changes = difference(&before, &after, &self.leave());
-        self.rows = Some(after);
-        changes
     }
 
     /// The sort node says how the window changes; returns the changes that are shown.
-    pub(super) fn window(&mut self, steps: Vec<WindowChange>, renewed: bool) -> Vec<Change> {
-        if renewed {
-            self.renewing = false;
+    pub(super) fn step(
+        &mut self,
+        steps: &[WindowChange],
+        rules_version: Option<u64>,
+        now_us: u64,
+    ) -> Vec<Change> {
+        let rules = self.definition.rules_version;
+        if rules != 0 && rules_version.is_some_and(|version| version > rules) {
+            self.outdated = true;
         }
-        match (&mut self.ahead, &mut self.rows) {
-            (Some(ahead), _) => {
-                for step in steps {
-                    ahead.step(step);
-                }
-                Vec::new()
-            }
-            (None, Some(rows)) => steps
-                .into_iter()
-                .filter_map(|step| rows.step(step))
-                .collect(),
-            (None, None) => Vec::new(),
+        if rules_version.is_none() {
+            self.window.renewed();
         }
-    }
-
-    /// The sort node has handled whatever `snapshot` sees: a window that ran ahead is shown if
-    /// that is all that was shown before.
-    pub(super) fn caught_up(&mut self, snapshot: &Snapshot) -> Vec<Change> {
-        if !snapshot.covers(&self.snapshot) || !self.active.contains(&Source::Sort) {
-            return Vec::new();
-        }
-        let (Some(ahead), Some(rows)) = (self.ahead.take(), self.rows.as_ref()) else {
+        let Some(rows) = self.rows.as_mut().filter(|_| !self.outdated) else {
             return Vec::new();
         };
-        let changes = difference(&rows.list(), &ahead, &self.leave());
-        self.rows = Some(ahead);
-        changes
+        let shown = self.window.step(steps).iter();
+        let shown: Vec<_> = shown.filter_map(|step| rows.step(step.clone())).collect();
+        for change in &shown {
+            if let Change::Remove { row, .. } = change {
+                self.left
+                    .insert(Arc::clone(&row.key), (Arc::clone(row), now_us));
+            }
+        }
+        shown
     }
 
-    pub(super) fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+    /// A row of the window, or one that left it not long ago.
+    pub(super) fn known(&self, key: &[u8]) -> Option<&Arc<Row>> {
+        let left = self.left.get(key).map(|(row, _)| row);
+        left.or_else(|| self.rows.as_ref()?.get(key))
     }
 
-    pub(super) fn renew(&mut self) {
-        self.renewing = true;
+    /// A filter node's tick.
+    pub(super) fn filter_ticked(&mut self, source: Source, time_us: u64) {
+        if self.active.contains(&source) {
+            self.window.filter_ticked(source, time_us);
+        }
     }
 
-    pub(super) fn forget(&mut self, now_us: u64) {
+    /// The sort node's tick: a window that was followed unseen is shown once it holds whatever was
+    /// shown before.
+    pub(super) fn sort_ticked(&mut self, snapshot: &Snapshot, time_us: u64) -> Vec<Change> {
+        self.window.sort_ticked(time_us);
+        if !self.is_complete()
+            || !snapshot.covers(&self.snapshot)
+            || !self.active.contains(&Source::Sort)
+            || self.outdated
+        {
+            return Vec::new();
+        }
+        let Some(ahead) = self.window.show() else {
+            return Vec::new();
+        };
+        let before = self.rows.replace(Rows::Window(ahead));
+        self.difference(&before.as_ref().map(Rows::list).unwrap_or_default())
+    }
+
+    pub(super) fn renew(&mut self, before: StreamId) {
+        self.window.renew(before);
+    }
+
+    /// Whether a client can go on from the log: no entry of it from here on is one that only the
+    /// registration knows already.
+    pub(super) fn is_past_registration(&self) -> bool {
+        self.snapshot == Snapshot::default() && self.queue.len() == 0
+    }
+
+    /// Forgets what is old: removed keys, and the snapshot that all nodes have passed. Places from
+    /// which clients go on must lie behind whatever it sees, so nothing may wait then.
+    pub(super) fn forget(&mut self, log: &Log, now_us: u64) {
         self.gone
             .retain(|_, (.., since)| now_us.saturating_sub(*since) < GONE_US);
+        self.left
+            .retain(|_, (_, since)| now_us.saturating_sub(*since) < GONE_US);
+        let mut sources = self.sources.iter();
+        if self.registration == Registration::Done
+            && self.is_ready()
+            && self.queue.len() == 0
+            && sources.all(|source| log.has_reached(*source, &self.snapshot))
+        {
+            self.snapshot = Snapshot::default();
+        }
     }
 
     /// What a row's absence means, for those whose changes are put together.

@@ -3,110 +3,199 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::message::{
-    AfterImage, Content, Gone, News, Notification, Row, Source, StreamId, WindowChange,
-};
+use crate::message::{AfterImage, Content, Gone, News, Notification, Row, StreamId, WindowChange};
+use crate::snapshot::Snapshot;
 
 use super::change::Change;
+use super::client::Missed;
 use super::query::Query;
+use super::sources::{Counts, Heard};
 use super::token::Token;
 
-/// The groups of changes that a query's subscribers were told in a part of the log; none: it holds
-/// something from which that cannot be told, such as a node's whole state.
+/// The groups of changes that a query's subscribers were told in a part of the log, each with the
+/// place behind it. None: it holds something from which that cannot be told, such as a node's whole
+/// state or a hole.
 pub(super) fn groups(
     query: &Query,
     token: &Token,
     entries: &[(StreamId, Notification)],
-) -> Option<Vec<Vec<Change>>> {
+) -> Option<Vec<Missed>> {
     let mut told = Told {
         query,
-        token,
-        tokens: HashMap::new(),
+        seen: &token.seen,
         groups: Vec::new(),
         batches: HashMap::new(),
         versions: HashMap::new(),
+        rows: HashMap::new(),
     };
-    for (_, notification) in entries {
-        told.read(notification)?;
+    let mut counts = Counts::default();
+    let mut before = token.position;
+    for (at, notification) in entries {
+        match counts.hear(notification.source, notification.token, notification.count) {
+            Heard::Next => told.read(&notification.news, before, *at)?,
+            Heard::Outrun => {}
+            Heard::Hole => return None,
+        }
+        before = *at;
     }
-    Some(told.groups)
+    Some(joined(told.groups, before))
+}
+
+/// Changes with their places, and the places in front of the first and of the last of them.
+struct Group {
+    changes: Vec<(StreamId, Change)>,
+    before: StreamId,
+    last: StreamId,
+}
+
+/// Makes one of groups that overlap in the log, so that there is a place behind each. Within one the
+/// order is the log's, in which the nodes' words make sense.
+fn joined(groups: Vec<Group>, end: StreamId) -> Vec<Missed> {
+    let mut apart: Vec<Group> = Vec::new();
+    for group in groups {
+        match apart.last_mut() {
+            Some(previous) if group.before < previous.last => {
+                previous.changes.extend(group.changes);
+                previous.last = previous.last.max(group.last);
+            }
+            _ => apart.push(group),
+        }
+    }
+    let mut places: Vec<StreamId> = apart.iter().skip(1).map(|group| group.before).collect();
+    places.push(end);
+    let changes = apart.into_iter().map(|mut group| {
+        group.changes.sort_by_key(|(at, _)| *at);
+        group
+            .changes
+            .into_iter()
+            .map(|(_, change)| change)
+            .collect()
+    });
+    changes.zip(places).collect()
 }
 
 struct Told<'q> {
     query: &'q Query,
-    token: &'q Token,
-    tokens: HashMap<Source, u64>,
-    groups: Vec<Vec<Change>>,
+    /// What the client held from the beginning.
+    seen: &'q Snapshot,
+    groups: Vec<Group>,
     /// By transaction: which group is an atomic batch's.
     batches: HashMap<u64, usize>,
     versions: HashMap<Arc<[u8]>, u64>,
+    /// Rows that came into a window.
+    rows: HashMap<Arc<[u8]>, Arc<Row>>,
 }
 
 impl Told<'_> {
-    fn read(&mut self, notification: &Notification) -> Option<()> {
-        let known = self.tokens.entry(notification.source).or_default();
-        if notification.token.0 < *known {
-            return Some(());
-        }
-        *known = notification.token.0;
+    fn read(&mut self, news: &News, before: StreamId, at: StreamId) -> Option<()> {
         let hash = self.query.definition.hash;
-        match &notification.news {
-            News::Start | News::Rebased { .. } => None,
-            News::Rebase { query, .. }
-            | News::TooOld { query, .. }
-            | News::Failed { query, .. }
-                if *query == hash && !self.query.definition.sorted =>
+        let sorted = self.query.definition.sorted;
+        match news {
+            News::Start | News::Rebased { .. } => return None,
+            News::Rebase { query, .. } | News::TooOld { query, .. }
+                if *query == hash && !sorted =>
             {
-                None
+                return None;
             }
-            News::Renew { query, .. } if *query == hash => None,
-            News::Window {
-                query,
-                image,
-                changes,
-                ..
-            } if *query == hash => {
-                image.as_ref()?;
-                let steps = changes.iter().map(step).collect::<Option<Vec<_>>>()?;
-                self.groups.push(steps);
-                Some(())
+            News::Renew { query, .. } | News::Failed { query, .. } if *query == hash => {
+                return None;
+            }
+            News::Window { query, changes, .. } if *query == hash => {
+                let steps = changes.iter().map(|change| Some((at, self.step(change)?)));
+                let changes = steps.collect::<Option<Vec<_>>>()?;
+                self.groups.push(Group {
+                    changes,
+                    before,
+                    last: at,
+                });
             }
             News::Match {
                 image,
                 added,
                 changed,
                 removed,
-            } if !self.query.definition.sorted => {
+            } if !sorted => {
                 let told = [(added, 0), (changed, 1), (removed, 2)];
                 let kind = told.iter().find(|(all, _)| all.contains(&hash));
                 if let Some((_, kind)) = kind {
-                    self.image(image, *kind);
+                    self.image(image, *kind, before, at);
                 }
-                Some(())
             }
-            _ => Some(()),
+            _ => {}
         }
+        Some(())
     }
 
-    fn image(&mut self, image: &AfterImage, kind: u8) {
+    fn image(&mut self, image: &AfterImage, kind: u8, before: StreamId, at: StreamId) {
         let known = self.versions.get(&image.key);
-        if image.xid < self.token.seen || known.is_some_and(|known| *known >= image.version) {
+        if self.seen.sees(image.xid) || known.is_some_and(|known| *known >= image.version) {
             return;
         }
         self.versions.insert(Arc::clone(&image.key), image.version);
         let Some(change) = change(image, kind) else {
             return;
         };
-        if image.parts.is_empty() {
-            self.groups.push(vec![change]);
-            return;
-        }
         let next = self.groups.len();
-        let at = *self.batches.entry(image.xid).or_insert(next);
-        match self.groups.get_mut(at) {
-            Some(group) => group.push(change),
-            None => self.groups.push(vec![change]),
+        let place = if image.parts.is_empty() {
+            next
+        } else {
+            *self.batches.entry(image.xid).or_insert(next)
+        };
+        if let Some(group) = self.groups.get_mut(place) {
+            group.changes.push((at, change));
+            group.last = at;
+        } else {
+            self.groups.push(Group {
+                changes: vec![(at, change)],
+                before,
+                last: at,
+            });
         }
+    }
+
+    /// A window's step; none for a removal of which nobody here knows the `_id`.
+    fn step(&mut self, step: &WindowChange) -> Option<Change> {
+        if let WindowChange::Add { row, .. }
+        | WindowChange::Change { row, .. }
+        | WindowChange::Move { row, .. } = step
+        {
+            self.rows
+                .insert(Arc::clone(&row.key), Arc::new(row.clone()));
+        }
+        Some(match step {
+            WindowChange::Add { index, row } => Change::Add {
+                index: Some(*index),
+                row: Arc::new(row.clone()),
+            },
+            WindowChange::Change { index, row } => Change::Stay {
+                index: Some(*index),
+                row: Arc::new(row.clone()),
+            },
+            WindowChange::Move {
+                old_index,
+                index,
+                row,
+            } => Change::Move {
+                old_index: *old_index,
+                index: *index,
+                row: Arc::new(row.clone()),
+            },
+            WindowChange::Remove {
+                old_index,
+                key,
+                version,
+                gone,
+            } => Change::Remove {
+                old_index: Some(*old_index),
+                row: self
+                    .rows
+                    .get(key)
+                    .or_else(|| self.query.known(key))?
+                    .clone(),
+                version: *version,
+                gone: *gone,
+            },
+        })
     }
 }
 
@@ -133,29 +222,5 @@ fn change(image: &AfterImage, kind: u8) -> Option<Change> {
             row,
             gone,
         },
-    })
-}
-
-/// A window's step; none for removals, whose `_id` the log does not have.
-fn step(step: &WindowChange) -> Option<Change> {
-    Some(match step {
-        WindowChange::Add { index, row } => Change::Add {
-            index: Some(*index),
-            row: Arc::new(row.clone()),
-        },
-        WindowChange::Change { index, row } => Change::Stay {
-            index: Some(*index),
-            row: Arc::new(row.clone()),
-        },
-        WindowChange::Move {
-            old_index,
-            index,
-            row,
-        } => Change::Move {
-            old_index: *old_index,
-            index: *index,
-            row: Arc::new(row.clone()),
-        },
-        WindowChange::Remove { .. } => return None,
     })
 }

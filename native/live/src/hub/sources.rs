@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::message::{Incarnation, Source, StreamId, Tick, Token};
+use crate::snapshot::Snapshot;
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -20,18 +21,47 @@ pub(super) enum Heard {
     Hole,
 }
 
+/// Follows what each source counts.
+#[derive(Debug, Default)]
+pub(super) struct Counts(HashMap<Source, (Token, u64)>);
+
+impl Counts {
+    pub(super) fn hear(&mut self, source: Source, token: Token, count: u64) -> Heard {
+        let Some((known, last)) = self.0.get_mut(&source) else {
+            self.0.insert(source, (token, count));
+            return Heard::Next;
+        };
+        if token < *known {
+            return Heard::Outrun;
+        }
+        let expected = if token > *known { 1 } else { *last + 1 };
+        (*known, *last) = (token, count);
+        if count == expected {
+            Heard::Next
+        } else {
+            Heard::Hole
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct SourceState {
-    token: Token,
-    count: u64,
     tick_us: u64,
+    /// What it has handled, by its last tick or as a new holder.
+    reached: Snapshot,
     /// A new holder has begun and has not told everything yet.
     rebuilding: bool,
+    /// The place in front of its beginning, until it has caught up with the holder before: what it
+    /// says until then may have been said already.
+    repeats_since: Option<StreamId>,
+    /// When it had told everything, by Valkey's time.
+    rebuilt_us: u64,
 }
 
 /// One notification log.
 #[derive(Debug, Default)]
 pub(super) struct Log {
+    counts: Counts,
     sources: HashMap<Source, SourceState>,
     /// The last entry that was handled.
     pub(super) position: StreamId,
@@ -41,36 +71,32 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn hear(&mut self, source: Source, token: Token, count: u64) -> Heard {
-        let first = !self.sources.contains_key(&source);
+        self.counts.hear(source, token, count)
+    }
+
+    pub(super) fn start(&mut self, source: Source, before: StreamId) {
         let state = self.sources.entry(source).or_default();
-        if token < state.token {
-            return Heard::Outrun;
+        state.rebuilding = true;
+        state.repeats_since.get_or_insert(before);
+    }
+
+    pub(super) fn rebuilt(&mut self, source: Source, snapshot: &Snapshot, at: StreamId) {
+        let state = self.sources.entry(source).or_default();
+        state.rebuilding = false;
+        state.rebuilt_us = at.ms.saturating_mul(1000);
+        state.reached = snapshot.clone();
+    }
+
+    /// Takes a tick; returns whether another life has begun since the one before.
+    pub(super) fn tick(&mut self, source: Source, tick: &Tick) -> bool {
+        let state = self.sources.entry(source).or_default();
+        state.tick_us = tick.time_us;
+        state.reached = tick.snapshot.clone();
+        if !state.rebuilding && tick.time_us >= state.rebuilt_us {
+            state.repeats_since = None;
         }
-        let expected = if token > state.token {
-            1
-        } else {
-            state.count + 1
-        };
-        state.token = token;
-        state.count = count;
-        if first || count == expected {
-            Heard::Next
-        } else {
-            Heard::Hole
-        }
-    }
-
-    pub(super) fn start(&mut self, source: Source) {
-        self.sources.entry(source).or_default().rebuilding = true;
-    }
-
-    pub(super) fn rebuilt(&mut self, source: Source) {
-        self.sources.entry(source).or_default().rebuilding = false;
-    }
-
-    pub(super) fn tick(&mut self, source: Source, tick: &Tick) {
-        self.sources.entry(source).or_default().tick_us = tick.time_us;
-        self.incarnation = tick.incarnation;
+        let before = std::mem::replace(&mut self.incarnation, tick.incarnation);
+        before != tick.incarnation && before != Incarnation::default()
     }
 
     /// Whether a source has told everything up to a moment that is not long ago.
@@ -78,6 +104,18 @@ impl Log {
         self.sources.get(&source).is_some_and(|state| {
             !state.rebuilding && now_us.saturating_sub(state.tick_us) < STALE_US
         })
+    }
+
+    /// Whether a source has handled whatever `snapshot` sees.
+    pub(super) fn has_reached(&self, source: Source, snapshot: &Snapshot) -> bool {
+        let state = self.sources.get(&source);
+        state.is_some_and(|state| state.reached.covers(snapshot))
+    }
+
+    /// The place in front of the first entry that may be a repetition, if there are such.
+    pub(super) fn repeats_since(&self) -> Option<StreamId> {
+        let states = self.sources.values();
+        states.filter_map(|state| state.repeats_since).min()
     }
 
     pub(super) fn done(&mut self, xid: u64, partition: u16, now_us: u64) {
@@ -88,10 +126,22 @@ impl Log {
         parts.insert(partition);
     }
 
+    fn has_done(&self, xid: u64, part: u16) -> bool {
+        let done = self.done.get(&xid);
+        done.is_some_and(|(_, done)| done.contains(&part))
+    }
+
+    /// Whether all partitions have said that they handled their part of a batch.
     pub(super) fn is_done(&self, xid: u64, parts: &[u16]) -> bool {
-        self.done
-            .get(&xid)
-            .is_some_and(|(_, done)| parts.iter().all(|part| done.contains(part)))
+        parts.iter().all(|&part| self.has_done(xid, part))
+    }
+
+    /// The same, where what a node has reached otherwise counts too.
+    pub(super) fn is_past(&self, xid: u64, parts: &[u16]) -> bool {
+        parts.iter().all(|&part| {
+            let state = self.sources.get(&Source::Filter(part));
+            self.has_done(xid, part) || state.is_some_and(|state| state.reached.sees(xid))
+        })
     }
 
     /// Forgets what is old.

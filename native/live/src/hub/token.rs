@@ -3,19 +3,19 @@
 //! A token says from where a client goes on, whose it is, and in which life of which query; the seal
 //! (HMAC-SHA-256, cut to 16 bytes) says that we wrote it. It holds nothing secret.
 
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
 
 use crate::message::{QueryHash, StreamId};
+use crate::snapshot::Snapshot;
 
 const FORMAT: u8 = 1;
 const BLOCK_BYTES: usize = 64;
 const SEAL_BYTES: usize = 16;
-const BODY_BYTES: usize = 1 + 16 + 16 + 8 + 8 + 4 + 16 + 8 + 8 + 8 + 8;
+/// More transactions that were running than this are not put into a token.
+const MOST_RUNNING: usize = 256;
 
 /// What a token says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Names who may use it: tenant and principal, hashed.
     pub holder: [u8; 16],
@@ -29,12 +29,13 @@ pub struct Token {
     pub epoch: u32,
     /// The life of the event layer and the database.
     pub incarnation: [u8; 16],
-    /// The place in the notification log up to which everything was sent.
+    /// The place in the notification log up to which everything was sent; zero: there is none from
+    /// which the client could go on.
     pub position: StreamId,
     /// How many events were sent.
     pub seq: u64,
-    /// Transactions below this one are in what the client holds, wherever the log has them.
-    pub seen: u64,
+    /// What is in the client's result wherever the log has it; default: nothing such.
+    pub seen: Snapshot,
 }
 
 /// Seals and opens tokens.
@@ -62,17 +63,16 @@ impl Sealer {
         let mut bytes = body(token);
         let seal = self.mac(&bytes);
         bytes.extend(seal.iter().take(SEAL_BYTES));
-        let mut text = String::with_capacity(2 * bytes.len());
-        for byte in bytes {
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+        digits.collect()
     }
 
     /// What a token says; none: we did not write it.
     pub fn open(&self, text: &str) -> Option<Token> {
         let bytes = from_hex(text)?;
-        let (body, seal) = bytes.split_at_checked(BODY_BYTES)?;
+        let body_bytes = bytes.len().checked_sub(SEAL_BYTES)?;
+        let (body, seal) = bytes.split_at_checked(body_bytes)?;
         let expected = self.mac(body);
         let differ = seal
             .iter()
@@ -92,7 +92,13 @@ impl Sealer {
 }
 
 fn body(token: &Token) -> Vec<u8> {
-    let mut out = Vec::with_capacity(BODY_BYTES + SEAL_BYTES);
+    let fits = token.seen.running.len() <= MOST_RUNNING;
+    let position = if fits {
+        token.position
+    } else {
+        StreamId::default()
+    };
+    let mut out = Vec::with_capacity(160);
     out.push(FORMAT);
     out.extend(token.holder);
     out.extend(token.query.0);
@@ -100,10 +106,16 @@ fn body(token: &Token) -> Vec<u8> {
     out.extend(token.installation.to_be_bytes());
     out.extend(token.epoch.to_be_bytes());
     out.extend(token.incarnation);
-    out.extend(token.position.ms.to_be_bytes());
-    out.extend(token.position.number.to_be_bytes());
+    out.extend(position.ms.to_be_bytes());
+    out.extend(position.number.to_be_bytes());
     out.extend(token.seq.to_be_bytes());
-    out.extend(token.seen.to_be_bytes());
+    let running = token.seen.running.iter().filter(|_| fits);
+    for xid in [&token.seen.xmin, &token.seen.xmax]
+        .into_iter()
+        .chain(running)
+    {
+        out.extend(xid.to_be_bytes());
+    }
     out
 }
 
@@ -118,7 +130,12 @@ fn read(body: &[u8]) -> Option<Token> {
     let (ms, rest) = rest.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
     let (seq, rest) = rest.split_first_chunk()?;
-    let (seen, _) = rest.split_first_chunk()?;
+    let mut seen = rest.chunks_exact(8).filter_map(|xid| xid.try_into().ok());
+    let seen = Snapshot {
+        xmin: u64::from_be_bytes(seen.next()?),
+        xmax: u64::from_be_bytes(seen.next()?),
+        running: seen.map(u64::from_be_bytes).collect(),
+    };
     (*format == FORMAT).then(|| Token {
         holder: *holder,
         query: QueryHash(*query),
@@ -131,7 +148,7 @@ fn read(body: &[u8]) -> Option<Token> {
             number: u64::from_be_bytes(*number),
         },
         seq: u64::from_be_bytes(*seq),
-        seen: u64::from_be_bytes(*seen),
+        seen,
     })
 }
 
@@ -141,6 +158,10 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
             .to_digit(16)
             .and_then(|d| u8::try_from(d).ok())
     };
+    // Longer than any token of ours.
+    if text.len() > 8 * 1024 {
+        return None;
+    }
     text.as_bytes()
         .chunks(2)
         .map(|pair| match pair {

@@ -1,0 +1,97 @@
+//! What a hub is told and what it answers.
+
+use std::sync::Arc;
+
+use rillbase_query::projection::Projection;
+
+use crate::message::{Definition, QueryHash, StreamId};
+
+use super::client::{Bounds, Options};
+use super::token::Sealer;
+
+/// What holds for all of a hub.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Seals resume tokens.
+    pub sealer: Sealer,
+    /// The installation epoch.
+    pub installation: u64,
+    /// The grid epoch.
+    pub epoch: u32,
+    /// How many filter nodes each query has.
+    pub write_partitions: u16,
+    /// What waits for one client.
+    pub bounds: Bounds,
+}
+
+/// A subscription that begins.
+#[derive(Debug)]
+pub struct Attach {
+    /// The name that the client chose.
+    pub name: String,
+    /// What it watches.
+    pub definition: Arc<Definition>,
+    /// Where that is watched.
+    pub partition: u16,
+    /// What it sees of documents.
+    pub projection: Option<Arc<Projection>>,
+    /// How it wants to be told.
+    pub options: Options,
+    /// Names tenant and principal, hashed: who may use its tokens.
+    pub holder: [u8; 16],
+    /// From where it wants to go on.
+    pub resume: Option<String>,
+    /// Why it begins anew, if it was there before.
+    pub reset: Option<String>,
+}
+
+/// What the app server has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// Read a query's rows and register it with the nodes, for the first time or again.
+    Register(QueryHash),
+    /// Nobody here watches it any more.
+    Unregister(QueryHash),
+    /// Read the rows again, since the sort node has lost sight of them, with so many more.
+    Renew(QueryHash, u32),
+    /// Read what a client missed: the log behind the first place, up to the second.
+    Replay {
+        /// Whose.
+        client: u64,
+        /// Of which log.
+        partition: u16,
+        /// Behind which entry.
+        after: StreamId,
+        /// Up to which.
+        upto: StreamId,
+    },
+    /// A write has shown that the access rules are others now: judge the subscribers again. Said
+    /// again and again until they are gone.
+    Judge(QueryHash),
+    /// A node gave the query up: end its subscribers, with this code and detail.
+    Fail(QueryHash, String, String),
+}
+
+/// A frame for a client; `over`: it is the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Whose.
+    pub client: u64,
+    /// JSON text.
+    pub text: String,
+    /// Whether the subscription is over.
+    pub over: bool,
+}
+
+/// How a subscription goes.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    /// `starting`, `live` or `stale`.
+    pub state: &'static str,
+    /// Events sent.
+    pub events: u64,
+    /// Events that have not been taken.
+    pub waiting: usize,
+    /// How far behind the writes the query is, in microseconds.
+    pub lag_us: Option<u64>,
+}

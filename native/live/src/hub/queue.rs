@@ -1,0 +1,178 @@
+//! What the log says of an unsorted query and is not shown yet, in order.
+//!
+//! A write waits for the other parts of its atomic batch; a node's whole state waits until the other
+//! nodes have come as far. Whatever is complete at the front is shown as one group, so that no place
+//! in the log lies between two halves of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::message::{Gone, Row, Source, StreamId};
+use crate::snapshot::Snapshot;
+
+use super::sources::Log;
+
+/// A batch whose end does not come is not waited for longer, while everybody is there.
+const BATCH_US: u64 = 2_000_000;
+
+/// One write's effect.
+#[derive(Debug)]
+pub(super) enum Step {
+    Put(Row),
+    Take(Arc<[u8]>, u64, Gone),
+}
+
+/// What waits.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A write or an atomic batch.
+    Writes {
+        xid: u64,
+        parts: Arc<[u16]>,
+        steps: Vec<Step>,
+    },
+    /// A filter node's members.
+    State {
+        partition: u16,
+        rows: Vec<Row>,
+        snapshot: Snapshot,
+    },
+}
+
+#[derive(Debug)]
+struct Waiting {
+    item: Item,
+    since_us: u64,
+    /// The place in the log in front of its first entry.
+    before: StreamId,
+    /// Its last entry.
+    last: StreamId,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Waiting>,
+}
+
+/// The place of an entry: behind which one it stands, its own, and when it was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) before: StreamId,
+    pub(super) at: StreamId,
+    pub(super) now_us: u64,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// The place in front of everything that waits.
+    pub(super) fn front(&self) -> Option<StreamId> {
+        self.waiting.front().map(|first| first.before)
+    }
+
+    pub(super) fn write(&mut self, xid: u64, parts: &Arc<[u16]>, step: Step, place: Place) {
+        let batch =
+            |one: &&mut Waiting| matches!(one.item, Item::Writes { xid: of, .. } if of == xid);
+        let known = self.waiting.iter_mut().filter(|_| !parts.is_empty());
+        if let Some(waiting) = known.rev().find(batch)
+            && let Item::Writes { steps, .. } = &mut waiting.item
+        {
+            steps.push(step);
+            waiting.last = place.at;
+            return;
+        }
+        let item = Item::Writes {
+            xid,
+            parts: Arc::clone(parts),
+            steps: vec![step],
+        };
+        self.push(item, place);
+    }
+
+    pub(super) fn push(&mut self, item: Item, place: Place) {
+        self.waiting.push_back(Waiting {
+            item,
+            since_us: place.now_us,
+            before: place.before,
+            last: place.at,
+        });
+    }
+
+    /// Takes what is complete at the front, and whether a part of it may be missing. `live_us` is
+    /// since when nothing stands in the way of completion, if so.
+    pub(super) fn ready(
+        &mut self,
+        log: &Log,
+        sources: &[Source],
+        now_us: u64,
+        live_us: Option<u64>,
+    ) -> (Vec<Item>, bool) {
+        let late = |one: &Waiting| {
+            live_us.is_some_and(|live| now_us.saturating_sub(one.since_us.max(live)) > BATCH_US)
+        };
+        let mut broken = false;
+        let mut count = 0;
+        for (at, one) in self.waiting.iter().enumerate() {
+            if !self.is_complete(at, log, sources) {
+                if !late(one) {
+                    break;
+                }
+                broken = true;
+            }
+            count = at + 1;
+        }
+        count = self.without_overlap(count);
+        let items = self.waiting.drain(..count).map(|one| one.item);
+        (items.collect(), broken && count > 0)
+    }
+
+    fn is_complete(&self, at: usize, log: &Log, sources: &[Source]) -> bool {
+        match self.waiting.get(at).map(|one| &one.item) {
+            None => false,
+            Some(Item::Writes { parts, .. }) if parts.is_empty() => true,
+            Some(Item::Writes { xid, parts, .. }) => {
+                log.is_done(*xid, parts)
+                    || (log.is_past(*xid, parts) && self.state_after(at, *xid, log, sources))
+            }
+            Some(Item::State { snapshot, .. }) => reached(log, sources, snapshot),
+        }
+    }
+
+    /// Whether the state that holds the rest of a batch, if one is on its way, can be shown too.
+    fn state_after(&self, at: usize, xid: u64, log: &Log, sources: &[Source]) -> bool {
+        let states = self.waiting.iter().skip(at + 1);
+        let mut snapshots = states.filter_map(|one| match &one.item {
+            Item::State { snapshot, .. } => Some(snapshot),
+            Item::Writes { .. } => None,
+        });
+        let holds = snapshots.find(|snapshot| snapshot.sees(xid));
+        holds.is_none_or(|snapshot| reached(log, sources, snapshot))
+    }
+
+    /// The largest number of items, at most `count`, that the next one does not begin within.
+    fn without_overlap(&self, mut count: usize) -> usize {
+        while let Some(next) = self.waiting.get(count)
+            && count > 0
+        {
+            let taken = self.waiting.iter().take(count);
+            let last = taken.map(|one| one.last).max();
+            if last.is_none_or(|last| last <= next.before) {
+                break;
+            }
+            count -= 1;
+        }
+        count
+    }
+}
+
+fn reached(log: &Log, sources: &[Source], snapshot: &Snapshot) -> bool {
+    let mut filters = sources.iter().filter(|source| **source != Source::Sort);
+    filters.all(|source| log.has_reached(*source, snapshot))
+}

@@ -1,0 +1,229 @@
+//! What the hub makes of the notification log.
+
+use crate::message::{News, Notification, QueryHash, Source, StreamId};
+
+use super::query::{Query, Registration};
+use super::queue::Place;
+use super::sources::Heard;
+use super::{Hub, Wish};
+
+impl Hub {
+    /// Reads an entry of a log.
+    pub fn read(&mut self, partition: u16, position: StreamId, notification: &Notification) {
+        let now_us = self.now_us;
+        let log = self.logs.entry(partition).or_default();
+        let place = Place {
+            before: log.position,
+            at: position,
+            now_us,
+        };
+        log.position = position;
+        let source = notification.source;
+        match log.hear(source, notification.token, notification.count) {
+            Heard::Outrun => return,
+            Heard::Hole => self.lost(partition),
+            Heard::Next => {}
+        }
+        for hash in self.dispatch(partition, place, source, &notification.news) {
+            self.settle(&hash);
+        }
+    }
+
+    /// Makes all queries of a log be registered again: messages may be missing.
+    pub fn lost(&mut self, partition: u16) {
+        for (hash, query) in &mut self.queries {
+            if query.partition == partition && query.register_again() {
+                self.wishes.push(Wish::Register(*hash));
+            }
+        }
+    }
+
+    fn register_again(&mut self, hash: &QueryHash) {
+        if let Some(query) = self.queries.get_mut(hash)
+            && query.register_again()
+        {
+            self.wishes.push(Wish::Register(*hash));
+        }
+    }
+
+    /// Hands a message to whom it concerns; returns who may have something to show now.
+    fn dispatch(
+        &mut self,
+        partition: u16,
+        place: Place,
+        source: Source,
+        news: &News,
+    ) -> Vec<QueryHash> {
+        match news {
+            News::Match {
+                added,
+                changed,
+                removed,
+                ..
+            } => {
+                let all = added.iter().chain(changed).chain(removed);
+                let known = all.filter(|hash| self.queries.contains_key(hash));
+                let known: Vec<QueryHash> = known.copied().collect();
+                for hash in &known {
+                    self.tell_query(hash, place, source, news);
+                }
+                known
+            }
+            News::Active { query, .. }
+            | News::TooOld { query, .. }
+            | News::Failed { query, .. }
+            | News::Rebase { query, .. }
+            | News::Window { query, .. }
+            | News::Renew { query, .. } => {
+                self.tell_query(query, place, source, news);
+                vec![*query]
+            }
+            News::Start | News::Rebased { .. } | News::Tick(_) | News::Done { .. } => {
+                self.hear_of_source(partition, place, source, news);
+                self.waiting.iter().copied().collect()
+            }
+        }
+    }
+
+    /// A message that concerns all queries of a log.
+    fn hear_of_source(&mut self, partition: u16, place: Place, source: Source, news: &News) {
+        let log = self.logs.entry(partition).or_default();
+        match news {
+            News::Start => {
+                log.start(source, place.before);
+                for query in self.queries.values_mut() {
+                    if query.partition == partition {
+                        query.restarted(source);
+                    }
+                }
+            }
+            News::Rebased { snapshot } => log.rebuilt(source, snapshot, place.at),
+            News::Done { xid } => {
+                if let Source::Filter(part) = source {
+                    log.done(*xid, part, place.now_us);
+                }
+            }
+            News::Tick(tick) => {
+                if log.tick(source, tick) {
+                    self.lost(partition);
+                }
+                let of_log =
+                    |query: &&mut Query| query.partition == partition && query.definition.sorted;
+                let mut shown = Vec::new();
+                for query in self.queries.values_mut().filter(of_log) {
+                    if source == Source::Sort {
+                        let changes = query.sort_ticked(&tick.snapshot, tick.time_us);
+                        shown.push((query.definition.hash, changes));
+                    } else {
+                        query.filter_ticked(source, tick.time_us);
+                    }
+                }
+                for (hash, changes) in shown {
+                    self.show(&hash, &changes, false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Applies a message to one query.
+    pub(super) fn tell_query(
+        &mut self,
+        hash: &QueryHash,
+        place: Place,
+        source: Source,
+        news: &News,
+    ) {
+        let Some(query) = self.queries.get_mut(hash) else {
+            return;
+        };
+        if query.registration != Registration::Done {
+            query.hold_back((place, source, news.clone()));
+        }
+        if query.rows.is_none() {
+            return;
+        }
+        let life = query.activation;
+        match news {
+            News::Match { image, removed, .. } if !query.definition.sorted => {
+                query.image(image, removed.contains(hash), place);
+                if query.is_flooded() {
+                    self.register_again(hash);
+                }
+            }
+            News::Active { activation, .. } if *activation <= life => {
+                query.activated(source, *activation);
+            }
+            // In another life it was registered by others since, so that ours is over.
+            News::Active { .. } | News::TooOld { .. } => {
+                if query.registration == Registration::Done {
+                    self.register_again(hash);
+                }
+            }
+            News::Failed { code, detail, .. } => {
+                let wish = Wish::Fail(*hash, code.clone(), detail.clone());
+                self.wishes.push(wish);
+            }
+            News::Renew {
+                activation, slack, ..
+            } if *activation == life => {
+                query.renew(place.before);
+                self.wishes.push(Wish::Renew(*hash, *slack));
+            }
+            _ => self.tell_state(hash, place, source, news),
+        }
+    }
+
+    /// A node's whole state, or a step of a window.
+    fn tell_state(&mut self, hash: &QueryHash, place: Place, source: Source, news: &News) {
+        let Some(query) = self.queries.get_mut(hash) else {
+            return;
+        };
+        let life = query.activation;
+        let changes = match news {
+            News::Rebase {
+                activation,
+                snapshot,
+                rows,
+                part,
+                last,
+                ..
+            } if *activation == life => {
+                query.state((place, source), rows, *part, last.then_some(snapshot))
+            }
+            News::Window {
+                activation,
+                image,
+                changes,
+                ..
+            } if *activation == life => {
+                let rules_version = image.as_ref().map(|image| image.rules_version);
+                query.step(changes, rules_version, place.now_us)
+            }
+            _ => return,
+        };
+        self.show(hash, &changes, false);
+    }
+
+    /// Applies what a query can apply.
+    pub(super) fn settle(&mut self, hash: &QueryHash) {
+        let now_us = self.now_us;
+        let Some(query) = self.queries.get_mut(hash) else {
+            self.waiting.remove(hash);
+            return;
+        };
+        let Some(log) = self.logs.get(&query.partition) else {
+            return;
+        };
+        let group = query.settle(log, now_us);
+        let waits = query.has_waiting();
+        if let Some(group) = group {
+            self.show(hash, &group.changes, group.broken);
+        }
+        if self.make_all_ready(hash) && !waits {
+            self.waiting.remove(hash);
+        } else {
+            self.waiting.insert(*hash);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! What the hub tells its subscribers, and when.
+
+use std::sync::Arc;
+
+use crate::message::{Notification, QueryHash, StreamId};
+use crate::snapshot::Snapshot;
+
+use super::change::Change;
+use super::client::{Missed, News, Phase};
+use super::query::Query;
+use super::sources::Log;
+use super::token::Token;
+use super::{Config, Frame, Hub, Wish, frames, replay};
+
+/// Liveness is judged so often.
+const JUDGE_US: u64 = 200_000;
+/// Frames that one client is given before it is the next one's turn.
+const TURN: usize = 32;
+
+impl Hub {
+    pub(super) fn has_frames_for(&mut self, id: u64) {
+        if let Some(client) = self.clients.get_mut(&id)
+            && !client.listed
+        {
+            client.listed = true;
+            self.outgoing.push_back(id);
+        }
+    }
+
+    /// Tells a query's clients of a group of changes, which has been applied. `broken`: a part of
+    /// the group may be missing.
+    pub(super) fn show(&mut self, hash: &QueryHash, changes: &[Change], broken: bool) {
+        let Some(query) = self.queries.get(hash).filter(|_| !changes.is_empty()) else {
+            return;
+        };
+        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
+            return;
+        };
+        let mut bodies: Vec<Arc<str>> = Vec::new();
+        let mut told = Vec::with_capacity(query.clients.len());
+        for id in &query.clients {
+            let Some(client) = self.clients.get_mut(id) else {
+                continue;
+            };
+            let stamp = Stamp::new(&self.config, query, log, client.holder);
+            let seal = |seq| stamp.seal(seq);
+            match &mut client.phase {
+                Phase::Running if broken => client.reset("batch_incomplete", rows, &seal),
+                Phase::Running => {
+                    if bodies.is_empty() && client.takes_bodies() {
+                        let rendered = changes.iter().map(|one| frames::event_body(one, None));
+                        bodies = rendered.collect();
+                    }
+                    let news = News {
+                        group: changes,
+                        bodies: &bodies,
+                        rows,
+                    };
+                    client.deliver(&news, self.now_us, &seal);
+                    if client.is_behind() {
+                        self.behind.insert(*id);
+                        query.with_leave(|leave, rows| {
+                            client.flush(rows, self.now_us, leave, &seal);
+                        });
+                    }
+                }
+                Phase::Replaying(_, missed) => {
+                    let most = self.config.bounds.frames;
+                    *missed = missed
+                        .take()
+                        .filter(|missed| !broken && missed.len() < most);
+                    if let Some(missed) = missed {
+                        missed.push((changes.to_vec(), query.resume_from(log)));
+                    }
+                }
+                Phase::Waiting | Phase::Resuming(_) => continue,
+            }
+            told.push(*id);
+        }
+        for id in told {
+            self.has_frames_for(id);
+        }
+    }
+
+    /// Gives a client its first result, if there is one and it has not come to go on.
+    pub(super) fn begin(&mut self, id: u64) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let Some(query) = self.queries.get(&client.query) else {
+            return;
+        };
+        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
+            return;
+        };
+        if matches!(client.phase, Phase::Waiting) {
+            let stamp = Stamp::new(&self.config, query, log, client.holder);
+            client.phase = Phase::Running;
+            client.give(rows, &|seq| stamp.seal(seq));
+            self.has_frames_for(id);
+        }
+    }
+
+    /// Tells clients that their query is ready, once it is live; returns whether all know.
+    pub(super) fn make_all_ready(&mut self, hash: &QueryHash) -> bool {
+        let Some(query) = self.queries.get(hash) else {
+            return true;
+        };
+        let starting = |id: &&u64| self.clients.get(id).is_some_and(|client| !client.ready);
+        let starting: Vec<u64> = query.clients.iter().filter(starting).copied().collect();
+        if starting.is_empty() {
+            return true;
+        }
+        let log = self.logs.get(&query.partition);
+        if !log.is_some_and(|log| query.is_live(log, self.now_us)) {
+            return false;
+        }
+        // Who goes on from the log must not miss what only the registration saw.
+        let passed = query.is_past_registration();
+        let mut all = true;
+        for id in starting {
+            let client = self.clients.get(&id);
+            if passed || client.is_some_and(|one| !matches!(one.phase, Phase::Resuming(_))) {
+                self.make_ready(id);
+            } else {
+                all = false;
+            }
+        }
+        all
+    }
+
+    fn make_ready(&mut self, id: u64) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let Some(query) = self.queries.get(&client.query) else {
+            return;
+        };
+        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
+            return;
+        };
+        let stamp = Stamp::new(&self.config, query, log, client.holder);
+        let seal = |seq| stamp.seal(seq);
+        match std::mem::replace(&mut client.phase, Phase::Running) {
+            Phase::Running | Phase::Waiting => client.tell_ready(&seal),
+            Phase::Resuming(token) if resumable(&token, query, log) => {
+                self.wishes.push(Wish::Replay {
+                    client: id,
+                    partition: query.partition,
+                    after: token.position,
+                    upto: query.shown_up_to(log),
+                });
+                client.phase = Phase::Replaying(token, Some(Vec::new()));
+                return;
+            }
+            Phase::Resuming(_) => {
+                client.reset("resume_not_possible", rows, &seal);
+                client.tell_ready(&seal);
+            }
+            replaying @ Phase::Replaying(..) => {
+                client.phase = replaying;
+                return;
+            }
+        }
+        self.has_frames_for(id);
+    }
+
+    /// Takes what a client missed; none: the log no longer has it all.
+    pub fn replay(&mut self, id: u64, entries: Option<&[(StreamId, Notification)]>) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let (token, meanwhile) = match std::mem::replace(&mut client.phase, Phase::Running) {
+            Phase::Replaying(token, meanwhile) => (token, meanwhile),
+            other => {
+                client.phase = other;
+                return;
+            }
+        };
+        let Some(query) = self.queries.get(&client.query) else {
+            return;
+        };
+        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
+            return;
+        };
+        let stamp = Stamp::new(&self.config, query, log, client.holder);
+        let most = self.config.bounds.frames;
+        let missed = entries.and_then(|entries| replay::groups(query, &token, entries));
+        let groups = missed.zip(meanwhile).map(|(mut groups, meanwhile)| {
+            groups.extend(meanwhile);
+            groups
+        });
+        let fits = |groups: &Vec<Missed>| {
+            groups.iter().map(|(group, _)| group.len()).sum::<usize>() <= most
+        };
+        if let Some(groups) = groups.filter(fits) {
+            client.seq = token.seq;
+            client.tell_ready(&|seq| stamp.at(&token.seen, token.position, seq));
+            for (group, place) in groups {
+                let news = News {
+                    group: &group,
+                    bodies: &[],
+                    rows,
+                };
+                client.tell(&news, &|seq| stamp.at(&token.seen, place, seq));
+            }
+            client.put_together_if_full(rows, self.now_us);
+        } else {
+            client.reset("resume_not_possible", rows, &|seq| stamp.seal(seq));
+            client.tell_ready(&|seq| stamp.seal(seq));
+        }
+        if client.is_behind() {
+            self.behind.insert(id);
+        }
+        self.has_frames_for(id);
+    }
+
+    /// Lets time pass. `now_us` is Valkey's time.
+    pub fn tick(&mut self, now_us: u64) {
+        self.now_us = now_us;
+        for id in self.behind.clone() {
+            self.flush(id);
+        }
+        if now_us.saturating_sub(self.judged_us) >= JUDGE_US {
+            self.judged_us = now_us;
+            self.judge_all();
+        }
+        for hash in self.waiting.clone() {
+            self.settle(&hash);
+        }
+    }
+
+    fn judge_all(&mut self) {
+        let now_us = self.now_us;
+        for log in self.logs.values_mut() {
+            log.forget(now_us);
+        }
+        let mut told = Vec::new();
+        for (hash, query) in &mut self.queries {
+            let Some(log) = self.logs.get(&query.partition) else {
+                continue;
+            };
+            query.forget(log, now_us);
+            if query.outdated {
+                self.wishes.push(Wish::Judge(*hash));
+            }
+            let live = query.is_live(log, now_us);
+            query.live_us = live.then(|| query.live_us.unwrap_or(now_us));
+            for id in &query.clients {
+                if let Some(client) = self.clients.get_mut(id)
+                    && client.tell_liveness(live)
+                {
+                    told.push(*id);
+                }
+            }
+        }
+        for id in told {
+            self.has_frames_for(id);
+        }
+    }
+
+    fn flush(&mut self, id: u64) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            self.behind.remove(&id);
+            return;
+        };
+        let Some(query) = self.queries.get(&client.query) else {
+            return;
+        };
+        let Some(log) = self.logs.get(&query.partition) else {
+            return;
+        };
+        let now_us = self.now_us;
+        let stamp = Stamp::new(&self.config, query, log, client.holder);
+        query.with_leave(|leave, rows| {
+            client.flush(rows, now_us, leave, &|seq| stamp.seal(seq));
+        });
+        if !client.is_behind() {
+            self.behind.remove(&id);
+        }
+        self.has_frames_for(id);
+    }
+
+    /// Takes frames to send, about so many at most, in turn from all who have some.
+    pub fn poll(&mut self, most: usize) -> Vec<Frame> {
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(id) = self.outgoing.pop_front()
+        {
+            let Some(client) = self.clients.get_mut(&id) else {
+                continue;
+            };
+            let mut more = true;
+            for _ in 0..TURN {
+                let Some(text) = client.next() else {
+                    more = false;
+                    break;
+                };
+                let over = client.over && client.outbox.len() == 0;
+                found.push(Frame {
+                    client: id,
+                    text,
+                    over,
+                });
+            }
+            if found
+                .last()
+                .is_some_and(|frame: &Frame| frame.client == id && frame.over)
+            {
+                self.clients.remove(&id);
+            } else if more {
+                self.outgoing.push_back(id);
+            } else {
+                client.listed = false;
+            }
+        }
+        found
+    }
+}
+
+/// Whether the log may lead from a token to the present.
+fn resumable(token: &Token, query: &Query, log: &Log) -> bool {
+    token.activation == query.activation
+        && token.incarnation == log.incarnation
+        && token.position != StreamId::default()
+        && token.position <= query.shown_up_to(log)
+}
+
+/// What all tokens of a client have in common at one moment.
+struct Stamp<'s> {
+    config: &'s Config,
+    query: &'s Query,
+    log: &'s Log,
+    holder: [u8; 16],
+}
+
+impl<'s> Stamp<'s> {
+    fn new(config: &'s Config, query: &'s Query, log: &'s Log, holder: [u8; 16]) -> Self {
+        Self {
+            config,
+            query,
+            log,
+            holder,
+        }
+    }
+
+    /// A token for one who has been told everything.
+    fn seal(&self, seq: u64) -> String {
+        let position = self.query.resume_from(self.log);
+        self.at(&self.query.snapshot, position, seq)
+    }
+
+    /// A token for one who has been told everything up to a place in the log, and whatever `seen`
+    /// sees.
+    fn at(&self, seen: &Snapshot, position: StreamId, seq: u64) -> String {
+        self.config.sealer.seal(&Token {
+            holder: self.holder,
+            query: self.query.definition.hash,
+            activation: self.query.activation,
+            installation: self.config.installation,
+            epoch: self.config.epoch,
+            incarnation: self.log.incarnation,
+            position,
+            seq,
+            seen: seen.clone(),
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! Atomic batches reach subscribers as one marked group.
+
+use rillbase_live::hub::Options;
+use rillbase_live::message::{AfterImage, News, Source};
+
+use crate::common::{image, query, row, until};
+use crate::desk::{Desk, F0, F1, Is, parsed, token};
+
+fn part(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
+    AfterImage {
+        parts: [0, 1].into(),
+        ..image(xid, id, version, n)
+    }
+}
+
+fn done(desk: &mut Desk, source: Source, xid: u64) {
+    desk.say(source, News::Done { xid });
+}
+
+#[test]
+fn a_batch_over_two_partitions_is_one_group_and_later_writes_wait_behind_it() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 6);
+    desk.matched(F0, image(7, "c", 1, Some(1)), Is::Added, q.hash);
+    assert!(desk.lines().is_empty());
+    desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 6);
+    let expected = [
+        "s1 add a@1 #1 1/3",
+        "s1 add b@1 #2 2/3",
+        "s1 add c@1 #3 3/3",
+    ];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn only_the_last_event_of_a_group_carries_a_token() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 6);
+    done(&mut desk, F1, 6);
+    let tokens = desk.take();
+    let tokens = tokens
+        .iter()
+        .map(|frame| parsed(&frame.text).as_ref().get("resume").is_some());
+    assert_eq!(tokens.collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn a_batch_whose_end_does_not_come_becomes_a_reset() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.pass(250_000);
+    desk.take();
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    for _ in 0..5 {
+        desk.pass(500_000);
+        desk.ticks(6);
+    }
+    let expected = ["s1 reset batch_incomplete", "s1 result a@1", "s1 ready"];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_batch_waits_while_a_node_stands_still() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.pass(250_000);
+    desk.take();
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    for _ in 0..10 {
+        desk.pass(500_000);
+        desk.tick(F0, 6);
+    }
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 6);
+    done(&mut desk, F1, 6);
+    assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
+}
+
+#[test]
+fn the_half_of_a_batch_that_a_new_node_knows_from_its_rebuild_comes_with_the_other() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 6);
+    let b = id_of(1);
+    desk.say(F1, News::Start);
+    desk.rebase(F1, &q, 8, &[row(&b, 1, 1)]);
+    desk.active(F1, &q);
+    desk.say(F1, News::Rebased { snapshot: until(8) });
+    assert!(desk.lines().is_empty());
+    desk.tick(F0, 8);
+    assert_eq!(
+        desk.lines(),
+        ["s1 add a@1 #1 1/2".into(), format!("s1 add {b}@1 #2 2/2")]
+    );
+}
+
+#[test]
+fn a_group_of_more_than_five_hundred_is_a_reset() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    for number in 0..501 {
+        let id = format!("{number}");
+        desk.matched(F0, part(6, &id, 1, Some(1)), Is::Added, q.hash);
+    }
+    done(&mut desk, F0, 6);
+    done(&mut desk, F1, 6);
+    let lines = desk.lines();
+    assert_eq!(lines.first().unwrap(), "s1 reset too_many_changes");
+    assert_eq!(lines.last().unwrap(), "s1 ready");
+}
+
+#[test]
+fn no_place_to_go_on_from_lies_within_a_batch() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.matched(F1, image(6, "z", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F0, part(7, "a", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F0, image(8, "c", 1, Some(1)), Is::Added, q.hash);
+    let token = token(&desk.take());
+    desk.matched(F1, part(7, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 7);
+    done(&mut desk, F1, 7);
+    let told = desk.lines().len();
+    desk.wishes();
+    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.pass(250_000);
+    desk.answer_replays();
+    let again = desk.lines();
+    assert_eq!(again.first().unwrap(), "s2 ready");
+    assert_eq!(again.len(), 1 + told);
+    let ends: Vec<_> = again
+        .iter()
+        .skip(1)
+        .map(|line| line.rsplit(' ').next().unwrap())
+        .collect();
+    assert_eq!(ends, ["1/3", "2/3", "3/3"]);
+}
+
+/// An id that belongs to a partition.
+fn id_of(partition: i32) -> String {
+    let mut ids = ('a'..='z').map(String::from);
+    ids.find(|id| rillbase_documents::id::key_hash(id.as_bytes()) % 2 == partition && id != "a")
+        .unwrap()
+}

@@ -1,0 +1,341 @@
+//! A hub with two filter nodes and a sort node, spoken for by the test.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rillbase_live::hub::{Attach, Bounds, Config, Frame, Hub, Options, Sealer, Wish};
+use rillbase_live::message::{
+    AfterImage, Cause, Definition, News, Notification, QueryHash, Row, Source, StreamId, Tick,
+    Token, WindowChange,
+};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_query::bson::{Value, ValueRef};
+use rillbase_query::ejson::parse_value;
+
+use crate::common::{told, until};
+
+pub(crate) const F0: Source = Source::Filter(0);
+pub(crate) const F1: Source = Source::Filter(1);
+pub(crate) const SORT: Source = Source::Sort;
+
+/// The hub under test, its log and its clock.
+pub(crate) struct Desk {
+    pub(crate) hub: Hub,
+    pub(crate) now_us: u64,
+    pub(crate) log: Vec<(StreamId, Notification)>,
+    counts: HashMap<Source, (u64, u64)>,
+    pub(crate) life: [u8; 16],
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self::bounded(Bounds::default())
+    }
+
+    pub(crate) fn bounded(bounds: Bounds) -> Self {
+        let config = Config {
+            sealer: Sealer::new(b"secret"),
+            installation: 1,
+            epoch: 1,
+            write_partitions: 2,
+            bounds,
+        };
+        let mut desk = Self {
+            hub: Hub::new(config),
+            now_us: 10_000_000,
+            log: Vec::new(),
+            counts: HashMap::new(),
+            life: [1; 16],
+        };
+        desk.pass(0);
+        desk
+    }
+
+    /// A hub of another process, which has read nothing of the log.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let mut other = Self::new();
+        other.now_us = self.now_us;
+        other.log.clone_from(&self.log);
+        other.counts.clone_from(&self.counts);
+        other.pass(0);
+        other
+    }
+
+    pub(crate) fn pass(&mut self, us: u64) {
+        self.now_us += us;
+        self.hub.tick(self.now_us);
+    }
+
+    pub(crate) fn end(&self) -> StreamId {
+        self.log.last().map(|(at, _)| *at).unwrap_or_default()
+    }
+
+    /// A node says something.
+    pub(crate) fn say(&mut self, source: Source, news: News) {
+        let (token, count) = self.counts.get(&source).copied().unwrap_or((1, 0));
+        let (token, count) = match news {
+            News::Start => (token + 1, 1),
+            _ => (token, count + 1),
+        };
+        self.counts.insert(source, (token, count));
+        self.enter(told(source, token, count, news));
+    }
+
+    pub(crate) fn enter(&mut self, notification: Notification) {
+        let number = u64::try_from(self.log.len()).unwrap() + 1;
+        let ms = self.now_us / 1000;
+        let at = StreamId { ms, number };
+        self.log.push((at, notification.clone()));
+        self.hub.read(0, at, &notification);
+    }
+
+    pub(crate) fn skip(&mut self, source: Source) {
+        self.counts.entry(source).or_insert((1, 0)).1 += 1;
+    }
+
+    /// All nodes prove that they have handled what is below `next`.
+    pub(crate) fn ticks(&mut self, next: u64) {
+        for source in [F0, F1, SORT] {
+            self.tick(source, next);
+        }
+        self.pass(0);
+    }
+
+    pub(crate) fn tick(&mut self, source: Source, next: u64) {
+        let tick = Tick {
+            time_us: self.now_us,
+            count: 1,
+            token: Token(1),
+            incarnation: self.life,
+            snapshot: until(next),
+        };
+        self.say(source, News::Tick(tick));
+    }
+
+    pub(crate) fn attach(&mut self, id: u64, query: &Definition) {
+        self.attach_with(id, query, Options::default(), None);
+    }
+
+    pub(crate) fn attach_with(
+        &mut self,
+        id: u64,
+        query: &Definition,
+        options: Options,
+        resume: Option<String>,
+    ) {
+        let attach = Attach {
+            name: format!("s{id}"),
+            definition: Arc::new(query.clone()),
+            partition: 0,
+            projection: None,
+            options,
+            holder: [9; 16],
+            resume,
+            reset: None,
+        };
+        self.hub.attach(id, attach);
+    }
+
+    /// Answers a wish to register.
+    pub(crate) fn register(&mut self, query: &Definition, snapshot: Snapshot, rows: &[Row]) {
+        let end = self.end();
+        self.register_behind(query, end, snapshot, rows);
+    }
+
+    pub(crate) fn register_behind(
+        &mut self,
+        query: &Definition,
+        end: StreamId,
+        snapshot: Snapshot,
+        rows: &[Row],
+    ) {
+        let life = query.activation;
+        self.hub
+            .registered(&query.hash, life, end, snapshot, rows.to_vec());
+    }
+
+    pub(crate) fn active(&mut self, source: Source, query: &Definition) {
+        let (query, activation) = (query.hash, query.activation);
+        self.say(source, News::Active { query, activation });
+    }
+
+    /// Registers, and lets all nodes answer until subscribers are told that they are ready.
+    pub(crate) fn open(&mut self, query: &Definition, next: u64, rows: &[Row]) {
+        self.register(query, until(next), rows);
+        self.active(F0, query);
+        self.active(F1, query);
+        if query.sorted {
+            self.rebase(SORT, query, next, rows);
+            self.active(SORT, query);
+        }
+        self.ticks(next);
+    }
+
+    pub(crate) fn rebase(&mut self, source: Source, query: &Definition, next: u64, rows: &[Row]) {
+        let news = News::Rebase {
+            query: query.hash,
+            activation: query.activation,
+            snapshot: until(next),
+            rows: rows.to_vec(),
+            part: 0,
+            last: true,
+        };
+        self.say(source, news);
+    }
+
+    pub(crate) fn matched(&mut self, source: Source, image: AfterImage, how: Is, query: QueryHash) {
+        let one = |is: Is| if how == is { vec![query] } else { Vec::new() };
+        let news = News::Match {
+            image,
+            added: one(Is::Added),
+            changed: one(Is::Changed),
+            removed: one(Is::Removed),
+        };
+        self.say(source, news);
+    }
+
+    pub(crate) fn window(&mut self, query: &Definition, xid: u64, changes: Vec<WindowChange>) {
+        let image = Some(Cause {
+            xid,
+            rules_version: 0,
+            written_us: 0,
+            parts: [].into(),
+        });
+        let news = News::Window {
+            query: query.hash,
+            activation: query.activation,
+            image,
+            changes,
+        };
+        self.say(SORT, news);
+    }
+
+    /// Frames, of clients that take all.
+    pub(crate) fn take(&mut self) -> Vec<Frame> {
+        let mut all = Vec::new();
+        loop {
+            let frames = self.hub.poll(1_000);
+            for frame in &frames {
+                self.hub.drained(frame.client, 1, frame.text.len());
+            }
+            if frames.is_empty() {
+                return all;
+            }
+            all.extend(frames);
+        }
+    }
+
+    /// What clients are told, a line each.
+    pub(crate) fn lines(&mut self) -> Vec<String> {
+        self.take().iter().map(|frame| line(&frame.text)).collect()
+    }
+
+    pub(crate) fn wishes(&mut self) -> Vec<Wish> {
+        self.hub.wishes()
+    }
+
+    /// Answers what was wished of the log, which goes back to its beginning.
+    pub(crate) fn answer_replays(&mut self) {
+        for wish in self.wishes() {
+            if let Wish::Replay {
+                client,
+                after,
+                upto,
+                ..
+            } = wish
+            {
+                let part = |(at, _): &&(StreamId, Notification)| *at > after && *at <= upto;
+                let part: Vec<_> = self.log.iter().filter(part).cloned().collect();
+                self.hub.replay(client, Some(&part));
+            }
+        }
+    }
+}
+
+/// How a write concerns a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Is {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// A frame's members.
+pub(crate) fn parsed(text: &str) -> rillbase_query::bson::DocumentBuf {
+    match parse_value(text.as_bytes()) {
+        Ok(Value::Document(document)) => document,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+pub(crate) fn number(value: Option<ValueRef<'_>>) -> Option<i64> {
+    match value? {
+        ValueRef::Int32(number) => Some(number.into()),
+        ValueRef::Int64(number) => Some(number),
+        _ => None,
+    }
+}
+
+pub(crate) fn text(value: Option<ValueRef<'_>>) -> Option<String> {
+    match value? {
+        ValueRef::String(text) => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+/// The last token that a client was told.
+pub(crate) fn token(frames: &[Frame]) -> String {
+    let tokens = frames.iter().rev();
+    let mut tokens = tokens.filter_map(|frame| text(parsed(&frame.text).as_ref().get("resume")));
+    tokens.next().unwrap()
+}
+
+/// Shortens a frame: `s1 add a@2 #1`, `s1 result a@1 b@1`, …
+pub(crate) fn line(frame: &str) -> String {
+    let whole = parsed(frame);
+    let whole = whole.as_ref();
+    let name = text(whole.get("id")).unwrap();
+    let kind = text(whole.get("type")).unwrap();
+    let member = |key: &str| text(whole.get(key)).unwrap_or_default();
+    let at = |key: &str| number(whole.get(key));
+    match kind.as_str() {
+        "event" => {
+            let mut line = format!(
+                "{name} {} {}@{}",
+                member("match"),
+                member("key"),
+                at("version").unwrap()
+            );
+            if let Some(old) = at("old_index") {
+                line += &format!(" {old}→");
+            }
+            if let Some(index) = at("index") {
+                line += &format!(" {index}");
+            }
+            if !member("reason").is_empty() {
+                line += &format!(" {}", member("reason"));
+            }
+            line += &format!(" #{}", at("seq").unwrap());
+            if let Some(ValueRef::Document(txn)) = whole.get("txn") {
+                let (index, count) = (number(txn.get("index")), number(txn.get("count")));
+                line += &format!(" {}/{}", index.unwrap() + 1, count.unwrap());
+            }
+            line
+        }
+        "result" => {
+            let mut line = format!("{name} result");
+            if let Some(ValueRef::Array(items)) = whole.get("items") {
+                for item in items.iter() {
+                    if let ValueRef::Document(item) = item {
+                        let id = text(item.get("id")).unwrap_or_default();
+                        line += &format!(" {id}@{}", number(item.get("version")).unwrap_or(-1));
+                    }
+                }
+            }
+            line
+        }
+        "status" => format!("{name} {}", member("state")),
+        "reset" => format!("{name} reset {}", member("reason")),
+        _ => format!("{name} {kind}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! Standing still, and healing.
+
+use rillbase_live::hub::Wish;
+use rillbase_live::message::News;
+
+use crate::common::{image, query, row, told, until};
+use crate::desk::{Desk, F0, F1, Is};
+
+#[test]
+fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    desk.pass(1_900_000);
+    desk.tick(F0, 5);
+    assert!(desk.lines().is_empty());
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.tick(F1, 5);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 live"]);
+}
+
+#[test]
+fn after_a_hole_the_query_is_registered_again_and_the_difference_is_told() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 1)]);
+    desk.take();
+    desk.wishes();
+    desk.skip(F0);
+    desk.tick(F0, 8);
+    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.register(&q, until(8), &[row("a", 2, 1), row("c", 1, 1)]);
+    desk.ticks(8);
+    desk.pass(250_000);
+    let expected = [
+        "s1 remove b@1 left #1 1/3",
+        "s1 change a@2 #2 2/3",
+        "s1 add c@1 #3 3/3",
+        "s1 live",
+    ];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 1)]);
+    desk.take();
+    desk.hub.lost(0);
+    let end = desk.end();
+    desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
+    desk.matched(F0, image(9, "b", 2, None), Is::Removed, q.hash);
+    assert_eq!(
+        desk.lines(),
+        ["s1 change a@2 #1", "s1 remove b@2 deleted #2"]
+    );
+    desk.register_behind(&q, end, until(8), &[row("a", 1, 1), row("b", 1, 1)]);
+    assert!(desk.lines().is_empty());
+    desk.hub.detach(1);
+    desk.attach(2, &q);
+}
+
+#[test]
+fn another_life_of_the_event_layer_makes_all_register_again() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.wishes();
+    desk.life = [2; 16];
+    desk.tick(F0, 5);
+    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+}
+
+#[test]
+fn what_is_lost_while_a_registration_is_on_its_way_asks_for_another() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.wishes();
+    desk.tick(F0, 5);
+    desk.skip(F0);
+    desk.tick(F0, 5);
+    desk.register(&q, until(5), &[]);
+    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+}
+
+#[test]
+fn too_old_asks_for_a_registration_once() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.register(&q, until(5), &[]);
+    desk.wishes();
+    for source in [F0, F1] {
+        let (query, activation) = (q.hash, q.activation);
+        desk.say(source, News::TooOld { query, activation });
+    }
+    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+}
+
+#[test]
+fn one_who_has_lost_its_lease_is_not_believed() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.say(F0, News::Start);
+    desk.take();
+    let news = News::Match {
+        image: image(6, "a", 1, Some(1)),
+        added: vec![q.hash],
+        changed: Vec::new(),
+        removed: Vec::new(),
+    };
+    desk.enter(told(F0, 1, 9, news));
+    assert!(desk.lines().is_empty());
+}
+
+#[test]
+fn a_new_node_tells_its_members_and_the_difference_is_told() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let part = |id: &str| rillbase_documents::id::key_hash(id.as_bytes()) % 2;
+    let mut zero = ('a'..='z').map(String::from).filter(|id| part(id) == 0);
+    let [kept, gone, new] = [(); 3].map(|()| zero.next().unwrap());
+    let other = ('a'..='z')
+        .map(String::from)
+        .find(|id| part(id) == 1)
+        .unwrap();
+    desk.attach(1, &q);
+    desk.open(
+        &q,
+        5,
+        &[row(&kept, 2, 1), row(&gone, 1, 1), row(&other, 1, 1)],
+    );
+    desk.take();
+    desk.say(F0, News::Start);
+    desk.rebase(F0, &q, 8, &[row(&kept, 2, 1), row(&new, 1, 1)]);
+    desk.active(F0, &q);
+    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.ticks(8);
+    desk.pass(250_000);
+    let expected = [
+        format!("s1 remove {gone}@1 left #1 1/2"),
+        format!("s1 add {new}@1 #2 2/2"),
+    ];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_query_that_a_node_gave_up_is_failed() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.wishes();
+    let (query, code) = (q.hash, "out_of_fuel".to_owned());
+    let detail = String::new();
+    desk.say(
+        F0,
+        News::Failed {
+            query,
+            code,
+            detail,
+        },
+    );
+    let expected = Wish::Fail(q.hash, "out_of_fuel".into(), String::new());
+    assert_eq!(desk.wishes(), [expected]);
+}

@@ -1,0 +1,21 @@
+//! What subscribers are told: each promise that is kept here, and random histories.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::format_push_string,
+    clippy::needless_pass_by_value,
+    reason = "what a test did not expect fails it, and short calls read best"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod desk;
+
+mod batches;
+mod bounds;
+mod healing;
+mod histories;
+mod resume;
+mod windows;
+mod writes;

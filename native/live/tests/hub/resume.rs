@@ -1,0 +1,164 @@
+//! Going on from a token, here and on another app server.
+
+use rillbase_live::hub::Options;
+use rillbase_live::message::{Definition, Gone, WindowChange};
+
+use crate::common::{image, key, query, row, sorted, until};
+use crate::desk::{Desk, F0, F1, Is, token};
+
+fn resume(desk: &mut Desk, id: u64, q: &Definition, token: String) -> Vec<String> {
+    desk.wishes();
+    desk.attach_with(id, q, Options::default(), Some(token));
+    desk.pass(250_000);
+    desk.answer_replays();
+    desk.lines()
+}
+
+#[test]
+fn exactly_what_was_missed_is_told_and_numbers_go_on() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.matched(F0, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
+    let token = token(&desk.take());
+    desk.matched(F0, image(7, "a", 3, Some(1)), Is::Changed, q.hash);
+    desk.matched(F1, image(8, "b", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F0, image(9, "a", 4, None), Is::Removed, q.hash);
+    let expected = [
+        "s2 ready",
+        "s2 change a@3 #2",
+        "s2 add b@1 #3",
+        "s2 remove a@4 deleted #4",
+    ];
+    desk.take();
+    assert_eq!(resume(&mut desk, 2, &q, token), expected);
+}
+
+#[test]
+fn a_token_from_before_the_first_event_is_as_good() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    // It is in the rows, and the node says so late.
+    desk.matched(F0, image(4, "a", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
+    desk.take();
+    assert_eq!(
+        resume(&mut desk, 2, &q, token),
+        ["s2 ready", "s2 change a@2 #1"]
+    );
+}
+
+#[test]
+fn another_app_server_tells_the_same() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
+    let mut other = desk.elsewhere();
+    other.attach_with(1, &q, Options::default(), Some(token));
+    other.register(&q, until(8), &[row("a", 2, 1)]);
+    other.active(F0, &q);
+    other.active(F1, &q);
+    other.ticks(8);
+    other.matched(F1, image(9, "b", 1, Some(1)), Is::Added, q.hash);
+    other.pass(250_000);
+    other.answer_replays();
+    assert_eq!(
+        other.lines(),
+        ["s1 ready", "s1 change a@2 #1", "s1 add b@1 #2"]
+    );
+}
+
+#[test]
+fn what_happens_while_the_log_is_read_comes_behind_it() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.pass(250_000);
+    let token = token(&desk.take());
+    desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
+    desk.take();
+    desk.wishes();
+    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.matched(F0, image(8, "a", 3, Some(1)), Is::Changed, q.hash);
+    desk.hub.detach(1);
+    desk.answer_replays();
+    let lines = desk.lines();
+    let lines: Vec<_> = lines.iter().filter(|line| line.starts_with("s2")).collect();
+    assert_eq!(lines, ["s2 ready", "s2 change a@2 #1", "s2 change a@3 #2"]);
+}
+
+#[test]
+fn a_token_of_somebody_else_or_of_another_life_is_answered_by_a_reset() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    let mut forged = token.clone();
+    let last = forged.pop().unwrap();
+    forged.push(if last == '0' { '1' } else { '0' });
+    let lines = resume(&mut desk, 2, &q, forged);
+    assert_eq!(
+        lines,
+        ["s2 reset token_not_valid", "s2 result a@1", "s2 ready"]
+    );
+    let mut other = query("other", "{}");
+    desk.attach(3, &other);
+    desk.open(&other, 5, &[]);
+    desk.take();
+    let lines = resume(&mut desk, 4, &other, token.clone());
+    assert_eq!(lines.first().unwrap(), "s4 reset token_not_valid");
+    other = q.clone();
+    other.activation = 2;
+    let mut elsewhere = desk.elsewhere();
+    elsewhere.attach_with(1, &other, Options::default(), Some(token));
+    elsewhere.open(&other, 5, &[row("a", 1, 1)]);
+    elsewhere.pass(250_000);
+    let lines = elsewhere.lines();
+    assert_eq!(
+        lines,
+        ["s1 reset resume_not_possible", "s1 result a@1", "s1 ready"]
+    );
+}
+
+#[test]
+fn a_log_that_was_trimmed_is_answered_by_a_reset() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.pass(250_000);
+    let token = token(&desk.take());
+    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.hub.replay(2, None);
+    let expected = ["s2 reset resume_not_possible", "s2 result a@1", "s2 ready"];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_window_goes_on_too_also_over_rows_that_left_it() {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 2, 1));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
+    let token = token(&desk.take());
+    let remove = WindowChange::Remove {
+        old_index: 0,
+        key: key("a"),
+        version: 2,
+        gone: Gone::Deleted,
+    };
+    let add = WindowChange::Add {
+        index: 1,
+        row: row("c", 1, 3),
+    };
+    desk.window(&q, 6, vec![remove, add]);
+    desk.take();
+    let expected = [
+        "s2 ready",
+        "s2 remove a@2 0→ deleted #1 1/2",
+        "s2 add c@1 1 #2 2/2",
+    ];
+    assert_eq!(resume(&mut desk, 2, &q, token), expected);
+}

@@ -1,0 +1,152 @@
+//! Sorted queries, whose windows a sort node keeps.
+
+use rillbase_live::hub::Wish;
+use rillbase_live::message::{Definition, Gone, News, WindowChange};
+
+use crate::common::{key, row, sorted, until};
+use crate::desk::{Desk, F0, F1, SORT};
+
+fn add(index: u32, id: &str, version: u64) -> WindowChange {
+    let row = row(id, version, 1);
+    WindowChange::Add { index, row }
+}
+
+fn remove(old_index: u32, id: &str, version: u64) -> WindowChange {
+    WindowChange::Remove {
+        old_index,
+        key: key(id),
+        version,
+        gone: Gone::Deleted,
+    }
+}
+
+fn opened() -> (Desk, Definition) {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2), row("c", 1, 3)]);
+    assert_eq!(desk.lines(), ["s1 result a@1 b@1 c@1", "s1 ready"]);
+    desk.wishes();
+    (desk, q)
+}
+
+#[test]
+fn the_steps_of_a_write_are_one_group_with_indexes() {
+    let (mut desk, q) = opened();
+    let moved = WindowChange::Move {
+        old_index: 1,
+        index: 0,
+        row: row("b", 2, 0),
+    };
+    desk.window(&q, 6, vec![moved]);
+    desk.window(&q, 7, vec![remove(2, "c", 2), add(2, "d", 1)]);
+    let expected = [
+        "s1 changeIndex b@2 1→ 0 #1",
+        "s1 remove c@2 2→ deleted #2 1/2",
+        "s1 add d@1 2 #3 2/2",
+    ];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_row_may_return_with_the_version_it_left_with() {
+    let (mut desk, q) = opened();
+    desk.window(&q, 6, vec![remove(2, "c", 1), add(0, "d", 1)]);
+    desk.take();
+    desk.window(&q, 7, vec![remove(0, "d", 2), add(2, "c", 1)]);
+    assert_eq!(
+        desk.lines(),
+        ["s1 remove d@2 0→ deleted #3 1/2", "s1 add c@1 2 #4 2/2"]
+    );
+}
+
+#[test]
+fn it_is_not_ready_before_the_sort_node_has_heard_of_all_filter_nodes() {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
+    desk.attach(1, &q);
+    let rows = [row("a", 1, 1)];
+    desk.register(&q, until(5), &rows);
+    desk.active(F0, &q);
+    desk.rebase(SORT, &q, 5, &rows);
+    desk.active(SORT, &q);
+    desk.ticks(5);
+    desk.active(F1, &q);
+    desk.tick(SORT, 5);
+    assert_eq!(desk.lines(), ["s1 result a@1"]);
+    desk.pass(1000);
+    desk.ticks(5);
+    assert_eq!(desk.lines(), ["s1 ready"]);
+}
+
+#[test]
+fn an_older_window_of_the_sort_node_is_followed_unseen() {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
+    desk.attach(1, &q);
+    desk.register(&q, until(9), &[row("a", 3, 1)]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    desk.rebase(SORT, &q, 5, &[row("a", 1, 1)]);
+    desk.active(SORT, &q);
+    desk.ticks(6);
+    let newer = |version| WindowChange::Change {
+        index: 0,
+        row: row("a", version, 1),
+    };
+    desk.window(&q, 7, vec![newer(2)]);
+    desk.window(&q, 8, vec![newer(3)]);
+    desk.window(&q, 9, vec![add(1, "b", 1)]);
+    assert_eq!(desk.lines(), ["s1 result a@3"]);
+    desk.ticks(9);
+    assert_eq!(desk.lines(), ["s1 add b@1 1 #1", "s1 ready"]);
+}
+
+#[test]
+fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
+    let (mut desk, q) = opened();
+    let (query, activation) = (q.hash, q.activation);
+    let slack = 4;
+    desk.say(
+        SORT,
+        News::Renew {
+            query,
+            activation,
+            slack,
+        },
+    );
+    assert_eq!(desk.wishes(), [Wish::Renew(q.hash, 4)]);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    let changes = vec![add(3, "d", 1)];
+    let image = None;
+    desk.say(
+        SORT,
+        News::Window {
+            query,
+            activation,
+            image,
+            changes,
+        },
+    );
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 add d@1 3 #1", "s1 live"]);
+}
+
+#[test]
+fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
+    let (mut desk, q) = opened();
+    desk.say(SORT, News::Start);
+    desk.rebase(
+        SORT,
+        &q,
+        8,
+        &[row("a", 1, 1), row("c", 2, 2), row("d", 1, 3)],
+    );
+    desk.active(SORT, &q);
+    desk.say(SORT, News::Rebased { snapshot: until(8) });
+    let lines = desk.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    desk.pass(1000);
+    desk.ticks(8);
+    desk.wishes();
+    desk.attach(2, &q);
+    assert_eq!(desk.lines(), ["s2 result a@1 c@2 d@1", "s2 ready"]);
+}
