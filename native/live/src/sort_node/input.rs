@@ -74,7 +74,8 @@ pub enum Input {
         /// What it says.
         notification: Notification,
     },
-    /// Whatever was in the streams has been given. To be said at least every 100 ms.
+    /// Whatever was in both streams has been given. To be said at least every 100 ms, and never while
+    /// requests that could have been read wait.
     Idle,
 }
 

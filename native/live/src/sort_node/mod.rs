@@ -168,7 +168,16 @@ impl SortNode {
                 self.release(now_us, out);
             }
             News::Tick(tick) => self.tick(partition, &tick, now_us, out),
-            News::TooOld { query, activation } => self.too_old(query, activation, now_us, out),
+            News::TooOld { query, activation } => {
+                self.watch(partition, &query, activation, false);
+                self.too_old(query, activation, now_us, out);
+            }
+            News::Active { query, activation } => self.watch(partition, &query, activation, true),
+            News::Start => {
+                for query in self.queries.values_mut() {
+                    query.watch(partition, false);
+                }
+            }
             News::Failed { query, .. } => {
                 self.queries.remove(&query);
             }
@@ -177,11 +186,7 @@ impl SortNode {
                 self.doubt(now_us, out);
             }
             News::Rebased { .. } => self.give_up(Why::FilterNode, out),
-            News::Start
-            | News::Active { .. }
-            | News::Rebase { .. }
-            | News::Window { .. }
-            | News::Renew { .. } => {}
+            News::Rebase { .. } | News::Window { .. } | News::Renew { .. } => {}
         }
     }
 
@@ -261,23 +266,29 @@ impl SortNode {
     /// A filter node did not keep what the rows have not seen. It begins anew with the rows of the
     /// next registration, so that new rows are needed here, too.
     fn too_old(&mut self, hash: QueryHash, activation: u64, now_us: u64, out: &mut Vec<Output>) {
-        match self.queries.get_mut(&hash) {
+        match self.queries.get(&hash) {
             None if !self.unsorted.contains(&hash) => {
                 self.orphans.too_old(hash, activation, now_us);
             }
             Some(query) if query.activation == activation => {
-                query.doubtful = true;
                 self.renew(hash, now_us, out);
             }
             _ => {}
         }
     }
 
+    fn watch(&mut self, partition: u16, hash: &QueryHash, activation: u64, watches: bool) {
+        if let Some(query) = self.queries.get_mut(hash)
+            && query.activation == activation
+        {
+            query.watch(partition, watches);
+        }
+    }
+
     /// A filter node was rebuilt: rows that were read before that lack what it does not tell.
     fn doubt(&mut self, now_us: u64, out: &mut Vec<Output>) {
-        let behind = self.queries.iter_mut().filter_map(|(hash, query)| {
+        let behind = self.queries.iter().filter_map(|(hash, query)| {
             let behind = query.is_behind(&self.sources);
-            query.doubtful |= behind;
             behind.then_some(*hash)
         });
         for hash in behind.collect::<Vec<_>>() {
@@ -305,6 +316,7 @@ impl SortNode {
         self.orphans.forget(now_us);
         let again_us = self.config.renew_again_us;
         for (hash, query) in &mut self.queries {
+            query.settle_doubts(self.config.partitions);
             if let Some(waiting) = &mut query.waiting
                 && waiting.asked_us.saturating_add(again_us) <= now_us
             {

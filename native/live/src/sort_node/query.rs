@@ -1,6 +1,6 @@
 //! One sorted query: its rows, and what waits to be applied to them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
@@ -66,8 +66,10 @@ pub(super) struct Query {
     pub(super) waiting: Option<Waiting>,
     /// Somebody joined while the rows were not complete, and is to be told when they are.
     pub(super) owed: bool,
-    /// A filter node called a registration too old, and begins with the rows of a later one, or
-    /// filter nodes were rebuilt since the rows were read.
+    /// Filter nodes that are known to watch it.
+    watching: BTreeSet<u16>,
+    /// A filter node may not watch it yet, or no more, and may begin with the rows of a later
+    /// registration: then these are needed here, too.
     pub(super) doubtful: bool,
     /// The last registration's snapshot. Where in doubt, a filter node may know only what came
     /// behind it.
@@ -96,7 +98,8 @@ impl Query {
             queue: VecDeque::new(),
             waiting: None,
             owed: false,
-            doubtful: false,
+            watching: BTreeSet::new(),
+            doubtful: true,
             joined: Snapshot::default(),
             gone: HashMap::new(),
             gone_since: VecDeque::new(),
@@ -146,6 +149,26 @@ impl Query {
                 .iter()
                 .chain(dropped)
                 .all(|xid| snapshot.sees(*xid))
+    }
+
+    /// A filter node says that it watches the query, or that it does not.
+    pub(super) fn watch(&mut self, partition: u16, watches: bool) {
+        if watches {
+            self.watching.insert(partition);
+        } else {
+            self.watching.remove(&partition);
+            self.doubtful = true;
+        }
+    }
+
+    /// All registrations that filter nodes have answered were seen here.
+    pub(super) fn settle_doubts(&mut self, partitions: u16) {
+        self.doubtful &= self.watching.len() < usize::from(partitions);
+    }
+
+    /// Whether its rows contain all that others' rows do.
+    pub(super) fn covers(&self, snapshot: &Snapshot) -> bool {
+        self.snapshot.covers(snapshot)
     }
 
     /// Whether its rows are older than what filter nodes begin with.

@@ -38,22 +38,22 @@ impl SortNode {
             _ if registration.renewal => return,
             _ => {}
         }
-        if let Err(refusal) = self.register_first(registration, now_us) {
-            return self.fail(hash, &refusal, out);
-        }
-        if self.queries.get(&hash).is_some_and(|query| query.doubtful) {
-            self.renew(hash, now_us, out);
+        match self.register_first(registration, now_us) {
+            Ok(true) => {}
+            Ok(false) => self.renew(hash, now_us, out),
+            Err(refusal) => return self.fail(hash, &refusal, out),
         }
         self.tell(hash, out);
         self.check(hash, now_us, out);
         self.advance(hash, now_us, out);
     }
 
+    /// False: its rows are not to be believed.
     fn register_first(
         &mut self,
         registration: &Registration<'_>,
         now_us: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<bool, Refusal> {
         let definition = registration.query;
         let mut query = Query::new(definition)?;
         let rows = self.place(&query, registration)?;
@@ -63,10 +63,10 @@ impl SortNode {
         for step in steps {
             query.push(step, self.config.max_waiting);
         }
-        query.doubtful = !believed || query.is_behind(&self.sources);
+        let behind = query.is_behind(&self.sources);
         query.joined = registration.snapshot.clone();
         self.queries.insert(hash, query);
-        Ok(())
+        Ok(believed && !behind)
     }
 
     fn place(&self, query: &Query, registration: &Registration<'_>) -> Result<Rows, Refusal> {
@@ -95,7 +95,8 @@ impl SortNode {
         let Some(query) = self.queries.get(&hash) else {
             return;
         };
-        let wanted = query.waiting.is_some() || (query.doubtful && !registration.renewal);
+        let newer = !registration.renewal && !query.covers(registration.snapshot);
+        let wanted = query.waiting.is_some() || (query.doubtful && newer);
         if wanted && query.can_settle(registration.snapshot, &self.sources) {
             match self.place(query, registration) {
                 Ok(rows) => self.settle(hash, rows, registration.snapshot, out),
