@@ -1,0 +1,122 @@
+"""The supervisor, with nodes in processes and a real database that says which there are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import psycopg
+import redis
+from prometheus_client import REGISTRY
+
+from documents.outbox.loop import RelayLoop
+from realtime.grid.layout import Node
+from realtime.grid.processes import ProcessLauncher
+from realtime.grid.supervisor import Supervisor
+from tests.realtime.grid.conftest import until
+
+FIRST = "1:filter:0:0"
+
+
+class Idle:
+    """A task that never ends by itself."""
+
+    def ended(self) -> None:
+        return None
+
+    def stop(self) -> None:
+        """Have nothing to end."""
+
+
+class Place:
+    """A launcher that only notes what it is told, and may be lost."""
+
+    def __init__(self) -> None:
+        self.slots = 0
+        self.started: list[Node] = []
+        self.why_lost: str | None = None
+
+    def open(self, slots: int) -> None:
+        self.slots = slots
+
+    def start(self, node: Node) -> Idle:
+        self.started.append(node)
+        return Idle()
+
+    def lost(self) -> str | None:
+        return self.why_lost
+
+    def close(self) -> None:
+        """Have nothing to end."""
+
+
+def reports(supervisor: Supervisor) -> dict[str, dict[str, object]]:
+    found = supervisor.status()["nodes"]
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None:
+    supervisor = Supervisor(ProcessLauncher(), lambda: None)
+    await supervisor.start()
+    try:
+        await until(lambda: supervisor.ready, "all nodes to watch")
+        before = reports(supervisor)[FIRST]
+        os.kill(int(str(before["pid"])), signal.SIGKILL)
+        await until(
+            lambda: supervisor.ready and reports(supervisor)[FIRST].get("token") != before["token"],
+            "the node to be back",
+        )
+        restarts = REGISTRY.get_sample_value("rillbase_grid_node_restarts_total", {"node": FIRST})
+        assert restarts is not None
+        assert restarts >= 1
+        assert REGISTRY.get_sample_value("rillbase_grid_node_up", {"node": FIRST}) == 1
+    finally:
+        await supervisor.stop()
+
+
+async def test_every_grid_epoch_that_is_served_has_its_nodes(
+    client: redis.Redis, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("INSERT INTO documents_gridepoch (number, write_partitions) VALUES (2, 3)")
+        place = Place()
+        supervisor = Supervisor(place, lambda: None)
+        await supervisor.start()
+        try:
+            await until(lambda: len(place.started) == 7, "the nodes of both epochs")
+        finally:
+            await supervisor.stop()
+            admin.execute("DELETE FROM documents_gridepoch WHERE number = 2")
+    assert place.slots == 2 * 7 + 2
+    assert {node.name for node in place.started if node.epoch == 2} == {
+        "filter:0:0",
+        "filter:0:1",
+        "filter:0:2",
+        "sort:0",
+    }
+
+
+async def test_a_launcher_that_is_lost_ends_the_process(client: redis.Redis) -> None:
+    place, gave_up = Place(), asyncio.Event()
+    supervisor = Supervisor(place, gave_up.set)
+    await supervisor.start()
+    try:
+        await until(lambda: len(place.started) == 3, "the nodes")
+        place.why_lost = "the driver is gone"
+        await asyncio.wait_for(gave_up.wait(), 10)
+    finally:
+        await supervisor.stop()
+
+
+async def test_nobody_watches_where_nothing_holds_a_lease(client: redis.Redis) -> None:
+    place = Place()
+    supervisor = Supervisor(place, lambda: None)
+    await supervisor.start()
+    try:
+        await until(lambda: len(reports(supervisor)) == 3, "the nodes")
+        assert not supervisor.ready
+        assert {report["state"] for report in reports(supervisor).values()} == {"absent"}
+    finally:
+        await supervisor.stop()
