@@ -20,11 +20,22 @@ MAX_TEXT_CHARS = 16 * 1024
 #: No credential that this installation accepts is longer.
 LONGEST_SECRET_CHARS = 16 * 1024
 
-_HINTS = ("rbk_", "rbp_", "rbt_", "whsec_", "://", "authorization", "bearer", "basic", "eyj")
+_HINTS = (
+    "rbk_",
+    "rbp_",
+    "rbt_",
+    "rbl_",
+    "whsec_",
+    "://",
+    "authorization",
+    "bearer",
+    "basic",
+    "eyj",
+)
 
 _SECRET = re.compile(
     r"""
-      (?P<key>rbk|rbp|rbt|whsec)_[A-Za-z0-9_+/=.~-]{4,}
+      (?P<key>rbk|rbp|rbt|rbl|whsec)_[A-Za-z0-9_+/=.~-]{4,}
     | (?P<header>(?i:(?:proxy-)?authorization))["']?\s*[:=]\s*["']?(?:[A-Za-z]+\s+)?[^\s"',;}]+
     | (?P<scheme>(?i:bearer|basic))\s+(?=\S*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{6,}
     | ://(?P<user>[^/\s:@]*):[^/\s]*@

@@ -75,6 +75,14 @@ _LIVE_PARAMETERS: list[JsonValue] = [
     _parameter("resume", "A resume token; `Last-Event-ID` wins over it."),
     {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
 ]
+_EVENT: JsonObject = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "description": "The frame's type."},
+        "id": {"type": "string", "description": "The resume token."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 _LIVE: JsonObject = {
     "operationId": "documents_live",
     "tags": [_TAG],
@@ -83,7 +91,7 @@ _LIVE: JsonObject = {
     "responses": {
         "200": {
             "description": "Frames of the WebSocket protocol as events, without end",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {"schema": _EVENT}},
         }
     },
 }
