@@ -23,7 +23,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => any_filter().prop_map(Step::Add),
         1 => (0..60_usize).prop_map(Step::Remove),
-        2 => any_near_document().prop_map(Step::Document),
+        4 => any_near_document().prop_map(Step::Document),
     ]
 }
 
@@ -51,7 +51,7 @@ fn play(first: &[String], steps: &[Step], again: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn the_matcher_finds_what_each_filter_says_while_queries_come_and_go(

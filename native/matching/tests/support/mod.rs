@@ -91,6 +91,7 @@ fn near_scalar() -> impl Strategy<Value = String> {
         1 => prop::sample::select(vec![
             "null", "true", r#""a""#, r#""ab""#, r#""abc""#, r#""xabcx""#, r#""ABC d""#, r#""b""#,
             r#""a long text that begins alike 1""#, r#""a long text that begins alike 2""#,
+            r#"{"$regularExpression":{"pattern":"abc","options":""}}"#,
             r#"{"$undefined":true}"#, r#"{"$date":{"$numberLong":"2"}}"#,
         ]).prop_map(String::from),
         2 => scalar(),
@@ -105,9 +106,25 @@ fn near_value() -> impl Strategy<Value = String> {
         let list =
             prop::collection::vec(inner, 0..4).prop_map(|list| format!("[{}]", list.join(",")));
         let place = prop::sample::select(PLACES.to_vec()).prop_map(String::from);
-        prop_oneof![4 => list, 4 => object, 1 => place]
+        let part = prop::sample::select(PARTS.to_vec()).prop_map(String::from);
+        let parts = prop::collection::vec(part, 1..4);
+        let parts = parts.prop_map(|parts| format!("[{}]", parts.join(",")));
+        prop_oneof![3 => list, 3 => object, 3 => parts, 1 => place]
     })
 }
+
+/// Elements of arrays.
+const PARTS: &[&str] = &[
+    "{}",
+    "1",
+    r#"{"b":1}"#,
+    r#"{"b":5}"#,
+    r#"{"b":null}"#,
+    r#"{"c":1}"#,
+    "[1,2]",
+    "[]",
+    r#"[{"b":2}]"#,
+];
 
 /// Geometries.
 const PLACES: &[&str] = &[
@@ -116,6 +133,7 @@ const PLACES: &[&str] = &[
     r#"{"type":"Point","coordinates":[0,90]}"#,
     r#"{"type":"LineString","coordinates":[[9,49],[12,52]]}"#,
     r#"{"type":"Polygon","coordinates":[[[0,0],[20,0],[20,60],[0,60],[0,0]]]}"#,
+    r#"{"type":"LineString","coordinates":[[-150,0],[-60,0],[30,0]]}"#,
     "[10,50]",
     "[1000,-5]",
     r#"{"x":10.5,"y":50.5}"#,
@@ -125,7 +143,13 @@ const PLACES: &[&str] = &[
 pub(crate) fn any_near_document() -> impl Strategy<Value = String> {
     let value = || prop_oneof![4 => near_value().boxed(), 1 => any_value().boxed()];
     let fields = (
-        prop::option::weighted(0.9, value()),
+        prop::option::weighted(
+            0.9,
+            prop_oneof![
+                5 => value().boxed(),
+                1 => prop::sample::select(PLACES.to_vec()).prop_map(String::from).boxed(),
+            ],
+        ),
         prop::option::weighted(0.7, value()),
         prop::option::weighted(0.3, value()),
     );
@@ -227,6 +251,7 @@ const FIXED: &[&str] = &[
     r#""$geoWithin":{"$geometry":{"type":"Polygon","coordinates":[[[0,0],[20,0],[20,60],[0,60],[0,0]]]}}"#,
     r#""$geoIntersects":{"$geometry":{"type":"LineString","coordinates":[[9,51],[12,49]]}}"#,
     r#""$geoIntersects":{"$geometry":{"type":"Point","coordinates":[10,50]}}"#,
+    r#""$geoIntersects":{"$geometry":{"type":"Point","coordinates":[0,0]}}"#,
 ];
 
 fn any_path() -> impl Strategy<Value = &'static str> {
@@ -249,17 +274,39 @@ const WHOLE: &[&str] = &[
     r#"{"a":{"$near":[10,50]}}"#,
 ];
 
-/// A filter; sometimes one that is refused.
+/// A filter; sometimes one that is refused. Most are small: what a large one
+/// gets wrong in a part is often hidden by the others.
 pub(crate) fn any_filter() -> impl Strategy<Value = String> {
-    let field =
-        (any_path(), condition()).prop_map(|(path, inner)| format!(r#"{{"{path}":{{{inner}}}}}"#));
+    let field = || {
+        (any_path(), condition()).prop_map(|(path, inner)| format!(r#"{{"{path}":{{{inner}}}}}"#))
+    };
+    let frequent = prop::sample::select(FREQUENT.to_vec())
+        .prop_map(|(path, inner)| format!(r#"{{"{path}":{{{inner}}}}}"#));
     let whole = prop::sample::select(WHOLE.to_vec()).prop_map(String::from);
-    let leaf = prop_oneof![12 => field, 1 => whole];
-    leaf.prop_recursive(3, 10, 3, |inner| {
+    let leaf = prop_oneof![12 => field(), 1 => whole];
+    let large = leaf.prop_recursive(3, 10, 3, |inner| {
         (
             prop::sample::select(vec!["$and", "$and", "$or", "$or", "$nor"]),
             prop::collection::vec(inner, 1..4),
         )
             .prop_map(|(name, inner)| format!(r#"{{"{name}":[{}]}}"#, inner.join(",")))
-    })
+    });
+    prop_oneof![2 => field().boxed(), 1 => frequent.boxed(), 2 => large.boxed()]
 }
+
+/// Conditions that documents meet in several ways.
+const FREQUENT: &[(&str, &str)] = &[
+    ("a.b", r#""$eq":null"#),
+    ("a.c", r#""$eq":null"#),
+    ("a.b", r#""$exists":false"#),
+    ("a.0", r#""$exists":false"#),
+    ("a.1", r#""$exists":false"#),
+    ("a", r#""$regex":"abc""#),
+    ("a.b", r#""$gt":1,"$lt":4"#),
+    ("a", r#""$elemMatch":{"b":null}"#),
+    ("a", r#""$elemMatch":{"$gt":1,"$lt":4}"#),
+    (
+        "a",
+        r#""$geoIntersects":{"$geometry":{"type":"Point","coordinates":[0,0]}}"#,
+    ),
+];
