@@ -4,15 +4,18 @@ use std::collections::HashSet;
 
 use rillbase_engine::Sequence;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keys::{PUBLICATIONS, SUBSCRIPTIONS};
 use crate::look::Entry;
+use crate::place::{Extent, Ids};
 use crate::record::{self, Publication, Record, Stored, Subscription};
 use crate::store::Answer;
 
 /// Records before an operation that are kept, each once, however many of its cells were met.
 pub(crate) struct Gather<'a> {
     before: Sequence,
+    /// What all of them meet.
+    around: (&'a Extent, Ids),
     keep_publication: &'a dyn Fn(&Stored<Publication>) -> bool,
     keep_subscription: &'a dyn Fn(&Stored<Subscription>) -> bool,
     several: HashSet<(u8, Sequence)>,
@@ -22,12 +25,13 @@ pub(crate) struct Gather<'a> {
 
 impl<'a> Gather<'a> {
     pub(crate) fn new(
-        before: Sequence,
+        (before, around): (Sequence, (&'a Extent, Ids)),
         keep_publication: &'a dyn Fn(&Stored<Publication>) -> bool,
         keep_subscription: &'a dyn Fn(&Stored<Subscription>) -> bool,
     ) -> Self {
         Self {
             before,
+            around,
             keep_publication,
             keep_subscription,
             several: HashSet::new(),
@@ -55,19 +59,15 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
-    /// The record of an entry, unless it comes later or was there already.
+    /// The record of an entry, unless it comes later, was there already or lies elsewhere.
     fn read<T: Record>(&mut self, entry: Entry<'_>) -> Result<Option<Stored<T>>> {
-        let what = "an entry of a topic is malformed although its checksum matches";
-        let named = record::named(entry.value, entry.sequence).ok_or(Error::Malformed { what })?;
-        if named >= self.before {
+        let opened = record::open(entry.value, entry.sequence)?;
+        let mut is_new = || self.several.insert((entry.kind, opened.sequence));
+        if opened.sequence >= self.before || opened.has_several && !is_new() {
             return Ok(None);
         }
-        let place = (entry.id, entry.time, entry.sequence);
-        let (stored, has_several) = record::decode(entry.value, place)?;
-        if has_several && !self.several.insert((entry.kind, named)) {
-            return Ok(None);
-        }
-        Ok(Some(stored))
+        let (extent, ids) = self.around;
+        opened.read((entry.id, entry.time), |other| other.meets(extent, ids))
     }
 
     /// What was kept, in the order in which it came.

@@ -73,7 +73,11 @@ impl Id {
     /// The id of bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let id = Self(bytes.to_vec());
-        id.ends().is_some().then_some(id)
+        let mut at = 0;
+        while at < bytes.len() {
+            at += id.component(at)?.len();
+        }
+        Some(id)
     }
 
     /// Whether this id is the other, or lies above it.

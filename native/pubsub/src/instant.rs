@@ -214,15 +214,13 @@ impl Instant {
             subscriptions: Some(Window::since(news.record.at.max(now))),
             publications: self_join.then(|| Window::since(moment.oldest())),
         };
-        let alike = |other: &Stored<Publication>| {
-            is_alive(other.record.until, now) && other.extent.meets(&news.extent, rule.ids)
-        };
+        let alike = |other: &Stored<Publication>| is_alive(other.record.until, now);
         let meets = |wish: &Stored<Subscription>| rule.meets(wish, news, now);
         let mut answer = self.look(
             moment,
             place,
             wanted,
-            Gather::new(moment.before, &alike, &meets),
+            Gather::new((moment.before, (place.extent(), rule.ids)), &alike, &meets),
         )?;
         memory::oldest_of_users(&mut answer.subscriptions);
         Ok(answer)
@@ -248,15 +246,13 @@ impl Instant {
         };
         let meets = |news: &Stored<Publication>| rule.meets(wish, news, now);
         let alike = |other: &Stored<Subscription>| {
-            is_alive(other.record.until, now)
-                && other.record.from <= wish.record.until
-                && other.extent.meets(&wish.extent, rule.ids)
+            is_alive(other.record.until, now) && other.record.from <= wish.record.until
         };
         let mut answer = self.look(
             moment,
             place,
             wanted,
-            Gather::new(moment.before, &meets, &alike),
+            Gather::new((moment.before, (place.extent(), rule.ids)), &meets, &alike),
         )?;
         if wish.record.unseen_only && !answer.publications.is_empty() {
             self.leave_unseen(moment, wish, &mut answer.publications)?;
@@ -321,7 +317,7 @@ impl Instant {
             snapshot: &snapshot,
             before: Sequence::MAX,
         };
-        let (now, extent) = (moment.now(), place.extent());
+        let now = moment.now();
         let wanted = Wanted {
             publications: window.map(|window| Window {
                 from: window.from.max(moment.oldest()),
@@ -329,17 +325,17 @@ impl Instant {
             }),
             subscriptions: keep.map(|_| Window::since(now)),
         };
-        let data = |news: &Stored<Publication>| {
-            is_alive(news.record.until, now) && news.extent.meets(extent, topic.ids)
-        };
-        let subscribers = |wish: &Stored<Subscription>| {
-            keep.is_some_and(|keep| keep(&wish.record)) && wish.extent.meets(extent, topic.ids)
-        };
+        let data = |news: &Stored<Publication>| is_alive(news.record.until, now);
+        let subscribers = |wish: &Stored<Subscription>| keep.is_some_and(|keep| keep(&wish.record));
         self.look(
             &moment,
             place,
             wanted,
-            Gather::new(Sequence::MAX, &data, &subscribers),
+            Gather::new(
+                (Sequence::MAX, (place.extent(), topic.ids)),
+                &data,
+                &subscribers,
+            ),
         )
     }
 
@@ -390,7 +386,11 @@ impl Instant {
         let meets =
             |news: &Stored<Publication>| news.sequence > position && rule.meets(&wish, news, now);
         let place = Place::of_parts(name.ids.clone(), wish.extent.clone());
-        let gather = Gather::new(moment.before, &meets, &|_| false);
+        let gather = Gather::new(
+            (moment.before, (place.extent(), topic.ids)),
+            &meets,
+            &|_| false,
+        );
         let mut found = self.look(&moment, &place, wanted, gather)?.publications;
         if wish.record.unseen_only {
             self.leave_unseen(&moment, &wish, &mut found)?;
@@ -413,7 +413,7 @@ impl Instant {
         let value = self.db.get_at(&self.spaces.subscriptions, &key, snapshot)?;
         let place = (id.as_bytes(), name.until, name.sequence);
         let read = |value: rillbase_engine::Value| record::decode(&value, place);
-        Ok(value.map(read).transpose()?.map(|(stored, _)| stored))
+        value.map(read).transpose()
     }
 }
 

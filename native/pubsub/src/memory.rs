@@ -91,7 +91,7 @@ impl Memory {
             *first = sequence.min(*first);
             return Ok(());
         }
-        let (stored, _) = record::decode(value, (&[], time, sequence))?;
+        let stored = record::decode(value, (&[], time, sequence))?;
         self.begun.push(stored);
         Ok(())
     }

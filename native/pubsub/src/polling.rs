@@ -211,7 +211,11 @@ impl RepQueries {
                 && rule.meets(wish, news, now.min(wish.record.until))
                 && is_alive(news.record.until, now)
         };
-        let mut gather = Gather::new(Sequence::MAX, &meets, &|_| false);
+        let mut gather = Gather::new(
+            (Sequence::MAX, (place.extent(), topic.ids)),
+            &meets,
+            &|_| false,
+        );
         let cost = look.run(place.ids(), topic.ids, &mut |entry| gather.take(entry))?;
         self.cost.lock().add(&cost);
         let mut answer = gather.finish();

@@ -160,32 +160,68 @@ pub(crate) fn encode<T: Record>(
     out
 }
 
-/// The record of an entry, and whether it has several.
+/// What an entry says before its record: enough to know whether it is worth reading.
+pub(crate) struct Opened<'a> {
+    /// The sequence that names the record.
+    pub(crate) sequence: Sequence,
+    /// Whether the record has several entries.
+    pub(crate) has_several: bool,
+    received: Millis,
+    rest: Reader<'a>,
+}
+
+const MALFORMED: Error = Error::Malformed {
+    what: "an entry of a topic is malformed although its checksum matches",
+};
+
+/// Begins to read an entry.
+pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<Opened<'_>> {
+    let mut rest = Reader(value);
+    let mut read = || {
+        let part = rest.varint()?;
+        let named = sequence.checked_sub(part.saturating_sub(1))?;
+        Some((named, part > 0, rest.varint()?))
+    };
+    let (sequence, has_several, received) = read().ok_or(MALFORMED)?;
+    Ok(Opened {
+        sequence,
+        has_several,
+        received,
+        rest,
+    })
+}
+
+impl Opened<'_> {
+    /// The record, if what it covers is wanted.
+    pub(crate) fn read<T: Record>(
+        mut self,
+        (id, time): (&[u8], Millis),
+        is_wanted: impl FnOnce(&Extent) -> bool,
+    ) -> Result<Option<Stored<T>>> {
+        let extent = Extent::decode(&mut self.rest, id).ok_or(MALFORMED)?;
+        if !is_wanted(&extent) {
+            return Ok(None);
+        }
+        let record = T::decode(&mut self.rest, time).ok_or(MALFORMED)?;
+        if !self.rest.0.is_empty() {
+            return Err(MALFORMED);
+        }
+        Ok(Some(Stored {
+            sequence: self.sequence,
+            received: self.received,
+            extent,
+            record,
+        }))
+    }
+}
+
+/// The record of an entry.
 pub(crate) fn decode<T: Record>(
     value: &[u8],
     (id, time, sequence): (&[u8], Millis, Sequence),
-) -> Result<(Stored<T>, bool)> {
-    let read = || {
-        let mut reader = Reader(value);
-        let part = reader.varint()?;
-        let received = reader.varint()?;
-        let extent = Extent::decode(&mut reader, id)?;
-        let stored = Stored {
-            sequence: sequence.checked_sub(part.saturating_sub(1))?,
-            received,
-            extent,
-            record: T::decode(&mut reader, time)?,
-        };
-        reader.0.is_empty().then_some((stored, part > 0))
-    };
-    let what = "an entry of a topic is malformed although its checksum matches";
-    read().ok_or(Error::Malformed { what })
-}
-
-/// The sequence that names an entry's record, without reading more of it.
-pub(crate) fn named(value: &[u8], sequence: Sequence) -> Option<Sequence> {
-    let part = Reader(value).varint()?;
-    sequence.checked_sub(part.saturating_sub(1))
+) -> Result<Stored<T>> {
+    let read = open(value, sequence)?.read((id, time), |_| true)?;
+    read.ok_or(MALFORMED)
 }
 
 #[cfg(test)]
@@ -216,12 +252,8 @@ mod tests {
             value,
             [0, 0xc0, 0x84, 0x3d, 0, 0xa8, 0x8c, 0x3d, 1, b'a', 0]
         );
-        let (found, has_several) =
-            decode::<Publication>(&value, (id.as_bytes(), news.at, 5)).unwrap();
-        assert_eq!(
-            (found.record, found.sequence, has_several),
-            (news, 5, false)
-        );
+        let found = decode::<Publication>(&value, (id.as_bytes(), news.at, 5)).unwrap();
+        assert_eq!((found.record, found.sequence), (news, 5));
     }
 
     #[test]
