@@ -22,8 +22,10 @@ use crate::runner::{Control, stop_without_parent};
 /// For how long a lease is asked.
 pub const LEASE_MS: u64 = 2_000;
 const RENEWAL: Duration = Duration::from_millis(500);
-/// Figures of the index are not free, so they are looked at more rarely.
+/// Figures of the index cost more the more queries there are, and writes wait meanwhile: they are
+/// looked at so rarely that one write in a thousand does.
 const LOOK: Duration = Duration::from_secs(2);
+const LOOK_SHARE: u32 = 1_000;
 /// How long a read waits for entries: the machine is told at least so often that it is idle.
 const BLOCK_MS: u64 = 50;
 /// Notifications are appended at the latest when they are so large together.
@@ -120,7 +122,7 @@ pub struct Life<'a, M> {
     machine: M,
     clock: Clock,
     renewed: Instant,
-    looked: Instant,
+    look_due: Instant,
     outputs: Vec<Output>,
     /// Encoded notifications that are not in the log yet.
     pending: Vec<Vec<u8>>,
@@ -160,7 +162,7 @@ impl<'a, M: Machine> Life<'a, M> {
             control,
             clock,
             renewed: Instant::now(),
-            looked: Instant::now(),
+            look_due: Instant::now(),
             outputs: Vec::new(),
             pending: Vec::new(),
             pending_bytes: 0,
@@ -366,7 +368,7 @@ impl<'a, M: Machine> Life<'a, M> {
         reads: Option<(&[(String, StreamId)], u64)>,
     ) -> Result<Exchanged, Ended> {
         let due = self.renewed.elapsed() >= RENEWAL;
-        if due && self.looked.elapsed() >= LOOK {
+        if due && Instant::now() >= self.look_due {
             self.look();
         }
         let report = if due {
@@ -404,11 +406,12 @@ impl<'a, M: Machine> Life<'a, M> {
     }
 
     fn look(&mut self) {
-        self.looked = Instant::now();
+        let began = Instant::now();
         let machine = &self.machine;
         self.control.change(|figures| {
             machine.figures(figures);
             figures.cpu_us = thread_cpu_us();
         });
+        self.look_due = Instant::now() + LOOK.max(began.elapsed() * LOOK_SHARE);
     }
 }
