@@ -22,7 +22,7 @@ from foundation.environment import environment
 from foundation.errors import Unavailable
 from realtime import valkey
 from realtime.events import layer as events
-from realtime.events.layer import GridLayer
+from realtime.events.layer import QUERY_TTL_MS, GridLayer
 from realtime.grid.layout import Grid, read_grids
 from realtime.hub.logs import Entry, LogReader
 from rillbase_native import Hub
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.05
 ALIVE_S = 3.0
+#: Whoever has not been heard of for so long may have lost its queries.
+FORGOTTEN_S = QUERY_TTL_MS / 1000
 FRAMES_AT_ONCE = 1_000
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
@@ -149,13 +151,14 @@ class Running:
 
     async def _keep_alive(self) -> None:
         """Hold on to this hub's queries; register them again where they are not held."""
-        first = True
+        held_s: float | None = None
         while True:
             try:
                 held = await self.layer.hub_alive(self.name)
-                if not held and not first:
+                now_s = time.monotonic()
+                if held_s is not None and (not held or now_s - held_s > FORGOTTEN_S):
                     self._lose_everything()
-                first = False
+                held_s = now_s
                 ends = await self.layer.ends(self.grid.write_partitions, 0)
                 self.clock.hear(ends.time_us)
             except RedisError as away:

@@ -37,6 +37,8 @@ class Wishes:
         self._process = process
         self._queries = queries
         self._room = asyncio.Semaphore(REGISTRATIONS_AT_ONCE)
+        #: Queries whose subscribers are being judged: the machine asks until they are gone.
+        self._judged: set[bytes] = set()
 
     async def serve(self, wish: Wish) -> None:
         """Do one thing that the machine wants done."""
@@ -62,8 +64,14 @@ class Wishes:
 
     async def judge(self, running: Running, query: bytes) -> None:
         """Look at the rules for all who watch a query here."""
-        for watched in self._watched(running, query):
-            await watched.judge(watched.subscriber)
+        if query in self._judged:
+            return
+        self._judged.add(query)
+        try:
+            for watched in self._watched(running, query):
+                await watched.judge(watched.subscriber)
+        finally:
+            self._judged.discard(query)
 
     def _watched(self, running: Running, query: bytes) -> list[Watched]:
         numbers = running.hub.subscriptions(query)

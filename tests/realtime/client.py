@@ -86,6 +86,7 @@ def opened(
         origin=None if origin is None else origin,  # type: ignore[arg-type]
         subprotocols=["rillbase.v1"],  # type: ignore[list-item]
         max_size=64 * 1024 * 1024,
+        compression=None,
     ) as connection:
         yield Client(connection)
 
