@@ -1,0 +1,160 @@
+//! How many events a hub gives out in a second on one core, rendered and with their tokens sealed:
+//! `cargo run --release -p rillbase-live --example fan_out -- [subscribers] [writes]`.
+#![allow(clippy::print_stdout, reason = "its figures are what it is for")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rillbase_live::hub::{Attach, Bounds, Config, Hub, Options, Sealer};
+use rillbase_live::message::{
+    AfterImage, Content, Definition, News, Notification, QueryHash, Source, StreamId, Tick, Token,
+};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_query::bson::Value;
+use rillbase_query::ejson::parse_value;
+
+/// The paper's document: strings of ten characters, and numbers.
+const DOCUMENT: &str = r#"{"_id":"abcdefghij","s1":"abcdefghij","s2":"abcdefghij",
+"s3":"abcdefghij","s4":"abcdefghij","i1":1234567,"i2":1234567,"i3":1234567,"i4":1234567,
+"random":1234567}"#;
+
+const QUERY: QueryHash = QueryHash([1; 16]);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter_map(|one| one.parse().ok());
+    let subscribers: u64 = arguments.next().unwrap_or(1_000);
+    let writes: u64 = arguments.next().unwrap_or(500);
+    let Ok(Value::Document(document)) = parse_value(DOCUMENT.as_bytes()) else {
+        return;
+    };
+    let body: Arc<[u8]> = document.as_bytes().into();
+    let mut hub = opened(subscribers);
+    let mut frames = drain(&mut hub);
+    let mut bytes = 0;
+    let begun = Instant::now();
+    let before = frames;
+    for version in 1..=writes {
+        let news = matched(version, Arc::clone(&body));
+        say(&mut hub, version + 2, news);
+        let (count, size) = drained(&mut hub);
+        frames += count;
+        bytes += size;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let told = frames - before;
+    let told = f64::from(u32::try_from(told).unwrap_or(u32::MAX));
+    let mebibytes = f64::from(u32::try_from(bytes >> 10).unwrap_or(u32::MAX)) / 1024.0;
+    println!(
+        "{told:.0} events, {:.0} a second, {:.0} MiB a second, {subscribers} subscribers",
+        told / seconds,
+        mebibytes / seconds,
+    );
+}
+
+fn opened(subscribers: u64) -> Hub {
+    let mut hub = Hub::new(Config {
+        sealer: Sealer::new(b"secret"),
+        installation: 1,
+        epoch: 1,
+        write_partitions: 1,
+        bounds: Bounds::default(),
+    });
+    hub.tick(1_000_000);
+    let definition = Arc::new(Definition {
+        hash: QUERY,
+        activation: 1,
+        tenant: [1; 16],
+        collection: [2; 16],
+        rules_version: 0,
+        filter: [].into(),
+        sort: [].into(),
+        offset: 0,
+        limit: None,
+        sorted: false,
+        slack: 0,
+    });
+    for id in 0..subscribers {
+        let attach = Attach {
+            name: "s1".into(),
+            definition: Arc::clone(&definition),
+            partition: 0,
+            projection: None,
+            options: Options::default(),
+            holder: [3; 16],
+            resume: None,
+            reset: None,
+        };
+        hub.attach(id, attach);
+    }
+    let end = StreamId::default();
+    hub.registered(&QUERY, 1, end, Snapshot::default(), Vec::new());
+    let active = News::Active {
+        query: QUERY,
+        activation: 1,
+    };
+    say(&mut hub, 1, active);
+    let tick = Tick {
+        time_us: 1_000_000,
+        count: 1,
+        token: Token(1),
+        incarnation: [1; 16],
+        snapshot: Snapshot::default(),
+    };
+    say(&mut hub, 2, News::Tick(tick));
+    hub.tick(1_300_000);
+    hub
+}
+
+fn say(hub: &mut Hub, count: u64, news: News) {
+    let notification = Notification {
+        source: Source::Filter(0),
+        token: Token(1),
+        count,
+        news,
+    };
+    let at = StreamId {
+        ms: 1_000,
+        number: count,
+    };
+    hub.read(0, at, &notification);
+}
+
+fn matched(version: u64, body: Arc<[u8]>) -> News {
+    News::Match {
+        image: AfterImage {
+            xid: version,
+            tenant: [1; 16],
+            collection: [2; 16],
+            version,
+            rules_version: 0,
+            created_ms: 0,
+            written_us: 0,
+            key: b"abcdefghij".as_slice().into(),
+            content: Content::Document(body),
+            parts: [].into(),
+        },
+        added: Vec::new(),
+        changed: vec![QUERY],
+        removed: Vec::new(),
+    }
+}
+
+fn drain(hub: &mut Hub) -> usize {
+    drained(hub).0
+}
+
+/// Takes all frames, as clients do that are quick.
+fn drained(hub: &mut Hub) -> (usize, usize) {
+    let (mut count, mut bytes) = (0, 0);
+    loop {
+        let frames = hub.poll(1_000);
+        if frames.is_empty() {
+            return (count, bytes);
+        }
+        for frame in frames {
+            count += 1;
+            bytes += frame.text.len();
+            hub.drained(frame.client, 1, frame.text.len());
+        }
+    }
+}
