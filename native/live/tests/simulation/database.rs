@@ -1,0 +1,172 @@
+//! PostgreSQL, as far as it matters: transactions that commit in any order, rows that are locked by
+//! who writes them, snapshots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rillbase_live::message::{AfterImage, Content, Row};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_query::bson::{DocumentWriter, ValueRef};
+
+use crate::COLLECTION;
+
+/// A committed version of a document; deleted without `n`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) version: u64,
+    pub(crate) xid: u64,
+    pub(crate) n: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    writes: BTreeMap<u8, Option<i64>>,
+    batch: bool,
+}
+
+/// The database.
+#[derive(Debug)]
+pub(crate) struct Database {
+    next: u64,
+    open: BTreeMap<u64, Open>,
+    /// Committed versions by document, rising.
+    documents: BTreeMap<u8, Vec<Version>>,
+    /// Documents and versions of atomic batches, by transaction.
+    pub(crate) batches: BTreeMap<u64, Vec<(u8, u64)>>,
+}
+
+impl Database {
+    pub(crate) fn new() -> Self {
+        Self {
+            next: 10,
+            open: BTreeMap::new(),
+            documents: BTreeMap::new(),
+            batches: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, batch: bool) {
+        let open = Open {
+            batch,
+            ..Open::default()
+        };
+        self.open.insert(self.next, open);
+        self.next += 1;
+    }
+
+    pub(crate) fn open(&self) -> Vec<u64> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Writes to a document unless another transaction has it locked. An update may find nothing.
+    pub(crate) fn write(&mut self, xid: u64, key: u8, n: Option<i64>) {
+        let locked = self
+            .open
+            .iter()
+            .any(|(other, open)| *other != xid && open.writes.contains_key(&key));
+        let exists = self.latest(key).is_some_and(|latest| latest.n.is_some());
+        if locked || (n.is_none() && !exists) {
+            return;
+        }
+        if let Some(open) = self.open.get_mut(&xid) {
+            open.writes.insert(key, n);
+        }
+    }
+
+    /// Commits; the after-images are what a publisher would send.
+    pub(crate) fn commit(&mut self, xid: u64, partitions: u16, now_us: u64) -> Vec<AfterImage> {
+        let Some(open) = self.open.remove(&xid) else {
+            return Vec::new();
+        };
+        let mut parts: Vec<u16> = Vec::new();
+        if open.batch {
+            parts = open
+                .writes
+                .keys()
+                .map(|key| partition(*key, partitions))
+                .collect();
+            parts.sort_unstable();
+            parts.dedup();
+        }
+        let parts: Arc<[u16]> = parts.into();
+        let mut images = Vec::new();
+        for (key, n) in open.writes {
+            let versions = self.documents.entry(key).or_default();
+            let version = versions.last().map_or(1, |last| last.version + 1);
+            versions.push(Version { version, xid, n });
+            images.push(AfterImage {
+                xid,
+                tenant: [1; 16],
+                collection: COLLECTION,
+                version,
+                rules_version: 0,
+                created_ms: 0,
+                written_us: i64::try_from(now_us).unwrap_or(0),
+                key: [key].into(),
+                content: content(key, n),
+                parts: Arc::clone(&parts),
+            });
+        }
+        if open.batch {
+            let members = images.iter().map(|image| (image.key[0], image.version));
+            self.batches.insert(xid, members.collect());
+        }
+        images
+    }
+
+    pub(crate) fn abort(&mut self, xid: u64) {
+        self.open.remove(&xid);
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            xmin: self.open.keys().next().copied().unwrap_or(self.next),
+            xmax: self.next,
+            running: self.open.keys().copied().collect(),
+        }
+    }
+
+    pub(crate) fn latest(&self, key: u8) -> Option<Version> {
+        self.documents.get(&key)?.last().copied()
+    }
+
+    /// The newest version of each document that ever was.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u8, Version)> {
+        let last = |(key, versions): (&u8, &Vec<Version>)| Some((*key, *versions.last()?));
+        self.documents.iter().filter_map(last)
+    }
+
+    /// What a reader finds now, with bodies.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let rows = self.all().filter(|(_, version)| version.n.is_some());
+        rows.map(|(key, version)| Row {
+            key: [key].into(),
+            version: version.version,
+            created_ms: 0,
+            updated_ms: 0,
+            body: body(key, version.n),
+        })
+        .collect()
+    }
+}
+
+pub(crate) fn partition(key: u8, partitions: u16) -> u16 {
+    let hash = rillbase_documents::id::key_hash(&[key]).unsigned_abs();
+    u16::try_from(hash % u32::from(partitions)).unwrap_or(0)
+}
+
+fn body(key: u8, n: Option<i64>) -> Arc<[u8]> {
+    let mut writer = DocumentWriter::new();
+    writer.append("_id", ValueRef::Int32(key.into()));
+    if let Some(n) = n {
+        writer.append("n", ValueRef::Int64(n));
+    }
+    writer.finish().into()
+}
+
+fn content(key: u8, n: Option<i64>) -> Content {
+    match n {
+        Some(_) => Content::Document(body(key, n)),
+        None => Content::Deleted(body(key, None)),
+    }
+}

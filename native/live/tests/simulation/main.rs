@@ -1,0 +1,93 @@
+//! Histories of failures: nodes, streams, database and watchers, step by step, from a seed.
+//!
+//! Everything that can go wrong between them goes wrong at random: publishers are late or never
+//! publish, the relay pauses, nodes are killed, paused until somebody else has their lease, and wake
+//! up; streams are trimmed before they are read; the event layer loses everything; clocks are ahead.
+//! After every step whoever claims to be live is compared with the database. At the end all faults
+//! stop, and everybody must become live with the query's answer.
+//!
+//! A history that fails is shortened by leaving out operations, and printed with its seed.
+#![allow(
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "what a history does not expect fails the test"
+)]
+#![allow(clippy::doc_markdown, reason = "PostgreSQL is a name, not code")]
+#![allow(
+    clippy::struct_field_names,
+    reason = "a version has a version, as everywhere"
+)]
+#![allow(clippy::cast_precision_loss, reason = "a rate is for people")]
+
+mod database;
+mod nodes;
+mod outbox;
+mod queries;
+mod random;
+mod valkey;
+mod watcher;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use world::{Operation, history, run};
+
+const COLLECTION: [u8; 16] = [7; 16];
+
+/// Runs a history; a panic is a failure as well.
+fn outcome(operations: &[Operation]) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| run(operations)))
+        .unwrap_or_else(|_| Err("a machine panicked".to_owned()))
+}
+
+/// Leaves out whatever is not needed to fail.
+fn shorten(mut operations: Vec<Operation>) -> Vec<Operation> {
+    let mut size = operations.len() / 2;
+    while size > 0 {
+        let mut start = 0;
+        while start < operations.len() {
+            let mut fewer = operations.clone();
+            fewer.drain(start..(start + size).min(fewer.len()));
+            if outcome(&fewer).is_err() {
+                operations = fewer;
+            } else {
+                start += size;
+            }
+        }
+        size /= 2;
+    }
+    operations
+}
+
+fn simulate(seeds: std::ops::Range<u64>, length: usize) {
+    let began = Instant::now();
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let operations = history(seed, length);
+        if let Err(first) = outcome(&operations) {
+            let short = shorten(operations);
+            let last = outcome(&short).err().unwrap_or_default();
+            panic!("seed {seed}: {first}\nshortened: {last}\n{short:?}");
+        }
+    }
+    let steps = count * length as u64;
+    let per_minute = steps as f64 / began.elapsed().as_secs_f64() * 60.0;
+    eprintln!("{count} histories, {steps} operations, {per_minute:.0} a minute");
+}
+
+#[test]
+fn whoever_claims_to_be_live_has_the_answer_through_thousands_of_histories() {
+    simulate(0..2_000, 150);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn whoever_claims_to_be_live_has_the_answer_through_a_million_operations() {
+    let first = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let first = first.unwrap_or(1_000_000);
+    simulate(first..first + 2_500, 400);
+}

@@ -1,0 +1,321 @@
+//! What drives a node: its lease, its places in the streams, its rebuilds. As a production loop
+//! does, but one small step at a time, and it may stop between any two.
+
+use rillbase_live::filter_node::{self, FilterNode};
+use rillbase_live::message::{Definition, Notification, Row, StreamId, Token};
+use rillbase_live::node::Output;
+use rillbase_live::snapshot::Snapshot;
+use rillbase_live::sort_node::{self, SortNode};
+
+use crate::COLLECTION;
+use crate::database::Database;
+use crate::random::Random;
+use crate::valkey::Valkey;
+
+/// Which node a driver wants to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Filter(u16),
+    Sort,
+}
+
+impl Kind {
+    fn name(self) -> String {
+        match self {
+            Self::Filter(partition) => format!("filter {partition}"),
+            Self::Sort => "sort".to_owned(),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Machine {
+    Filter(Box<FilterNode>),
+    Sort(Box<SortNode>),
+}
+
+/// How far a rebuild is.
+#[derive(Debug)]
+enum Phase {
+    Start,
+    Note,
+    Registry {
+        count: u64,
+    },
+    Snapshot {
+        count: u64,
+        queries: Vec<Definition>,
+    },
+    Rows {
+        count: u64,
+        queries: Vec<Definition>,
+        snapshot: Snapshot,
+        rows: Vec<Row>,
+    },
+    Running,
+}
+
+/// A process that wants to be a node.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) kind: Kind,
+    partitions: u16,
+    holder: u64,
+    token: Token,
+    machine: Option<Machine>,
+    phase: Phase,
+    /// Where it is in its write stream, or the log.
+    entries_at: StreamId,
+    requests_at: StreamId,
+    /// Said and not appended yet.
+    unsaid: Vec<(Notification, StreamId)>,
+    pub(crate) stopped_until_us: u64,
+    /// How far its clock is ahead.
+    pub(crate) skew_us: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(kind: Kind, partitions: u16, holder: u64) -> Self {
+        Self {
+            kind,
+            partitions,
+            holder,
+            token: Token::default(),
+            machine: None,
+            phase: Phase::Start,
+            entries_at: StreamId::default(),
+            requests_at: StreamId::default(),
+            unsaid: Vec::new(),
+            stopped_until_us: 0,
+            skew_us: 0,
+        }
+    }
+
+    /// It is gone, and comes back as somebody else.
+    pub(crate) fn kill(&mut self) {
+        self.holder += 1_000;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.machine = None;
+        self.token = Token::default();
+        self.unsaid.clear();
+    }
+
+    pub(crate) fn step(&mut self, valkey: &mut Valkey, database: &Database, random: &mut Random) {
+        if valkey.now_us < self.stopped_until_us || !self.speak(valkey) {
+            return;
+        }
+        match valkey.lease(&self.kind.name(), self.holder) {
+            None => return self.forget(),
+            Some(token) if token == self.token && self.machine.is_some() => {}
+            Some(token) => self.begin(token),
+        }
+        self.advance(valkey, database, random);
+        // Sometimes it stops between finding out and saying.
+        if !random.once_in(4) {
+            self.speak(valkey);
+        }
+    }
+
+    /// Appends what is unsaid. Whoever is refused has been replaced.
+    fn speak(&mut self, valkey: &mut Valkey) -> bool {
+        if self.unsaid.is_empty() {
+            return true;
+        }
+        let said = std::mem::take(&mut self.unsaid);
+        let accepted = valkey.append(&self.kind.name(), self.token, said);
+        if !accepted {
+            self.forget();
+        }
+        accepted
+    }
+
+    fn begin(&mut self, token: Token) {
+        self.token = token;
+        self.phase = Phase::Start;
+        self.machine = Some(match self.kind {
+            Kind::Filter(partition) => {
+                let config = filter_node::Config::new(partition, self.partitions, token);
+                Machine::Filter(Box::new(FilterNode::new(config)))
+            }
+            Kind::Sort => {
+                let config = sort_node::Config::new(self.partitions, token);
+                Machine::Sort(Box::new(SortNode::new(config)))
+            }
+        });
+    }
+
+    fn advance(&mut self, valkey: &Valkey, database: &Database, random: &mut Random) {
+        let now_us = valkey.now_us + self.skew_us;
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Start) {
+            Phase::Start => {
+                self.give(filter_node::Input::Start, sort_node::Input::Start, now_us);
+                Phase::Note
+            }
+            // What `start` gave out must be in the log before anything is read.
+            Phase::Note if !self.unsaid.is_empty() => Phase::Note,
+            Phase::Note => {
+                self.requests_at = valkey.requests.end();
+                let (end, count) = match self.kind {
+                    Kind::Filter(partition) => {
+                        let stream = &valkey.writes[usize::from(partition)];
+                        (stream.end(), stream.count)
+                    }
+                    Kind::Sort => (valkey.log.end(), 0),
+                };
+                self.entries_at = end;
+                Phase::Registry { count }
+            }
+            Phase::Registry { count } => {
+                let queries = valkey.registry.values().cloned().collect();
+                Phase::Snapshot { count, queries }
+            }
+            Phase::Snapshot { count, queries } => Phase::Rows {
+                count,
+                queries,
+                snapshot: database.snapshot(),
+                rows: database.rows(),
+            },
+            Phase::Rows {
+                count,
+                queries,
+                snapshot,
+                rows,
+            } => {
+                self.rebuild(count, queries, snapshot, rows, now_us);
+                Phase::Running
+            }
+            Phase::Running if valkey.requests.is_trimmed(self.requests_at) => Phase::Start,
+            Phase::Running => self.run(valkey, random),
+        };
+    }
+
+    fn rebuild(
+        &mut self,
+        count: u64,
+        queries: Vec<Definition>,
+        snapshot: Snapshot,
+        rows: Vec<Row>,
+        now_us: u64,
+    ) {
+        let position = self.entries_at;
+        let begin = (
+            filter_node::Begin {
+                position,
+                count,
+                queries: queries.clone(),
+                snapshot: snapshot.clone(),
+            },
+            sort_node::Begin {
+                position,
+                queries,
+                snapshot,
+            },
+        );
+        let collection = COLLECTION;
+        let (first, second) = begin;
+        self.give(
+            filter_node::Input::Begin(first),
+            sort_node::Input::Begin(second),
+            now_us,
+        );
+        self.give(
+            filter_node::Input::Rows {
+                collection,
+                rows: rows.clone(),
+            },
+            sort_node::Input::Rows { collection, rows },
+            now_us,
+        );
+        self.give(filter_node::Input::End, sort_node::Input::End, now_us);
+    }
+
+    /// Reads some entries of both streams, in any order of the two.
+    fn run(&mut self, valkey: &Valkey, random: &mut Random) -> Phase {
+        let now_us = valkey.now_us + self.skew_us;
+        for _ in 0..=random.below(12) {
+            let whole = if random.once_in(3) {
+                self.read_request(valkey, now_us)
+            } else {
+                self.read_entry(valkey, now_us)
+            };
+            match whole {
+                Some(true) => {}
+                Some(false) => return Phase::Start,
+                None => {
+                    let idle = (filter_node::Input::Idle, sort_node::Input::Idle);
+                    let caught_up = valkey.requests.end() <= self.requests_at
+                        && self.end(valkey) <= self.entries_at;
+                    if caught_up && !self.give(idle.0, idle.1, now_us) {
+                        return Phase::Start;
+                    }
+                }
+            }
+        }
+        Phase::Running
+    }
+
+    fn end(&self, valkey: &Valkey) -> StreamId {
+        match self.kind {
+            Kind::Filter(partition) => valkey.writes[usize::from(partition)].end(),
+            Kind::Sort => valkey.log.end(),
+        }
+    }
+
+    /// None: there is none. False: the node must be rebuilt.
+    fn read_request(&mut self, valkey: &Valkey, now_us: u64) -> Option<bool> {
+        let (id, request) = valkey.requests.read(self.requests_at, 1).pop()?;
+        self.requests_at = id;
+        let inputs = (
+            filter_node::Input::Request(request.clone()),
+            sort_node::Input::Request(request),
+        );
+        Some(self.give(inputs.0, inputs.1, now_us))
+    }
+
+    fn read_entry(&mut self, valkey: &Valkey, now_us: u64) -> Option<bool> {
+        let mut out = Vec::new();
+        match (self.kind, &mut self.machine) {
+            (Kind::Filter(partition), Some(Machine::Filter(node))) => {
+                let stream = &valkey.writes[usize::from(partition)];
+                let (id, entry) = stream.read(self.entries_at, 1).pop()?;
+                self.entries_at = id;
+                node.handle(filter_node::Input::Write { id, entry }, now_us, &mut out);
+            }
+            (Kind::Sort, Some(Machine::Sort(node))) => {
+                let (id, (notification, _)) = valkey.log.read(self.entries_at, 1).pop()?;
+                self.entries_at = id;
+                let input = sort_node::Input::Log { id, notification };
+                node.handle(input, now_us, &mut out);
+            }
+            _ => return None,
+        }
+        Some(self.take(out))
+    }
+
+    /// Gives the machine what is meant for its kind. False: it must be rebuilt.
+    fn give(&mut self, filter: filter_node::Input, sort: sort_node::Input, now_us: u64) -> bool {
+        let mut out = Vec::new();
+        match &mut self.machine {
+            Some(Machine::Filter(node)) => node.handle(filter, now_us, &mut out),
+            Some(Machine::Sort(node)) => node.handle(sort, now_us, &mut out),
+            None => {}
+        }
+        self.take(out)
+    }
+
+    fn take(&mut self, out: Vec<Output>) -> bool {
+        let mut whole = true;
+        for output in out {
+            match output {
+                Output::Notify(notification) => {
+                    self.unsaid.push((notification, self.requests_at));
+                }
+                Output::Rebuild(_) => whole = false,
+            }
+        }
+        whole
+    }
+}
