@@ -47,7 +47,7 @@ def main() -> None:
     """Measure each number of queries by itself."""
     arguments = _arguments()
     report = Report("grid", vars(arguments) | {"queries": list(arguments.queries)})
-    load = built("rillbase-nodes", example="grid_load")
+    load = built("rillbase-nodes", example="grid_load", optimised=not arguments.unoptimised)
     for queries in arguments.queries:
         print(f"{queries:,} queries …", file=sys.stderr)
         _add(report, queries, _measure(load, arguments, queries))
@@ -198,6 +198,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kind", choices=("range", "equality", "residual"), default="range")
     parser.add_argument("--partitions", type=int, default=2, help="write partitions")
     parser.add_argument("--quick", action="store_true", help="ten seconds each")
+    parser.add_argument("--unoptimised", action="store_true", help="build the load quickly")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.seconds = min(arguments.seconds, 10)
