@@ -499,3 +499,55 @@ fn a_filter_that_cannot_be_read_ends_its_query() {
     let answers = node.ask(register(&broken, 100, &until(1), &[], true));
     assert_eq!(answers, ["failed broken unsupported_operator"]);
 }
+
+#[test]
+fn who_joins_with_a_row_that_left_before_the_query_was_known_is_told() {
+    let mut node = Stage::new();
+    // The second one reads between 5 and 6, the first one has read before both.
+    node.write(image(5, "a", 1, Some(5)));
+    node.write(image(6, "a", 2, Some(-5)));
+    node.ask(register(&positive(), 100, &until(5), &[], true));
+    let answers = node.ask(register(
+        &positive(),
+        100,
+        &until(6),
+        &[row("a", 1, 5)],
+        true,
+    ));
+    assert_eq!(answers, ["a@2 -q", "active q 1"]);
+}
+
+#[test]
+fn who_joins_with_a_row_that_has_not_arrived_is_told_when_it_leaves() {
+    let mut node = Stage::new();
+    node.ask(register(&positive(), 100, &until(5), &[], true));
+    node.ask(register(
+        &positive(),
+        100,
+        &until(6),
+        &[row("a", 1, 5)],
+        true,
+    ));
+    assert_eq!(node.write(image(6, "a", 2, Some(-5))), ["a@2 -q"]);
+}
+
+#[test]
+fn a_version_that_was_passed_over_leaves_sorted_queries_that_may_have_found_it() {
+    let mut node = Stage::new();
+    node.ask(register(&sorted("s", 0, 1, 0), 100, &until(5), &[], true));
+    assert!(node.write(image(6, "a", 2, None)).is_empty());
+    assert_eq!(node.write(image(5, "a", 1, Some(5))), ["a@2 -s"]);
+    assert!(node.write(image(5, "a", 1, Some(5))).is_empty());
+}
+
+#[test]
+fn a_superseded_version_leaves_sorted_queries_with_the_next_one() {
+    let mut node = Stage::new();
+    node.ask(register(&sorted("s", 0, 1, 0), 100, &until(5), &[], true));
+    let superseded = AfterImage {
+        content: Content::Superseded,
+        ..image(5, "a", 1, None)
+    };
+    assert!(node.write(superseded).is_empty());
+    assert_eq!(node.write(image(6, "a", 2, None)), ["a@2 -s"]);
+}

@@ -441,3 +441,25 @@ fn a_result_without_limit_that_is_too_large_ends() {
     let told = node.put(image(5, "c", 1, Some(15)));
     assert_eq!(told.last().unwrap(), "failed s result_too_large");
 }
+
+#[test]
+fn a_registration_that_was_called_too_old_before_it_was_read_needs_new_rows() {
+    let mut node = Stage::new();
+    let (query, activation) = (hash("s"), 1);
+    node.hear(0, News::TooOld { query, activation });
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
+    assert_eq!(answers, ["renew s 1"]);
+}
+
+#[test]
+fn rows_read_before_a_filter_node_was_rebuilt_are_asked_for_again() {
+    let mut node = Stage::with(&[], &[]);
+    node.begin(&[], until(9));
+    node.give(Input::End);
+    let snapshot = until(8);
+    node.hear(0, News::Rebased { snapshot });
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
+    assert_eq!(answers, ["renew s 1"]);
+}
