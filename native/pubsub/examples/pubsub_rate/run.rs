@@ -117,11 +117,12 @@ struct Tested<'a> {
     measured: Measured,
 }
 
+/// Two keyspaces share what one has.
 fn keyspace(setup: &Setup, share: usize) -> KeyspaceOptions {
     KeyspaceOptions {
         memtable_bytes: setup.memory / share,
-        table_bytes: 4 << 20,
-        base_bytes: setup.memory as u64 * 4,
+        table_bytes: setup.memory as u64,
+        base_bytes: (setup.memory / share) as u64 * 4,
         ..keyspace_options()
     }
 }
