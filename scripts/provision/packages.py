@@ -13,13 +13,17 @@ from scripts.provision.tools import NETWORK_ADVICE, Tools, base_python
 
 Profile: TypeAlias = Literal["runtime", "dev"]
 
+#: The only packages that come as source, and what they are built with, which is locked too.
+BUILT = ("pyspark",)
+BUILT_WITH = REQUIREMENTS / "build.txt"
+
 
 def lock_file(profile: Profile) -> Path:
     return REQUIREMENTS / f"{profile}.txt"
 
 
 def made_from(profile: Profile) -> str:
-    return fingerprint.of_files([lock_file(profile)], root=REQUIREMENTS)
+    return fingerprint.of_files([lock_file(profile), BUILT_WITH], root=REQUIREMENTS)
 
 
 def environment_works() -> bool:
@@ -42,6 +46,9 @@ def install(steps: Steps, tools: Tools, profile: Profile) -> None:
             make: list[Word] = [tools.uv, "venv", "--no-config", "--no-project", "--clear"]
             steps.run([*make, "--python", base_python(), ENVIRONMENT])
         sync: list[Word] = [tools.uv, "pip", "sync", "--no-config", "--python", ENVIRONMENT_PYTHON]
-        sync += ["--require-hashes", "--only-binary", ":all:", lock_file(profile)]
+        sync += ["--require-hashes", "--only-binary", ":all:"]
+        for package in BUILT:
+            sync += ["--no-binary", package]
+        sync += ["--build-constraints", BUILT_WITH, lock_file(profile)]
         if not steps.attempt([*sync, "--offline"]) and not steps.attempt(sync):
             raise steps.failed(NETWORK_ADVICE)
