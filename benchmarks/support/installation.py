@@ -21,6 +21,8 @@ from rillbase_server.launcher.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 30.0
+#: Spark takes its time.
+SERVICE_DEADLINE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +124,35 @@ def python(place: Installation, source: str, *arguments: str) -> str:
         text=True,
     )
     return done.stdout.splitlines()[-1]
+
+
+@contextmanager
+def service(
+    place: Installation, command: str, extra: Mapping[str, str]
+) -> Iterator[psutil.Process]:
+    """Run a service, `manage.py <command>`, and wait until it is ready."""
+    port = free_port()
+    argv = [sys.executable, str(ROOT / "manage.py"), command, "--port", str(port)]
+    log = place.directory / f"{command}.log"
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            argv, env={**place.environment, **extra}, cwd=ROOT, stdout=output, stderr=output
+        )
+    try:
+        _wait_until_ready(port, child, log)
+        yield psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        child.wait(30)
+
+
+def _wait_until_ready(port: int, child: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + SERVICE_DEADLINE_S
+    while time.monotonic() < deadline and child.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1).read()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError(f"a service did not start:\n{log.read_text()[-2000:]}")

@@ -1,0 +1,169 @@
+"""The full stack: from a write over a WebSocket to the event on another.
+
+Each write matches one of 100 to 10,000 subscribers. The load generator shares the machine with
+all servers. `recorded` latencies begin before the write is sent and end when its event has been
+read. Fan-out is measured apart: each write is told to every one of many subscribers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import psutil
+
+from benchmarks.support import sockets
+from benchmarks.support.installation import Installation, Web, installation, python, service, web
+from benchmarks.support.report import Report, percentile
+from benchmarks.support.sockets import Crowd, Heard
+
+_MAKE = """
+import json
+import django; django.setup()
+from documents.models import Collection
+from foundation.scope import scoped
+from tenants.models import Quota
+from tests.make import make_key, make_tenant
+made = make_tenant(plan="dedicated")
+names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
+Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
+with scoped(tenant_id=made.tenant.id):
+    for name in ("one", "many"):
+        Collection.objects.create(name=name)
+key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
+print(json.dumps({"key": key}))
+"""
+FAN_OUT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """How much is measured."""
+
+    subscribers: list[int]
+    writes: float
+    seconds: float
+    grid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """All servers of an installation."""
+
+    server: Web
+    processes: Mapping[str, psutil.Process]
+    key: str
+
+    def cpu_s(self) -> dict[str, float]:
+        """Return the CPU time of each service, with its children."""
+        return {name: _cpu_s(process) for name, process in self.processes.items()}
+
+
+def main() -> None:
+    """Measure and report."""
+    knobs = _knobs()
+    report = Report(
+        "stack",
+        {
+            "subscribers": knobs.subscribers,
+            "writes_per_s": knobs.writes,
+            "seconds": knobs.seconds,
+            "grid": knobs.grid,
+        },
+    )
+    with ExitStack() as opened:
+        stack = _start(opened, knobs)
+        for subscribers in knobs.subscribers:
+            _measure_one_of(report, stack, subscribers, knobs)
+        _measure_fan_out(report, stack, knobs)
+    report.finish()
+
+
+def _knobs() -> Knobs:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="finish in about a minute")
+    parser.add_argument("--subscribers", help="how many, for example 100,1000,10000")
+    parser.add_argument("--writes", type=float, default=300.0, help="writes a second")
+    parser.add_argument("--seconds", type=float, help="length of each run")
+    parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
+    given = parser.parse_args()
+    several = given.subscribers or ("100" if given.quick else "100,1000,10000")
+    return Knobs(
+        subscribers=[int(number) for number in several.split(",")],
+        writes=given.writes,
+        seconds=given.seconds or (5.0 if given.quick else 30.0),
+        grid=given.grid,
+    )
+
+
+def _start(opened: ExitStack, knobs: Knobs) -> Stack:
+    place: Installation = opened.enter_context(installation())
+    made = json.loads(python(place, _MAKE))
+    relay = opened.enter_context(service(place, "relay", {}))
+    grid = opened.enter_context(service(place, "grid", {"RILLBASE_GRID": knobs.grid}))
+    server = opened.enter_context(web(place, "rillbase_server.asgi:application", {}))
+    processes = {"web": server.process, "relay": relay, "grid": grid}
+    return Stack(server, processes, made["key"])
+
+
+def _measure_one_of(report: Report, stack: Stack, subscribers: int, knobs: Knobs) -> None:
+    crowd = Crowd(stack.server.port, stack.key, "one", subscribers, 1, knobs.writes, knobs.seconds)
+    heard, cpu = _run(stack, crowd)
+    name = f"one_of_{subscribers}"
+    what = f"{knobs.writes:g} writes/s, each for one of {subscribers}"
+    _add_latencies(report, name, what, heard)
+    per_write = {service: seconds / heard.written * 1000 for service, seconds in cpu.items()}
+    for service_name, ms in per_write.items():
+        report.add(f"{name}_{service_name}_cpu_ms", ms, "ms", f"CPU of {service_name} a write")
+    rate = 1000 / per_write["web"]
+    report.add(f"{name}_per_core", rate, "/s", "writes for a core of the app server", ">= 1000")
+    report.add(f"{name}_subscribed", subscribers / heard.subscribing_s, "/s", "subscribed")
+
+
+def _measure_fan_out(report: Report, stack: Stack, knobs: Knobs) -> None:
+    writes = max(5.0, knobs.writes / 30)
+    crowd = Crowd(stack.server.port, stack.key, "many", FAN_OUT, FAN_OUT, writes, knobs.seconds)
+    heard, cpu = _run(stack, crowd)
+    what = f"{writes:g} writes/s, each for all of {FAN_OUT}"
+    _add_latencies(report, "fan_out", what, heard)
+    rate = heard.delivered / cpu["web"]
+    what = "events delivered for a core of the app server"
+    report.add("fan_out_per_core", rate, "/s", what, ">= 20000")
+
+
+def _run(stack: Stack, crowd: Crowd) -> tuple[Heard, dict[str, float]]:
+    before = stack.cpu_s()
+    heard = sockets.run(crowd)
+    after = stack.cpu_s()
+    return heard, {name: after[name] - before[name] for name in after}
+
+
+def _add_latencies(report: Report, name: str, what: str, heard: Heard) -> None:
+    achieved = heard.written / heard.writing_s
+    report.add(f"{name}_per_s", achieved, "/s", f"{what}: achieved")
+    report.add(f"{name}_expected", heard.expected, "", "events that were to come")
+    report.add(f"{name}_delivered", heard.delivered, "", "events that came")
+    lost = heard.expected - heard.delivered
+    report.add(f"{name}_lost", lost, "", "events that did not", "<= 0")
+    report.add(f"{name}_disturbed", heard.disturbances, "", "status, reset and end frames")
+    for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
+        if heard.latencies_ms:
+            value = percentile(heard.latencies_ms, share)
+            report.add(f"{name}_{label}_ms", value, "ms", f"from before the write, {label}")
+    if heard.answers_ms:
+        report.add(
+            f"{name}_ack_p50_ms", percentile(heard.answers_ms, 0.5), "ms", "write acknowledged"
+        )
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    family = [process, *process.children(recursive=True)]
+    times = [member.cpu_times() for member in family]
+    return float(sum(each.user + each.system for each in times))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Clients of live queries that cost little, in a process of their own.
+
+Each subscriber watches one shard of a collection; writes go over a WebSocket too, each into one
+shard, at a steady rate whether or not the server keeps up. A write carries its moment, so a
+subscriber knows from the event alone how long it took from before the write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import random
+import time
+from dataclasses import dataclass, field
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+SUBSCRIPTIONS_A_CONNECTION = 500
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+#: Subscriptions that wait for their result at once.
+SUBSCRIBING = 64
+READY_S = 120.0
+#: What is under way when the last write was sent may take so long.
+DRAIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Who watches, who writes, and how fast."""
+
+    port: int
+    key: str
+    collection: str
+    subscribers: int
+    #: Subscribers with the same query; each write is told to all of them.
+    fan_out: int
+    writes_per_s: float
+    seconds: float
+
+    @property
+    def shards(self) -> int:
+        return self.subscribers // self.fan_out
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a run saw."""
+
+    written: int = 0
+    refused: int = 0
+    expected: int = 0
+    delivered: int = 0
+    #: Status, reset and end frames: none is wanted.
+    disturbances: int = 0
+    subscribing_s: float = 0.0
+    #: From the first write to the answer to the last.
+    writing_s: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+    answers_ms: list[float] = field(default_factory=list)
+
+
+def run(crowd: Crowd) -> Heard:
+    """Subscribe, write and listen, in another process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_run, (crowd,))
+
+
+def _run(crowd: Crowd) -> Heard:
+    return asyncio.run(_Run(crowd).go())
+
+
+class _Run:
+    def __init__(self, crowd: Crowd) -> None:
+        self._crowd = crowd
+        self._heard = Heard()
+        self._waiting = crowd.subscribers
+        self._all_ready = asyncio.Event()
+        self._room = asyncio.Semaphore(SUBSCRIBING)
+
+    async def go(self) -> Heard:
+        crowd, heard = self._crowd, self._heard
+        connections: list[ClientConnection] = []
+        readers: list[asyncio.Task[None]] = []
+        begun = time.perf_counter()
+        try:
+            for first in range(0, crowd.subscribers, SUBSCRIPTIONS_A_CONNECTION):
+                connection = await self._open()
+                connections.append(connection)
+                readers.append(asyncio.create_task(self._listen(connection)))
+                last = min(first + SUBSCRIPTIONS_A_CONNECTION, crowd.subscribers)
+                for number in range(first, last):
+                    await self._subscribe(connection, number)
+            await asyncio.wait_for(self._all_ready.wait(), READY_S)
+            heard.subscribing_s = time.perf_counter() - begun
+            await self._write_all()
+            heard.expected = (heard.written - heard.refused) * crowd.fan_out
+            end = time.perf_counter() + DRAIN_S
+            while heard.delivered < heard.expected and time.perf_counter() < end:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        finally:
+            for reader in readers:
+                reader.cancel()
+            for connection in connections:
+                await connection.close()
+        return heard
+
+    async def _open(self) -> ClientConnection:
+        connection = await connect(
+            f"ws://127.0.0.1:{self._crowd.port}/v1/realtime",
+            subprotocols=[Subprotocol("rillbase.v1")],
+            additional_headers={"Authorization": f"Bearer {self._crowd.key}"},
+            compression=None,
+            max_size=MAX_FRAME_BYTES,
+            ping_interval=None,
+        )
+        welcome = json.loads(await connection.recv())
+        if welcome["type"] != "welcome":
+            raise RuntimeError(f"no welcome: {welcome}")
+        return connection
+
+    async def _subscribe(self, connection: ClientConnection, number: int) -> None:
+        await self._room.acquire()
+        await connection.send(
+            json.dumps(
+                {
+                    "type": "subscribe",
+                    "id": f"s{number}",
+                    "collection": self._crowd.collection,
+                    "filter": {"shard": number // self._crowd.fan_out},
+                }
+            )
+        )
+
+    async def _listen(self, connection: ClientConnection) -> None:
+        heard = self._heard
+        async for text in connection:
+            now = time.time_ns()
+            frame = json.loads(text)
+            kind = frame["type"]
+            if kind == "event":
+                heard.delivered += 1
+                heard.latencies_ms.append((now - frame["document"]["sent"] * 1000) / 1e6)
+            elif kind == "ready":
+                self._room.release()
+                self._waiting -= 1
+                if not self._waiting:
+                    self._all_ready.set()
+            elif kind in ("status", "reset", "end", "error"):
+                heard.disturbances += 1
+
+    async def _write_all(self) -> None:
+        crowd, heard = self._crowd, self._heard
+        connection = await self._open()
+        sent: dict[str, float] = {}
+        answered = asyncio.create_task(self._answers(connection, sent))
+        chance = random.Random(11)
+        begun = time.perf_counter()
+        total = int(crowd.writes_per_s * crowd.seconds)
+        for number in range(total):
+            due = begun + number / crowd.writes_per_s
+            pause = due - time.perf_counter()
+            if pause > 0:
+                await asyncio.sleep(pause)
+            name = f"w{number}"
+            sent[name] = time.perf_counter()
+            await connection.send(
+                json.dumps(
+                    {
+                        "type": "insert",
+                        "id": name,
+                        "collection": crowd.collection,
+                        "document": {
+                            "shard": chance.randrange(crowd.shards),
+                            "sent": time.time_ns() // 1000,
+                            "text": f"write number {number}",
+                        },
+                    }
+                )
+            )
+            heard.written += 1
+        end = time.perf_counter() + DRAIN_S
+        while sent and time.perf_counter() < end:  # noqa: ASYNC110 -- a look now and then is cheap
+            await asyncio.sleep(0.01)
+        heard.writing_s = time.perf_counter() - begun
+        answered.cancel()
+        await connection.close()
+
+    async def _answers(self, connection: ClientConnection, sent: dict[str, float]) -> None:
+        heard = self._heard
+        async for text in connection:
+            frame = json.loads(text)
+            if frame["type"] in ("ack", "error"):
+                heard.answers_ms.append((time.perf_counter() - sent.pop(frame["id"])) * 1000)
+                heard.refused += frame["type"] == "error"
