@@ -1,0 +1,141 @@
+"""The hub, as its event loop sees it: bytes of the log in, frames and wishes out."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+
+from foundation.json_types import JsonObject
+from rillbase_native import Filter, Hub, LiveQuery, Sort, Value, id_key
+
+NOW_US = 1_800_000_000_000_000
+HOLDER = b"h" * 16
+ACTIVE, TICK = 4, 7
+
+
+def body(text: str) -> bytes:
+    value = Value.parse(text.encode())
+    return value.bson()
+
+
+def row(name: str, version: int) -> tuple[bytes, int, int, int, bytes]:
+    key = id_key(Value.parse(json.dumps(name).encode()))
+    return key, version, 0, 0, body(json.dumps({"_id": name}))
+
+
+def query() -> LiveQuery:
+    everything = Filter.parse(None)
+    return LiveQuery(
+        b"t" * 16,
+        b"c" * 16,
+        everything,
+        Sort.parse(None, everything),
+        None,
+        offset=0,
+        limit=None,
+        rules_version=0,
+        slack=0,
+    )
+
+
+def said(kind: int, count: int, rest: bytes) -> tuple[str, bytes]:
+    """Return what the only filter node says, and its place in the log."""
+    head = struct.pack(">BBBHQQ", 1, kind, 0, 0, 1, count)
+    return f"{NOW_US // 1000}-{count}", head + rest
+
+
+def active(query: LiveQuery, count: int) -> tuple[str, bytes]:
+    return said(ACTIVE, count, query.hash + struct.pack(">Q", 1))
+
+
+def tick(count: int) -> tuple[str, bytes]:
+    proof = struct.pack(">QQQ", NOW_US, 1, 1) + b"i" * 16 + struct.pack(">QQI", 9, 9, 0)
+    return said(TICK, count, proof)
+
+
+@pytest.fixture
+def hub() -> Hub:
+    hub = Hub(
+        b"secret",
+        installation=1,
+        epoch=1,
+        write_partitions=1,
+        outbox_frames=1_000,
+        outbox_bytes=1_000_000,
+    )
+    hub.tick(NOW_US)
+    return hub
+
+
+def frames(hub: Hub) -> list[JsonObject]:
+    return [json.loads(frame) for _, frame, _ in hub.poll(1_000)]
+
+
+def opened(hub: Hub, query: LiveQuery) -> None:
+    hub.attach(1, "s1", query, 0, holder=HOLDER)
+    hub.registered(query.hash, 1, "0-0", (5, 5, []), [row("a", 1)])
+    hub.read(0, [active(query, 1), tick(2)])
+    hub.tick(NOW_US + 300_000)
+
+
+def test_a_query_that_nobody_has_registered_is_asked_for_once(hub: Hub) -> None:
+    wanted = query()
+    hub.attach(1, "s1", wanted, 0, holder=HOLDER)
+    hub.attach(2, "s2", wanted, 0, holder=HOLDER)
+    assert [(kind, name) for kind, name, *_ in hub.wishes()] == [("register", wanted.hash)]
+    assert hub.wishes() == []
+
+
+def test_the_result_comes_first_and_then_that_it_is_ready(hub: Hub) -> None:
+    opened(hub, query())
+    result, ready = frames(hub)
+    assert (result["type"], ready["type"]) == ("result", "ready")
+    assert [item["id"] for item in result["items"]] == ["a"]
+    state, events, _, lag_us = hub.figures(1) or ("", 0, 0, None)
+    assert (state, events, lag_us) == ("live", 0, 300_000)
+
+
+def test_when_ticks_stop_the_subscriber_is_told(hub: Hub) -> None:
+    opened(hub, query())
+    frames(hub)
+    hub.tick(NOW_US + 2_500_000)
+    assert [frame["state"] for frame in frames(hub)] == ["stale"]
+
+
+def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:
+    wanted = query()
+    hub.attach(1, "s1", wanted, 0, holder=HOLDER)
+    hub.refused(wanted.hash, '{"code":"result_too_large"}')
+    [(subscription, frame, is_last)] = hub.poll(10)
+    assert (subscription, is_last) == (1, True)
+    assert json.loads(frame)["error"] == {"code": "result_too_large"}
+
+
+def test_who_comes_back_with_a_token_has_the_log_read_from_there(hub: Hub) -> None:
+    wanted = query()
+    opened(hub, wanted)
+    token = str(frames(hub)[-1]["resume"])
+    hub.wishes()
+    hub.read(0, [tick(3)])
+    hub.attach(2, "s2", wanted, 0, holder=HOLDER, resume=token)
+    hub.tick(NOW_US + 600_000)
+    [(kind, _, subscription, partition, after, upto)] = hub.wishes()
+    assert (kind, subscription, partition) == ("replay", 2, 0)
+    assert (after, upto) == (tick(2)[0], tick(3)[0])
+    hub.replay(2, [tick(3)])
+    assert [frame["type"] for frame in frames(hub)] == ["ready"]
+
+
+def test_a_token_of_another_principal_is_answered_by_a_fresh_result(hub: Hub) -> None:
+    wanted = query()
+    opened(hub, wanted)
+    token = str(frames(hub)[-1]["resume"])
+    hub.attach(2, "s2", wanted, 0, holder=b"x" * 16, resume=token)
+    assert [frame["type"] for frame in frames(hub)] == ["reset", "result", "ready"]
+
+
+def test_bytes_that_are_no_notification_are_refused(hub: Hub) -> None:
+    with pytest.raises(ValueError, match="notification"):
+        hub.read(0, [("1-1", b"\xff" * 20)])
