@@ -89,50 +89,60 @@ def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
         )
         assert answers(shell.paste(next(blocks))) == []  # the shorthands
 
-        (me,) = answers(shell.paste(next(blocks)))
-        assert me["tenant"] == "demo"
-        (page,) = answers(shell.paste(next(blocks)))
-        assert len(page["items"]) == 2  # type: ignore[arg-type]
-        made, changed_todo, refused = answers(shell.paste(next(blocks)))
-        assert (made["version"], changed_todo["version"]) == (1, 2)
-        assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
-        shell.paste(next(blocks))  # watches
-        shell.wait_for("watching")
-        assert answers(shell.paste(next(blocks))) == []
-        shell.wait_for("v4 deleted")
-        (plan,) = answers(shell.paste(next(blocks)))
-        assert plan["plan"]["index"] == "by-owner"  # type: ignore[index]
-        assert answers(shell.paste(next(blocks))) == []  # signs in, quietly
-
-        make_tenant = next(blocks)
-        (first,) = answers(shell.paste(make_tenant))
-        assert first["slug"] == "my-shop"
-        assert answers(shell.paste(make_tenant)) == [first]
-
-        (key,) = answers(shell.paste(next(blocks)))
-        assert (key["tenant"], key["label"]) == ("my-shop", "Back end")
-        (rotated,) = answers(shell.paste(next(blocks)))
-        assert str(rotated["secret"]).startswith("rbk_")
-
-        changed, late = answers(shell.paste(next(blocks)))
-        assert changed["name"] == "My corner shop"
-        assert late["status"] == 412
-
-        shell.paste(next(blocks))  # the receiver
-        (webhook,) = answers(shell.paste(next(blocks)))
-        assert webhook["state"] == "pending"
-        shell.wait_for("received webhook.verification")
-        _confirmed(shell)
-
-        shown = shell.paste(next(blocks))
-        assert "received api_key.revoked" in shown
-        assert [a.get("state", a.get("code")) for a in answers(shown)] == [
-            "revoked",
-            "invalid_credentials",
-        ]
-        (audit,) = answers(shell.paste(next(blocks)))
-        assert "api_key.revoked" in str(audit)
+        _documents(shell, blocks)
+        _accounts(shell, blocks)
     assert next(blocks, None) is None
+
+
+def _documents(shell: Shell, blocks: Iterator[str]) -> None:
+    """Queries, writes, and watching a query while others write."""
+    (me,) = answers(shell.paste(next(blocks)))
+    assert me["tenant"] == "demo"
+    (page,) = answers(shell.paste(next(blocks)))
+    assert len(page["items"]) == 2  # type: ignore[arg-type]
+    made, changed_todo, refused = answers(shell.paste(next(blocks)))
+    assert (made["version"], changed_todo["version"]) == (1, 2)
+    assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
+    shell.paste(next(blocks))  # watches
+    shell.wait_for("watching")
+    assert answers(shell.paste(next(blocks))) == []
+    shell.wait_for("v4 deleted")
+    (plan,) = answers(shell.paste(next(blocks)))
+    assert plan["plan"]["index"] == "by-owner"  # type: ignore[index]
+
+
+def _accounts(shell: Shell, blocks: Iterator[str]) -> None:
+    """Signing in, tenants, keys and webhooks."""
+    assert answers(shell.paste(next(blocks))) == []  # signs in, quietly
+
+    make_tenant = next(blocks)
+    (first,) = answers(shell.paste(make_tenant))
+    assert first["slug"] == "my-shop"
+    assert answers(shell.paste(make_tenant)) == [first]
+
+    (key,) = answers(shell.paste(next(blocks)))
+    assert (key["tenant"], key["label"]) == ("my-shop", "Back end")
+    (rotated,) = answers(shell.paste(next(blocks)))
+    assert str(rotated["secret"]).startswith("rbk_")
+
+    changed, late = answers(shell.paste(next(blocks)))
+    assert changed["name"] == "My corner shop"
+    assert late["status"] == 412
+
+    shell.paste(next(blocks))  # the receiver
+    (webhook,) = answers(shell.paste(next(blocks)))
+    assert webhook["state"] == "pending"
+    shell.wait_for("received webhook.verification")
+    _confirmed(shell)
+
+    shown = shell.paste(next(blocks))
+    assert "received api_key.revoked" in shown
+    assert [a.get("state", a.get("code")) for a in answers(shown)] == [
+        "revoked",
+        "invalid_credentials",
+    ]
+    (audit,) = answers(shell.paste(next(blocks)))
+    assert "api_key.revoked" in str(audit)
 
 
 def _confirmed(shell: Shell) -> None:

@@ -198,6 +198,8 @@ def _grid(plan: Plan, port: int) -> Service:
         env=plan.environment,
         after=plan.after,
         check=web_ready(f"http://{LOOPBACK}:{port}"),
+        # Spark takes its time, and only live queries need it: they say `ready` when it is there.
+        awaited=False,
         policy=Policy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
         stop_rank=TASKS_RANK,
     )

@@ -34,9 +34,7 @@ SHOWN_PACKAGES = ("django", "celery", "uvicorn", "psycopg")
 BUILD_TOOLS = (
     ("cargo", "builds the native parts", "Install Rust 1.85 or newer: https://rustup.rs"),
 )
-LATER_TOOLS = (
-    ("node", "will build the console; not needed yet"),
-)
+LATER_TOOLS = (("node", "will build the console; not needed yet"),)
 
 
 @dataclass(frozen=True)

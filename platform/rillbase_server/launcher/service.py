@@ -29,6 +29,8 @@ class Service:
     after: tuple[str, ...] = ()
     # None for one-shots: they are done when they exit with 0.
     check: Check | None = None
+    # Whether the start as a whole waits until it is ready. What nobody needs at once may follow.
+    awaited: bool = True
     policy: Policy = field(default_factory=Policy)
     # Services stop by rising rank; those of one rank stop together.
     stop_rank: int = 0

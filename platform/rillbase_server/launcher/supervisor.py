@@ -79,8 +79,10 @@ class Supervisor:
         return self._forced
 
     async def start_all(self) -> None:
-        """Start every service as soon as what it needs is ready; return when all are."""
-        while not all(runner.state in READY_STATES for runner in self.runners):
+        """Start every service as soon as what it needs is ready; return when all are that have to
+        be. Others have been started by then.
+        """
+        while not all(map(_is_up, self.runners)):
             self._launch_unblocked()
             await self._turn()
             self._raise_on_failure()
@@ -141,3 +143,9 @@ class Supervisor:
         for runner in self.runners:
             if runner.state is State.FAILED:
                 raise ServiceFailed(runner)
+
+
+def _is_up(runner: Runner) -> bool:
+    if runner.service.awaited:
+        return runner.state in READY_STATES
+    return runner.state is not State.DECLARED

@@ -158,7 +158,8 @@ class Instance:
             message = f"{name} {life.reason}; starting it again in {pause_s:.1f} s"
             self._console.event(Level.WARNING, message)
         elif life.state is State.READY:
-            self._console.event(Level.INFO, f"{name} is ready again")
+            again = " again" if life.restarts else ""
+            self._console.event(Level.INFO, f"{name} is ready{again}")
 
     def _heard(self, runner: Runner, line: bytes) -> None:
         quiet = None if self._running or self._options.verbose else Level.WARNING
