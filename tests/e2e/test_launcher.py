@@ -42,7 +42,9 @@ def test_one_command_brings_everything_up_and_stop_leaves_nothing_running(place:
         assert get(f"{ready['url']}/readyz") == 200
 
         # The grid alone may follow: what needs it says so.
-        wait_until(lambda: place.services()["grid"]["state"] == "ready", what="the grid", timeout_s=60)
+        wait_until(
+            lambda: place.services()["grid"]["state"] == "ready", what="the grid", timeout_s=60
+        )
         services = place.services()
         assert set(services) >= SERVICES
         assert {services[name]["state"] for name in SERVICES - {"prepare"}} == {"ready"}
