@@ -405,6 +405,18 @@ class ResultTooLarge(ApiError):
     title = "The result has more rows than can be watched"
 
 
+class ResidualQuota(ApiError):
+    status = 422
+    code = "residual_quota"
+    title = "Too many live queries have to be tried on every write"
+
+
+class Poison(ApiError):
+    status = 500
+    code = "poison"
+    title = "A write could not be matched"
+
+
 class EvaluationFailed(ApiError):
     status = 400
     code = "evaluation_failed"
