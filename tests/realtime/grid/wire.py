@@ -7,8 +7,10 @@ from struct import pack, unpack_from
 from typing import cast
 from uuid import UUID
 
+import psycopg
 import redis
 
+from documents.outbox.database import relay_conninfo
 from documents.outbox.entries import Snapshot
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer, log
@@ -27,7 +29,6 @@ KINDS = {
     10: "window",
     11: "renew",
 }
-EVERYTHING_SEEN = Snapshot(0, 0, ())
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,14 @@ class Query:
         )
 
 
+def _present() -> Snapshot:
+    """What a reader of the collection would see now."""
+    with psycopg.connect(relay_conninfo()) as connection:
+        found = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    assert found is not None
+    return Snapshot.parse(found[0])
+
+
 async def register(url: str, query: Query, hub: str = "hub") -> int:
     """Register a query over an empty collection."""
     wire = ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=5)
@@ -111,7 +120,7 @@ async def register(url: str, query: Query, hub: str = "hub") -> int:
     try:
         await grid.hub_alive(hub, 60_000)
         ends = await grid.ends(WRITE_PARTITIONS, 0)
-        request = query.request(ends.writes, EVERYTHING_SEEN)
+        request = query.request(ends.writes, _present())
         found = await grid.register(0, hub, query.hash, query.definition(), request)
         return found.activation
     finally:
