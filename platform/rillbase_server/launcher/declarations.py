@@ -75,8 +75,9 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     relay_port = free_port(avoid=taken)
     grid_port = free_port(avoid=taken | {relay_port})
     ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, relay_port)]
-    ours.append(_grid(plan, grid_port))
-    return [*postgres, *valkey, preparation, *ours]
+    # Last, so that Spark takes no processor from those for whom somebody waits.
+    grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), grid_port)
+    return [*postgres, *valkey, preparation, *ours, grid]
 
 
 def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Service]:
@@ -201,7 +202,7 @@ def _grid(plan: Plan, port: int) -> Service:
         # Spark takes its time, and only live queries need it: they say `ready` when it is there.
         awaited=False,
         policy=Policy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
-        stop_rank=TASKS_RANK,
+        stop_rank=WEB_RANK,
     )
 
 
