@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 
 from documents.collections import removal, unfinished
 from documents.models import Collection, ImportJob
@@ -58,10 +59,13 @@ def test_a_removal_without_time_left_goes_on_in_another_task(
     identity = caller.post(path, {"name": "things"}).json()["id"]
     stored.put(made.tenant.id, "things", [{"x": n} for n in range(30)])
     caller.delete(f"{path}/things")
-    removal.drop(collection=identity)
+    OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id).delete()
+    # Once it is committed, the row goes to the broker at any moment.
+    with transaction.atomic(using="relay"):
+        removal.drop(collection=identity)
+        waiting = OutboxTask.objects.using("relay").filter(arguments={"collection": identity})
+        assert waiting.exists()
     assert stored.count(UUID(identity)) == 23
-    waiting = OutboxTask.objects.using("relay").filter(arguments={"collection": identity})
-    assert waiting.exists()
 
 
 def test_work_that_was_lost_is_queued_again(server: str) -> None:
@@ -80,10 +84,10 @@ def test_work_that_was_lost_is_queued_again(server: str) -> None:
         Collection.objects.filter(pk=gone).update(updated_at=past)
     OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id).delete()
 
-    unfinished.sweep()
-
-    queued = OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id)
-    assert sorted(queued.values_list("name", flat=True)) == [
-        "documents.collections.backfill",
-        "documents.collections.drop",
-    ]
+    with transaction.atomic(using="relay"):
+        unfinished.sweep()
+        queued = OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id)
+        assert sorted(queued.values_list("name", flat=True)) == [
+            "documents.collections.backfill",
+            "documents.collections.drop",
+        ]
