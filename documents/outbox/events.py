@@ -1,8 +1,4 @@
-"""The event layer as its users see it: one Valkey function, and the streams that it appends to.
-
-The function is loaded by whoever finds it missing, so a server that was emptied or replaced needs
-nobody's care. Its name has a version: processes of two releases may use theirs side by side.
-"""
+"""The event layer as its users see it: a library of Valkey functions, and the write streams."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
 
+from foundation.valkey_functions import ValkeyFunctions, integer, items, text
 from foundation.valkey_wire import Argument, Packed, Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
@@ -103,7 +100,7 @@ class EventLayer:
     def __init__(self, wire: ValkeyWire, installation: int) -> None:
         self._wire = wire
         self._installation = installation
-        self._prefix = prefix(installation)
+        self._functions = ValkeyFunctions(wire, _LIBRARY, _SOURCE, prefix(installation))
 
     @property
     def installation(self) -> int:
@@ -116,25 +113,22 @@ class EventLayer:
         arguments: list[Argument] = [stamp_us, "" if token is None else token]
         for group in groups:
             arguments += group.arguments()
-        return _answer(await self._call("append", *arguments))
+        return _answer(await self._functions.call("append", *arguments))
 
     async def tick(
         self, stamp_us: int, token: int, look: Look, incarnation: bytes, body: bytes
     ) -> Answer:
         """Append a tick to every stream, if the server still is the one that was looked at."""
         return _answer(
-            await self._call(
+            await self._functions.call(
                 "tick", stamp_us, token, look.run_id, look.random, incarnation.hex(), body
             )
         )
 
     async def look(self) -> Look:
-        found = await self._call("look")
-        if not isinstance(found, list) or len(found) != 5:  # noqa: PLR2004 -- as `look` returns
-            raise ResponseError("the function answered in another form")
-        time_us, *texts = found
-        run_id, random, complete, epochs = (_text(item) for item in texts)
-        return Look(_integer(time_us), run_id, random, complete, epochs)
+        time_us, *texts = items(await self._functions.call("look"), 5)
+        run_id, random, complete, epochs = (text(item) for item in texts)
+        return Look(integer(time_us), run_id, random, complete, epochs)
 
     async def install(
         self,
@@ -147,13 +141,13 @@ class EventLayer:
         if await self._forget_older():
             return Answer(Verdict.OUTRUN, (await self.look()).time_us)
         return _answer(
-            await self._call(
+            await self._functions.call(
                 "install", token, secrets.token_hex(8), epochs, retention_ms, retention_bytes
             )
         )
 
     async def trim(self) -> Answer:
-        return _answer(await self._call("trim"))
+        return _answer(await self._functions.call("trim"))
 
     async def _forget_older(self) -> bool:
         """Remove the streams of older installation epochs; tell whether there is a newer one."""
@@ -162,30 +156,14 @@ class EventLayer:
             reply = await self._wire.call("SCAN", cursor, "MATCH", f"{_ROOT}*", "COUNT", 1000)
             if not isinstance(reply, list) or not isinstance(reply[1], list):
                 raise ResponseError("SCAN answered in another form")
-            found = {key: _installation(key) for item in reply[1] if (key := _text(item))}
+            found = {key: _installation(key) for item in reply[1] if (key := text(item))}
             newer = newer or any(number > self._installation for number in found.values())
             old = [key for key, number in found.items() if 0 < number < self._installation]
             if old:
                 await self._wire.call("UNLINK", *old)
-            cursor = _text(reply[0])
+            cursor = text(reply[0])
             if cursor == "0":
                 return newer
-
-    async def _call(self, function: str, *arguments: Argument) -> Reply:
-        command: tuple[Argument, ...] = (
-            "FCALL",
-            f"{_LIBRARY}_{function}",
-            1,
-            self._prefix,
-            *arguments,
-        )
-        try:
-            return await self._wire.call(*command)
-        except ResponseError as refused:
-            if "Function not found" not in str(refused):
-                raise
-        await self._wire.call("FUNCTION", "LOAD", "REPLACE", _SOURCE.read_bytes())
-        return await self._wire.call(*command)
 
 
 def prefix(installation: int) -> str:
@@ -209,24 +187,11 @@ def packed_hashes(hashes: Sequence[int] | None) -> bytes:
 
 
 def _answer(reply: Reply) -> Answer:
-    if not isinstance(reply, list) or len(reply) != 2:  # noqa: PLR2004 -- verdict and time
-        raise ResponseError("the function answered in another form")
+    verdict, time_us = items(reply, 2)
     try:
-        return Answer(Verdict(_text(reply[0])), _integer(reply[1]))
+        return Answer(Verdict(text(verdict)), integer(time_us))
     except ValueError as unknown:
         raise ResponseError(str(unknown)) from None
-
-
-def _text(reply: Reply) -> str:
-    if not isinstance(reply, bytes):
-        raise ResponseError("a text was expected")
-    return reply.decode()
-
-
-def _integer(reply: Reply) -> int:
-    if not isinstance(reply, int):
-        raise ResponseError("a number was expected")
-    return reply
 
 
 __all__ = [

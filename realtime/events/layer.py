@@ -1,8 +1,7 @@
-"""The grid's streams and registry as their users see them: one Valkey function.
+"""The grid's streams and registry as their users see them: one library of Valkey functions.
 
 App servers register queries, nodes hold leases and append to the notification log (they speak to
-the function natively), the supervisor lets queries end. The function is loaded by whoever finds it
-missing, so a server that was emptied or replaced needs nobody's care.
+the functions natively), the supervisor lets queries end.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from pathlib import Path
 from redis.exceptions import RedisError, ResponseError
 
 from documents.outbox.events import prefix
-from foundation.valkey_wire import Argument, Reply, ValkeyWire
+from foundation.valkey_functions import ValkeyFunctions, integer, items, text
+from foundation.valkey_wire import ValkeyWire
 
 SOURCE = Path(__file__).with_name("grid.lua")
 _LIBRARY = "rillbase_grid_1"
@@ -72,88 +72,82 @@ class GridLayer:
     """The grid of one installation and grid epoch. Every method may raise `RedisError`."""
 
     def __init__(self, wire: ValkeyWire, installation: int, epoch: int) -> None:
-        self._wire = wire
-        self._prefix = prefix(installation)
+        self._functions = ValkeyFunctions(wire, _LIBRARY, SOURCE, prefix(installation))
         self._epoch = epoch
 
     async def lease(self, node: str, holder: str, ttl_ms: int, report: bytes = b"") -> Lease:
         """Ask for a partition, or keep it, or with a time of 0 let it go."""
-        verdict, token, time_us = _list(
-            await self._call("lease", self._epoch, node, holder, ttl_ms, report), 3
+        verdict, token, time_us = items(
+            await self._functions.call("lease", self._epoch, node, holder, ttl_ms, report), 3
         )
-        return Lease(_text(verdict) == "ok", _integer(token), _integer(time_us))
+        return Lease(text(verdict) == "ok", integer(token), integer(time_us))
 
     async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, Node]]:
         """Return Valkey's time in microseconds and those nodes that somebody ever held."""
-        reply = await self._call("look", self._epoch, *nodes)
-        time_us, *rows = _list(reply, 1 + len(nodes))
+        reply = await self._functions.call("look", self._epoch, *nodes)
+        time_us, *rows = items(reply, 1 + len(nodes))
         found = dict[str, Node]()
         for name, row in zip(nodes, rows, strict=True):
-            holder, token, until, report = _list(row, 4)
+            holder, token, until, report = items(row, 4)
             if holder is not None:
                 found[name] = Node(
-                    _text(holder), int(_text(token)), int(_text(until)), _text(report).encode()
+                    text(holder), int(text(token)), int(text(until)), text(report).encode()
                 )
-        return _integer(time_us), found
+        return integer(time_us), found
 
     async def append(
         self, node: str, token: int, query_partition: int, notifications: Sequence[bytes]
     ) -> bool:
         """Append to the log; return whether the token still is the node's."""
-        verdict, _ = _list(
-            await self._call("append", self._epoch, node, token, query_partition, *notifications), 2
+        verdict, _ = items(
+            await self._functions.call(
+                "append", self._epoch, node, token, query_partition, *notifications
+            ),
+            2,
         )
-        return _text(verdict) == "ok"
+        return text(verdict) == "ok"
 
     async def register(
         self, query_partition: int, hub: str, query: bytes, definition: bytes, request: bytes
     ) -> Registered:
         """Hold a query and send its request to the nodes, with its activation number in both."""
-        activation, request_id = _list(
-            await self._call(
+        activation, request_id = items(
+            await self._functions.call(
                 "register", self._epoch, query_partition, hub, query, definition, request
             ),
             2,
         )
-        return Registered(_integer(activation), _text(request_id))
+        return Registered(integer(activation), text(request_id))
 
     async def unregister(self, query_partition: int, hub: str, query: bytes) -> None:
         """Let go of a query; when nobody holds it, it ends after its time to live."""
-        await self._call("unregister", self._epoch, query_partition, hub, query)
+        await self._functions.call("unregister", self._epoch, query_partition, hub, query)
 
     async def hub_alive(self, hub: str, ttl_ms: int = HUB_LEASE_MS) -> bool:
         """Extend an app server's lease; return whether its queries are still held."""
-        verdict, _ = _list(await self._call("hub_alive", hub, ttl_ms), 2)
-        return _text(verdict) == "ok"
+        verdict, _ = items(await self._functions.call("hub_alive", hub, ttl_ms), 2)
+        return text(verdict) == "ok"
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
         """End queries that nobody has held for the time; return how many were looked at."""
-        return _integer(
-            await self._call("expire", self._epoch, query_partitions, ttl_ms, EXPIRED_AT_ONCE)
+        return integer(
+            await self._functions.call(
+                "expire", self._epoch, query_partitions, ttl_ms, EXPIRED_AT_ONCE
+            )
         )
 
     async def ends(self, write_partitions: int, query_partition: int) -> Ends:
         """Return where log and write streams end."""
-        log, writes, time_us = _list(
-            await self._call("ends", self._epoch, write_partitions, query_partition), 3
+        log, writes, time_us = items(
+            await self._functions.call("ends", self._epoch, write_partitions, query_partition), 3
         )
         if not isinstance(writes, list):
             raise ResponseError("the function answered in another form")
-        return Ends(_text(log), tuple(_text(end) for end in writes), _integer(time_us))
+        return Ends(text(log), tuple(text(end) for end in writes), integer(time_us))
 
     async def trim(self, query_partitions: int) -> None:
         """Drop what is old; works while the server has no memory left."""
-        await self._call("trim", self._epoch, query_partitions)
-
-    async def _call(self, function: str, *arguments: Argument) -> Reply:
-        command = ("FCALL", f"{_LIBRARY}_{function}", 1, self._prefix, *arguments)
-        try:
-            return await self._wire.call(*command)
-        except ResponseError as refused:
-            if "Function not found" not in str(refused):
-                raise
-        await self._wire.call("FUNCTION", "LOAD", "REPLACE", SOURCE.read_bytes())
-        return await self._wire.call(*command)
+        await self._functions.call("trim", self._epoch, query_partitions)
 
 
 def query_partition(query: bytes, partitions: int) -> int:
@@ -173,24 +167,6 @@ def sort_node(query_partition: int) -> str:
 def log(installation: int, epoch: int, query_partition: int) -> str:
     """Return the name of a notification log."""
     return f"{prefix(installation)}:{epoch}:log:{query_partition}"
-
-
-def _list(reply: Reply, length: int) -> list[Reply]:
-    if not isinstance(reply, list) or len(reply) != length:
-        raise ResponseError("the function answered in another form")
-    return reply
-
-
-def _text(reply: Reply) -> str:
-    if not isinstance(reply, bytes):
-        raise ResponseError("a text was expected")
-    return reply.decode()
-
-
-def _integer(reply: Reply) -> int:
-    if not isinstance(reply, int):
-        raise ResponseError("a number was expected")
-    return reply
 
 
 __all__ = [
