@@ -177,32 +177,41 @@ def _beat(plan: Plan) -> Service:
 
 
 def _relay(plan: Plan, port: int) -> Service:
-    argv = [sys.executable, str(REPOSITORY / "manage.py"), "relay", "--port", str(port)]
-    return Service(
-        name="relay",
-        argv=tuple(argv),
-        cwd=REPOSITORY,
-        env=plan.environment,
-        after=plan.after,
-        check=web_ready(f"http://{LOOPBACK}:{port}"),
+    return _watched(
+        plan,
+        "relay",
+        port,
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
     )
 
 
 def _grid(plan: Plan, port: int) -> Service:
-    argv = [sys.executable, str(REPOSITORY / "manage.py"), "grid", "--port", str(port)]
-    return Service(
-        name="grid",
-        argv=tuple(argv),
-        cwd=REPOSITORY,
-        env=plan.environment,
-        after=plan.after,
-        check=web_ready(f"http://{LOOPBACK}:{port}"),
+    return _watched(
+        plan,
+        "grid",
+        port,
         # Spark takes its time, and only live queries need it: they say `ready` when it is there.
         awaited=False,
         policy=Policy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
         stop_rank=WEB_RANK,
+    )
+
+
+def _watched(
+    plan: Plan, name: str, port: int, *, policy: Policy, stop_rank: int, awaited: bool = True
+) -> Service:
+    """Return a management command that tells on a port of its own how it is."""
+    return Service(
+        name=name,
+        argv=(sys.executable, str(REPOSITORY / "manage.py"), name, "--port", str(port)),
+        cwd=REPOSITORY,
+        env=plan.environment,
+        after=plan.after,
+        check=web_ready(f"http://{LOOPBACK}:{port}"),
+        awaited=awaited,
+        policy=policy,
+        stop_rank=stop_rank,
     )
 
 
