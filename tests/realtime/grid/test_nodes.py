@@ -17,7 +17,7 @@ from documents.outbox.events import stream
 from realtime.grid.layout import Node
 from tests.documents.collection import MadeCollection, make_collection
 from tests.realtime.grid.conftest import RunningGrid, until
-from tests.realtime.grid.wire import Log, Query, register
+from tests.realtime.grid.wire import Log, News, Query, register
 
 ROOT = Path(__file__).resolve().parents[3]
 FILTER_NODES = {"filter:0", "filter:1"}
@@ -82,20 +82,28 @@ async def test_a_node_that_was_killed_comes_back_and_tells_what_it_knows(
     asked = await watched(valkey_url, query(things), news)
     await insert(things, *range(5, 25))
     await until(lambda: len(news.of("match", asked.hash)) == 20, "the matches")
+    old_life = max(found.token for found in news.read() if found.source == "filter:0")
     os.kill(nodes.tasks["filter:0:0"].pid, signal.SIGKILL)
     await until(lambda: nodes.tasks["filter:0:0"].ended() is not None, "the node's end")
     assert "SIGKILL" in (nodes.tasks["filter:0:0"].ended() or "")
     await insert(things, *range(25, 45))
-    before = len(news.read())
     nodes.start("filter:0:0")
-    await until(lambda: bool(news.of("rebased")), "the rebuild")
-    (rebased,) = news.of("rebased")
-    of_it = [found for found in news.read()[before:] if found.source == "filter:0"]
-    kinds = [found.kind for found in of_it if found.kind != "tick"]
+    await until(lambda: bool(rebuilt(news, old_life)), "the rebuild")
+    life = rebuilt(news, old_life)
+    kinds = [found.kind for found in life if found.kind != "tick"]
     assert kinds[0] == "start"
     assert kinds.index("rebase") < kinds.index("rebased")
-    assert {found.token for found in of_it} == {rebased.token}
-    assert [found.count for found in of_it] == list(range(1, len(of_it) + 1))
+    assert [found.count for found in life] == list(range(1, len(life) + 1))
+
+
+def rebuilt(news: Log, old_life: int) -> list[News]:
+    """Return what the first filter node has told in a later life in which it rebuilt, if any.
+
+    A slow machine may need several: a lease that could not be renewed in time ends a life.
+    """
+    told = [found for found in news.read() if found.source == "filter:0"]
+    lives = {found.token for found in told if found.kind == "rebased" and found.token > old_life}
+    return [found for found in told if found.token == max(lives)] if lives else []
 
 
 async def test_a_node_that_was_told_to_end_lets_the_next_one_in_at_once(
