@@ -69,8 +69,16 @@ impl TwoDb {
 macro_rules! answers_at_once {
     ($store:ty) => {
         impl Store for $store {
-            fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>> {
-                self.0.run(topic, operations)
+            fn run_each(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>> {
+                self.0.run(operations)
+            }
+
+            fn check(&self, topic: &Topic, operation: &Operation) -> Result<()> {
+                self.0.check(topic, operation)
+            }
+
+            fn forget(&self, topic: &Topic) -> Result<()> {
+                self.0.forget(topic)
             }
 
             fn get_data(&self, topic: &Topic, place: &Place, window: Window) -> Result<Answer> {

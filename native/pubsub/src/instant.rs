@@ -19,11 +19,12 @@ use crate::keys::{self, PUBLICATIONS, SUBSCRIPTIONS, Spaces};
 use crate::look::{Cost, Look, Wanted, Window};
 use crate::memory::{self, Memory};
 use crate::name::Name;
+use crate::once::{self, Mark, Once, Repeats};
 use crate::place::{Extent, Place};
 use crate::record::{self, Publication, Record, Stored, Subscription};
 use crate::rule::{Rule, is_alive};
 use crate::store::{Answer, Operation, StoreOptions, Topic};
-use crate::turns::{Delivery, Turns};
+use crate::turns::{Delivery, Turn, Turns};
 
 /// A store that answers at once.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub(crate) struct Instant {
     options: StoreOptions,
     turns: Option<Turns>,
     conditions: Conditions,
+    once: Once,
     cost: Mutex<Cost>,
 }
 
@@ -63,6 +65,7 @@ impl Instant {
             turns: options.sink.clone().map(Turns::new),
             options,
             conditions: Conditions::default(),
+            once: Once::default(),
             cost: Mutex::default(),
         }
     }
@@ -78,63 +81,94 @@ impl Instant {
         }
     }
 
-    pub(crate) fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>> {
-        if operations.is_empty() {
-            return Ok(Vec::new());
+    pub(crate) fn check(&self, topic: &Topic, operation: &Operation) -> Result<()> {
+        check(topic, operation, &self.conditions)
+    }
+
+    pub(crate) fn forget(&self, topic: &Topic) -> Result<()> {
+        let mut batch = Batch::new();
+        for keyspace in [&self.spaces.subscriptions, &self.spaces.publications] {
+            keys::forget(&mut batch, keyspace, topic.number);
         }
+        self.db.write(batch, self.options.durability)?;
+        Ok(())
+    }
+
+    pub(crate) fn run(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>> {
         operations
             .iter()
-            .try_for_each(|operation| check(topic, operation, &self.conditions))?;
+            .try_for_each(|(topic, operation)| self.check(topic, operation))?;
+        // Held until all is visible, so that whoever waits for it finds it.
+        let names = self.once.claim(operations);
         let since = self.db.snapshot();
         let turn = self
             .turns
             .as_ref()
             .map(|turns| turns.begin(since.sequence()));
         let mut batch = Batch::new();
-        let mut firsts: Vec<u64> = Vec::with_capacity(operations.len());
-        for operation in operations {
-            firsts.push(batch.len() as u64);
-            self.put(&mut batch, topic, operation, since.time());
+        let mut marks = Vec::with_capacity(operations.len());
+        let mut seen = Repeats::default();
+        for (topic, operation) in operations {
+            let space = (&*self.db, &self.spaces.publications, topic.number);
+            let mark = match seen.find(space, operation, batch.len() as u64)? {
+                Some(first) => Mark::Repeats(first),
+                None => Mark::Writes(batch.len() as u64),
+            };
+            if let Mark::Writes(_) = mark {
+                self.put(&mut batch, topic, operation, since.time());
+            }
+            marks.push(mark);
         }
-        let writes = batch.len() as u64;
-        let snapshot = self
-            .db
-            .write_and_look(batch, self.options.durability, &since)?;
-        drop(since);
-        let first = snapshot.sequence() + 1 - writes;
+        let (snapshot, first) = self.write(batch, since)?;
+        drop(names);
         if let Some(turn) = &turn {
             turn.written(first);
         }
-        let mut answers = Vec::with_capacity(operations.len());
-        for (operation, own) in operations.iter().zip(firsts) {
+        let each = operations.iter().zip(marks);
+        each.map(|((topic, operation), mark)| {
             let moment = Moment {
                 topic,
                 snapshot: &snapshot,
-                before: first + own,
+                before: mark.sequence(first),
             };
-            let answer = self.answer(&moment, operation)?;
-            if let (
-                Some(turn),
-                Operation::Publish {
-                    place, publication, ..
-                },
-            ) = (&turn, operation)
-            {
-                let news = stored(moment.before, moment.now(), place, publication);
-                turn.met(answer.sequence, deliveries(&answer, news));
+            let mut answer = self.answer(&moment, operation)?;
+            answer.is_repeated = !matches!(mark, Mark::Writes(_));
+            if let (false, Some(turn)) = (answer.is_repeated, &turn) {
+                hand_on(turn, &moment, operation, &answer);
             }
-            answers.push(answer);
+            Ok(answer)
+        })
+        .collect()
+    }
+
+    /// Writes a batch; returns the moment behind it, and its first sequence.
+    fn write(&self, batch: Batch, since: Snapshot) -> Result<(Snapshot, Sequence)> {
+        let writes = batch.len() as u64;
+        if writes == 0 {
+            let first = since.sequence() + 1;
+            return Ok((since, first));
         }
-        Ok(answers)
+        let snapshot = self
+            .db
+            .write_and_look(batch, self.options.durability, &since)?;
+        let first = snapshot.sequence() + 1 - writes;
+        Ok((snapshot, first))
     }
 
     /// Adds what an operation writes to a batch.
     fn put(&self, batch: &mut Batch, topic: &Topic, operation: &Operation, now: Millis) {
         match operation {
             Operation::Publish {
-                place, publication, ..
+                place,
+                publication,
+                once,
+                ..
             } => {
                 self.put_record(batch, topic, (place, publication, PUBLICATIONS), now);
+                if *once {
+                    let space = (&self.spaces.publications, topic.number);
+                    once::remember(batch, space, (place, publication), now);
+                }
             }
             Operation::Subscribe {
                 place,
@@ -175,6 +209,7 @@ impl Instant {
                 place,
                 publication,
                 self_join,
+                ..
             } => {
                 let news = stored(moment.before, moment.now(), place, publication);
                 self.met_by_publication(moment, place, &news, *self_join)?
@@ -451,6 +486,18 @@ pub(crate) fn stored<T: Clone>(
         received,
         extent: extent.clone(),
         record: record.clone(),
+    }
+}
+
+/// What a publication met is handed on in its turn.
+fn hand_on(turn: &Turn<'_>, moment: &Moment<'_>, operation: &Operation, answer: &Answer) {
+    if let Operation::Publish {
+        place, publication, ..
+    } = operation
+        && !answer.subscriptions.is_empty()
+    {
+        let news = stored(moment.before, moment.now(), place, publication);
+        turn.met(answer.sequence, deliveries(answer, news));
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where records lie.
 //!
 //! ```text
-//! key    := list | user
+//! key    := list | user | once
 //! list   := 1 topic id 0 kind{u8} !time{u64} !sequence{u64}
 //! kind   := 1    subscriptions, by the time at which they end
 //!         | 2    publications, by the time at which they happened
 //! user   := 2 topic name{slice} kind{u8} !time{u64} !sequence{u64}
+//! once   := 3 topic name{slice} !sequence{u64}
 //! topic  := an id's component
 //! ```
 //!
@@ -13,7 +14,7 @@
 //! so that one block, and one scan, often has both. Each is in the order of the time that look-ups
 //! bound, which lets them begin where they want and stop at the first entry that is too old.
 
-use rillbase_engine::{Keyspace, Millis, Sequence};
+use rillbase_engine::{Batch, Keyspace, Millis, Sequence, prefix_end};
 
 use crate::coding::put_slice;
 use crate::id::Id;
@@ -32,6 +33,7 @@ pub(crate) const ENDED: u8 = 2;
 
 const LISTS: u8 = 1;
 const USERS: u8 = 2;
+const NAMES: u8 = 3;
 /// Kind, time and sequence.
 const TAIL_BYTES: usize = 17;
 
@@ -67,6 +69,25 @@ pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> 
     key.push(kind);
     key.extend_from_slice(&(!time).to_be_bytes());
     key
+}
+
+/// Where it is remembered that a name was published once.
+pub(crate) fn once(number: u64, name: &[u8]) -> Vec<u8> {
+    let mut key = vec![NAMES];
+    key.extend_from_slice(Id::root().child(number).as_bytes());
+    put_slice(&mut key, name);
+    key
+}
+
+/// Deletes all that a keyspace has of a topic.
+pub(crate) fn forget(batch: &mut Batch, keyspace: &Keyspace, number: u64) {
+    for kind in [LISTS, USERS, NAMES] {
+        let mut start = vec![kind];
+        start.extend_from_slice(Id::root().child(number).as_bytes());
+        if let Some(end) = prefix_end(&start) {
+            batch.delete_range(keyspace, &start, &end);
+        }
+    }
 }
 
 /// The end of a key: kind, time, sequence; and what is before them.

@@ -10,6 +10,7 @@
 //! - `instant.rs` — the life of an operation: write blindly, see that moment, look.
 //! - `look.rs` — one scan through the lists that meet an id, bounded in time.
 //! - `rule.rs`, `condition.rs`, `memory.rs` — when records meet, and what a user has seen.
+//! - `once.rs` — what is published once, though it be sent twice.
 //! - [`Sink`] — who is told of later publications, in their order.
 #![allow(
     clippy::missing_errors_doc,
@@ -33,6 +34,7 @@ mod keys;
 mod look;
 mod memory;
 mod name;
+mod once;
 mod place;
 mod polling;
 mod record;
@@ -50,5 +52,5 @@ pub use name::Name;
 pub use place::{Extent, Ids, Place};
 pub use polling::{Polled, RepQueries};
 pub use record::{Publication, Stored, Subscription};
-pub use store::{Answer, Operation, Store, StoreOptions, Topic};
+pub use store::{Answer, Operation, REMEMBERED, Store, StoreOptions, Topic};
 pub use turns::{Delivery, Sink};

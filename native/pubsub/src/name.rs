@@ -12,6 +12,7 @@ use rillbase_engine::{Millis, Sequence};
 use crate::coding::{Reader, put_slice, put_varint};
 use crate::error::{Error, Result};
 use crate::id::Id;
+use crate::record::{Stored, Subscription};
 
 /// The name of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +62,22 @@ impl Name {
             name.ids.push(Id::from_bytes(reader.slice()?)?);
         }
         (!name.ids.is_empty()).then_some(name)
+    }
+
+    /// The name of a subscription that was found, which is written under `ids`.
+    pub fn of(found: &Stored<Subscription>, ids: &[Id]) -> Self {
+        let wish = &found.record;
+        Self {
+            sequence: found.sequence,
+            until: wish.until,
+            user: wish.unseen_only.then(|| wish.user.clone()),
+            ids: ids.to_vec(),
+        }
+    }
+
+    /// When the subscription ends.
+    pub fn until(&self) -> Millis {
+        self.until
     }
 
     /// The place of the operation that made it.

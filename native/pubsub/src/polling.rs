@@ -282,14 +282,15 @@ fn unsupported<T>() -> Result<T> {
 }
 
 impl Store for RepQueries {
-    fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>> {
+    fn run_each(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>> {
         let mut answers = Vec::with_capacity(operations.len());
-        for operation in operations {
+        for (topic, operation) in operations {
             check(topic, operation, &self.conditions)?;
             answers.push(match operation {
                 Operation::Publish {
                     self_join: true, ..
                 }
+                | Operation::Publish { once: true, .. }
                 | Operation::Subscribe {
                     self_join: true, ..
                 } => {
@@ -309,6 +310,21 @@ impl Store for RepQueries {
             });
         }
         Ok(answers)
+    }
+
+    fn check(&self, topic: &Topic, operation: &Operation) -> Result<()> {
+        check(topic, operation, &self.conditions)
+    }
+
+    fn forget(&self, topic: &Topic) -> Result<()> {
+        let mut batch = Batch::new();
+        keys::forget(&mut batch, &self.keyspace, topic.number);
+        self.db.write(batch, self.options.durability)?;
+        self.polls
+            .lock()
+            .polled
+            .retain(|_, polling| polling.topic.number != topic.number);
+        Ok(())
     }
 
     fn get_data(&self, topic: &Topic, place: &Place, window: Window) -> Result<Answer> {

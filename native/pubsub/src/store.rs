@@ -41,6 +41,9 @@ impl Default for StoreOptions {
     }
 }
 
+/// How long the name of what is published once is remembered.
+pub const REMEMBERED: Millis = 24 * 60 * 60 * 1000;
+
 /// Something to do.
 #[derive(Debug, Clone)]
 pub enum Operation {
@@ -52,6 +55,9 @@ pub enum Operation {
         publication: Publication,
         /// Whether to find also the publications before it that are alive.
         self_join: bool,
+        /// Whether its name is published no second time: one that says so as well came first, if
+        /// it came within [`REMEMBERED`].
+        once: bool,
     },
     /// Subscribe, and find what was published before.
     Subscribe {
@@ -85,14 +91,28 @@ pub struct Answer {
     pub cost: Cost,
     /// The name of the subscription that was made.
     pub name: Option<Name>,
+    /// Nothing was published: the sequence is that of what came first by the same name.
+    pub is_repeated: bool,
 }
 
 /// A store of publications and subscriptions that find one another. All methods may be called by
 /// many threads at once.
 pub trait Store: Debug + Send + Sync {
-    /// Does several operations; they become durable together. Each meets those before it, also
-    /// those before it in the list.
-    fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>>;
+    /// Does several operations, each in its topic; they become durable together. Each meets those
+    /// before it, also those before it in the list. If one is refused, none is done.
+    fn run_each(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>>;
+
+    /// Does several operations in one topic.
+    fn run(&self, topic: &Topic, operations: &[Operation]) -> Result<Vec<Answer>> {
+        let each: Vec<(&Topic, &Operation)> = operations.iter().map(|one| (topic, one)).collect();
+        self.run_each(&each)
+    }
+
+    /// Refuses what would be refused.
+    fn check(&self, topic: &Topic, operation: &Operation) -> Result<()>;
+
+    /// Forgets all that is in a topic. Nobody may use it meanwhile, nor its number afterwards.
+    fn forget(&self, topic: &Topic) -> Result<()>;
 
     /// Publishes; finds the subscriptions that it meets.
     fn publish(
@@ -106,6 +126,7 @@ pub trait Store: Debug + Send + Sync {
             place,
             publication,
             self_join,
+            once: false,
         };
         Ok(self.run(topic, &[operation])?.pop().unwrap_or_default())
     }

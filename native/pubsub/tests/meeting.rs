@@ -11,24 +11,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use rillbase_engine::{Sequence, Strategy};
-use rillbase_pubsub::{Answer, Delivery, Id, Ids, Operation, Place, Sink, Store};
-use support::{Disk, Kind, RETENTION, START, publication, subscription, topic};
+use rillbase_pubsub::{Answer, Id, Ids, Operation, Place, Sink, Store};
+use support::{Disk, Kind, RETENTION, START, Told, publication, subscription, topic};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 120;
-
-/// What subscribers were told, in order.
-#[derive(Debug, Default)]
-struct Told(Mutex<Vec<(Sequence, Sequence)>>);
-
-impl Sink for Told {
-    fn deliver(&self, deliveries: Vec<Delivery>) {
-        let told = deliveries
-            .iter()
-            .map(|told| (told.publication.sequence, told.subscription.sequence));
-        self.0.lock().unwrap().extend(told);
-    }
-}
 
 /// What the operations of a run were, by their sequences, and which pairs were reported how often.
 #[derive(Debug, Default)]
@@ -75,6 +62,7 @@ fn operation(thread: usize, round: usize, part: usize) -> Operation {
             place,
             publication: publication(&name, START, RETENTION),
             self_join: false,
+            once: false,
         }
     } else {
         Operation::Subscribe {
@@ -126,7 +114,7 @@ fn meets_once(kind: Kind) {
             );
         }
     }
-    let told = sink.0.lock().unwrap();
+    let told = sink.pairs();
     assert!(told.is_sorted(), "positions rise");
     assert_eq!(told.iter().copied().collect::<HashSet<_>>(), seen.told);
     assert_eq!(told.len(), seen.told.len());

@@ -3,13 +3,15 @@
 
 pub(crate) mod model;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rillbase_engine::vfs::MemoryVfs;
-use rillbase_engine::{Clock, Db, Durability, KeyspaceOptions, ManualClock, Options, Strategy};
+use rillbase_engine::{
+    Clock, Db, Durability, KeyspaceOptions, ManualClock, Options, Sequence, Strategy,
+};
 use rillbase_pubsub::{
-    Answer, DualDb, Ids, Publication, Sink, Store, StoreOptions, Stored, Subscription, Topic,
-    TwoDb, keyspace_options,
+    Answer, Delivery, DualDb, Ids, Publication, Sink, Store, StoreOptions, Stored, Subscription,
+    Topic, TwoDb, keyspace_options,
 };
 use rillbase_query::bson::DocumentBuf;
 use rillbase_query::ejson;
@@ -137,4 +139,24 @@ pub(crate) fn told(found: &[Stored<Publication>]) -> Vec<String> {
 /// The names of subscriptions that were found.
 pub(crate) fn subscriptions(answer: &Answer) -> Vec<String> {
     names(&answer.subscriptions, |wish| &wish.id)
+}
+
+/// What subscribers were told, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<Vec<(Sequence, Sequence)>>);
+
+impl Sink for Told {
+    fn deliver(&self, deliveries: Vec<Delivery>) {
+        let told = deliveries
+            .iter()
+            .map(|told| (told.publication.sequence, told.subscription.sequence));
+        self.0.lock().unwrap().extend(told);
+    }
+}
+
+impl Told {
+    /// Each publication with a subscription that was told of it, in order.
+    pub(crate) fn pairs(&self) -> Vec<(Sequence, Sequence)> {
+        self.0.lock().unwrap().clone()
+    }
 }

@@ -1,0 +1,166 @@
+//! What is published once, though it be sent twice: by whoever did not hear the answer.
+//!
+//! The name of such a publication is remembered for a day, by an entry that is written together with
+//! it. The entry's sequence follows those of the publication, and it says by how many: so it names
+//! the publication, and nothing that is written depends on what was read. Two who send one name at
+//! the same time take turns: the second waits until the first can be read.
+
+use std::collections::{HashMap, HashSet};
+
+use parking_lot::{Condvar, Mutex};
+use rillbase_engine::{Batch, Db, Keyspace, Millis, Sequence};
+
+use crate::coding::{Reader, put_varint};
+use crate::error::{Error, Result};
+use crate::keys;
+use crate::place::Place;
+use crate::record::Publication;
+use crate::store::{Operation, REMEMBERED, Topic};
+
+/// A name within a topic.
+type Named = (u64, Vec<u8>);
+
+/// Names that are being published.
+#[derive(Debug, Default)]
+pub(crate) struct Once {
+    claimed: Mutex<HashSet<Named>>,
+    given_back: Condvar,
+}
+
+/// Names that are this operation's alone until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim<'a> {
+    once: &'a Once,
+    names: HashSet<Named>,
+}
+
+impl Once {
+    /// Waits until nobody else publishes the names of operations: for all at once, so that no two
+    /// wait for one another.
+    pub(crate) fn claim(&self, operations: &[(&Topic, &Operation)]) -> Claim<'_> {
+        let asked = operations
+            .iter()
+            .filter_map(|(topic, operation)| name(topic.number, operation));
+        let names: HashSet<Named> = asked.collect();
+        if !names.is_empty() {
+            let mut claimed = self.claimed.lock();
+            while names.iter().any(|name| claimed.contains(name)) {
+                self.given_back.wait(&mut claimed);
+            }
+            claimed.extend(names.iter().cloned());
+        }
+        Claim { once: self, names }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.names.is_empty() {
+            let mut claimed = self.once.claimed.lock();
+            claimed.retain(|name| !self.names.contains(name));
+            drop(claimed);
+            self.once.given_back.notify_all();
+        }
+    }
+}
+
+/// What is published once.
+fn name(topic: u64, operation: &Operation) -> Option<Named> {
+    match operation {
+        Operation::Publish {
+            publication,
+            once: true,
+            ..
+        } => Some((topic, publication.id.clone())),
+        _ => None,
+    }
+}
+
+/// What an operation of a batch has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// It writes from this place in the batch on.
+    Writes(u64),
+    /// Nothing is written: it repeats an earlier one.
+    Repeats(First),
+}
+
+/// The one that came first by a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum First {
+    /// It was published.
+    Published(Sequence),
+    /// It is in the same batch, at this place.
+    Ahead(u64),
+}
+
+impl Mark {
+    /// The operation's sequence, in a batch that begins at `first`.
+    pub(crate) fn sequence(self, first: Sequence) -> Sequence {
+        match self {
+            Self::Writes(place) | Self::Repeats(First::Ahead(place)) => first + place,
+            Self::Repeats(First::Published(sequence)) => sequence,
+        }
+    }
+}
+
+/// Finds, for the operations of a batch one after the other, which they repeat.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    ahead: HashMap<Named, u64>,
+}
+
+impl Repeats {
+    /// What an operation repeats; if nothing, it will be at `place`.
+    pub(crate) fn find(
+        &mut self,
+        (db, keyspace, topic): (&Db, &Keyspace, u64),
+        operation: &Operation,
+        place: u64,
+    ) -> Result<Option<First>> {
+        let Some(named) = name(topic, operation) else {
+            return Ok(None);
+        };
+        if let Some(&place) = self.ahead.get(&named) {
+            return Ok(Some(First::Ahead(place)));
+        }
+        if let Some(sequence) = published(db, keyspace, &keys::once(topic, &named.1))? {
+            return Ok(Some(First::Published(sequence)));
+        }
+        self.ahead.insert(named, place);
+        Ok(None)
+    }
+}
+
+/// Remembers a publication; follows its entries in the batch.
+pub(crate) fn remember(
+    batch: &mut Batch,
+    (keyspace, topic): (&Keyspace, u64),
+    (place, publication): (&Place, &Publication),
+    now: Millis,
+) {
+    let mut value = Vec::new();
+    put_varint(&mut value, place.ids().len() as u64);
+    let expiry = now.saturating_add(REMEMBERED);
+    batch.put_sequenced(
+        keyspace,
+        &keys::once(topic, &publication.id),
+        &value,
+        Some(expiry),
+    );
+}
+
+/// The publication that is remembered.
+fn published(db: &Db, keyspace: &Keyspace, prefix: &[u8]) -> Result<Option<Sequence>> {
+    let mut scan = db.scan_prefix(keyspace, prefix, None)?;
+    scan.first()?;
+    if !scan.is_valid() {
+        return Ok(None);
+    }
+    let what = "what is remembered of a publication is malformed although its checksum matches";
+    let malformed = Error::Malformed { what };
+    let name = scan.key().last_chunk::<8>().ok_or(malformed.clone())?;
+    let entries = Reader(scan.value()).varint().ok_or(malformed.clone())?;
+    let sequence = (!u64::from_be_bytes(*name)).checked_sub(entries);
+    sequence.ok_or(malformed).map(Some)
+}
