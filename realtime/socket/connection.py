@@ -251,7 +251,7 @@ class Connection:
         asked = requests.asked(message)
         async with self._order.turn(requests.order_of(message)):
             party = await self._counted()
-            body = await requests.perform(asked, party.principal, party.tenant)
+            body = await asked.perform(party.principal, party.tenant)
         self.tell(frames.ack(message.id, body))
 
     def _reserve(self, message: Message) -> Held:

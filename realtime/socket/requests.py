@@ -7,60 +7,17 @@ names the message.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote
 
 from documents.api import documents, queries
 from documents.api.requests import refusing
 from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.preconditions import etag
-from foundation.asgi import Message as AsgiMessage
-from foundation.http import Answer, Body, Head
 from realtime.socket.messages import Message, wrong
 from rillbase_native import Value, format_id
-from tenants.credentials.facts import TenantFacts
-from tenants.data_plane import Call
-from tenants.principals import Principal
-
-Handler = Callable[[Call], Awaitable[Answer]]
-
-
-@dataclass(slots=True)
-class Asked:
-    """What a message asks for, as a REST call."""
-
-    handler: Handler
-    method: str
-    path: str
-    parameters: dict[str, str]
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
-    query: dict[str, str] = field(default_factory=dict)
-
-    def call(self, principal: Principal, tenant: TenantFacts) -> Call:
-        raw = [(name.lower().encode(), text.encode()) for name, text in self.headers.items()]
-        head = Head(
-            {
-                "method": self.method,
-                "path": self.path,
-                "headers": raw,
-                "query_string": urlencode(self.query).encode(),
-            }
-        )
-        return Call(head, Body(head, self._receive), principal, tenant, self.parameters)
-
-    async def _receive(self) -> AsgiMessage:
-        return {"type": "http.request", "body": self.body, "more_body": False}
-
-
-async def perform(asked: Asked, principal: Principal, tenant: TenantFacts) -> bytes:
-    """Do what is asked and return the answer's body."""
-    answer = await asked.handler(asked.call(principal, tenant))
-    if not isinstance(answer.body, bytes):
-        raise TypeError("an answer over a connection is complete")
-    return answer.body
+from tenants.asked import Asked, Handler
 
 
 def order_of(message: Message) -> bytes | None:
