@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from documents.api.requests import (
     WRITE,
-    canonical,
     claim,
     collection_name,
-    parameters,
-    read_body,
-    refusing,
 )
-from documents.refusals import as_api_error
 from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody
 from foundation.http import Answer
+from foundation.refusals import as_api_error
 from foundation.request_context import request_id
 from rillbase_native import Operations, Outcomes
 from tenants.data_plane import Call
+from tenants.reading import (
+    canonical,
+    parameters,
+    read_body,
+    refusing,
+)
 
 NDJSON = "application/x-ndjson"
 MAX_OPERATIONS = 10_000

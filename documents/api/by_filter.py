@@ -13,24 +13,26 @@ from dataclasses import dataclass
 
 from documents.api.requests import (
     WRITE,
-    as_object,
     claim,
     collection_name,
-    integer,
-    parameters,
-    read_body,
-    refusing,
-    required,
 )
-from documents.refusals import as_api_error
 from documents.store import queries
 from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
 from foundation.errors import NotFound
 from foundation.http import Answer
+from foundation.refusals import as_api_error
 from rillbase_native import Filter, Operation, Operations, UpdateOperators, Value, id_of
 from tenants.data_plane import Call
+from tenants.reading import (
+    as_object,
+    integer,
+    parameters,
+    read_body,
+    refusing,
+    required,
+)
 
 BATCH = 1_000
 MAX_DOCUMENTS = 1_000_000

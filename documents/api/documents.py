@@ -8,17 +8,10 @@ from collections.abc import Callable
 from documents.api.requests import (
     READ,
     WRITE,
-    canonical,
     claim,
     collection_name,
     expected,
-    flag,
-    parameters,
     path_id,
-    read_body,
-    read_object,
-    refusing,
-    required,
 )
 from documents.store import facts, reads
 from documents.store.access import access_of
@@ -30,6 +23,15 @@ from foundation.errors import InvalidBody, NotFound
 from foundation.http import Answer
 from rillbase_native import Operation, Operations, Outcomes, Value, envelope, format_id, id_key
 from tenants.data_plane import Call
+from tenants.reading import (
+    canonical,
+    flag,
+    parameters,
+    read_body,
+    read_object,
+    refusing,
+    required,
+)
 
 MERGE_PATCH = "application/merge-patch+json"
 MAX_IDS = 1_000

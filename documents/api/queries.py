@@ -6,13 +6,7 @@ import re
 
 from documents.api.requests import (
     READ,
-    as_object,
-    canonical,
     collection_name,
-    integer,
-    parameters,
-    read_body,
-    refusing,
 )
 from documents.store import queries
 from documents.store.explain import explain as explain_query
@@ -22,6 +16,14 @@ from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidParam
 from foundation.http import Answer
 from rillbase_native import Filter, Projection, Sort, Value
 from tenants.data_plane import Call
+from tenants.reading import (
+    as_object,
+    canonical,
+    integer,
+    parameters,
+    read_body,
+    refusing,
+)
 
 MEMBERS = ("filter", "sort", "projection", "offset", "limit", "cursor")
 MAX_OFFSET = 100_000

@@ -9,10 +9,7 @@ from documents.api.bulk import NDJSON
 from documents.api.requests import (
     READ,
     WRITE,
-    canonical,
     collection_name,
-    parameters,
-    refusing,
 )
 from documents.store import facts
 from documents.transfer import exporting, importing, jobs
@@ -22,6 +19,11 @@ from foundation.errors import FieldProblem, InvalidParameter, NotFound
 from foundation.http import Answer, json_answer
 from rillbase_native import Filter, Value
 from tenants.data_plane import Call
+from tenants.reading import (
+    canonical,
+    parameters,
+    refusing,
+)
 
 MODES = ("insert", "upsert", "skip")
 DEFAULT_JOBS, MAX_JOBS = 50, 200

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from documents.refusals import as_api_error
 from foundation.errors import FieldProblem, InvalidFilter
+from foundation.refusals import as_api_error
 from rillbase_native import Definition, QueryError, Rule, Value
 
 #: Operators that rank documents; a rule says yes or no.

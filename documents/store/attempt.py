@@ -20,7 +20,6 @@ import psycopg
 
 from documents.outbox import publisher
 from documents.outbox.after_images import Committed
-from documents.refusals import as_api_error
 from documents.store import claims, facts, locks, statements
 from documents.store.access import access_of
 from documents.store.claims import Claim
@@ -31,6 +30,7 @@ from foundation.errors import ApiError, NotFound
 from foundation.http import Answer
 from foundation.postgres import Result, Session
 from foundation.postgres.session import ROLLBACK, Step
+from foundation.refusals import as_api_error
 from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
 
 #: Batches beyond this size are not marked as one for subscribers.

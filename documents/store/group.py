@@ -14,12 +14,12 @@ from uuid import UUID
 
 import psycopg
 
-from documents.refusals import as_api_error
 from documents.store import statements
 from documents.store.attempt import Attempt, Ended, Stale, Taken
 from documents.store.database import pool, scope
 from documents.store.write import Write, Written
 from foundation.errors import ApiError
+from foundation.refusals import as_api_error
 from rillbase_native import Outcomes
 
 ATTEMPTS = 8

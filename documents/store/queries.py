@@ -11,7 +11,6 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from documents.refusals import as_api_error
 from documents.store import cursors, facts
 from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
@@ -22,6 +21,7 @@ from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, scan
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Session, Statement
 from foundation.postgres.session import Oid
+from foundation.refusals import as_api_error
 from rillbase_native import Filter, Projection, QueryError, Selection, Sort, Value
 from tenants.principals import Principal
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from documents.refusals import as_api_error
 from documents.store.write import Write
 from documents.store.writer import write
 from documents.transfer import jobs
 from documents.transfer.jobs import MAX_ERRORS, Progress
 from foundation.errors import ApiError, DuplicateId, InvalidDocument
+from foundation.refusals import as_api_error
 from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
 from tenants.principals import Principal
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from documents.api.queries import from_url
-from documents.api.requests import READ, as_object, collection_name, parameters
+from documents.api.requests import (
+    READ,
+    collection_name,
+)
 from documents.live import Kinds
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
@@ -19,6 +22,10 @@ from rillbase_native import Value
 from tenants import cors
 from tenants.credentials.standing import standing_of
 from tenants.data_plane import Call, let_in
+from tenants.reading import (
+    as_object,
+    parameters,
+)
 
 LAST_EVENT_ID = "Last-Event-ID"
 TICKET = b"ticket="

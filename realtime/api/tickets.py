@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from documents.api.requests import as_object, parameters, read_body
 from foundation.errors import InvalidBody
 from foundation.http import Answer, json_answer
 from foundation.json_types import JsonObject
@@ -14,6 +13,11 @@ from realtime.registration.wanted import MEMBERS
 from rillbase_native import Value
 from tenants.credentials.standing import standing_of
 from tenants.data_plane import Call
+from tenants.reading import (
+    as_object,
+    parameters,
+    read_body,
+)
 
 MAX_ORIGIN_CHARS = 300
 #: Members of a live query that its address can carry.

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from documents.api.queries import MAX_OFFSET
-from documents.api.requests import integer, refusing
 from foundation.errors import FieldProblem, InvalidBody
 from rillbase_native import Filter, Projection, Sort, Value
+from tenants.reading import (
+    integer,
+    refusing,
+)
 
 MEMBERS = (
     "collection",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from documents.api.requests import refusing
 from foundation.errors import FieldProblem, InvalidBody
 from rillbase_native import Value
+from tenants.reading import (
+    refusing,
+)
 
 MAX_FIRST_BYTES = 8 * 1024
 MAX_BYTES = 32 * 1024 * 1024

@@ -12,12 +12,14 @@ from types import MappingProxyType
 from urllib.parse import unquote
 
 from documents.api import documents, queries
-from documents.api.requests import refusing
 from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.preconditions import etag
 from realtime.socket.messages import Message, wrong
 from rillbase_native import Value, format_id
 from tenants.asked import Asked, Handler
+from tenants.reading import (
+    refusing,
+)
 
 
 def order_of(message: Message) -> bytes | None:
