@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Batch, Clock, Compression, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Merge,
-    Options, Snapshot, Strategy as Compaction,
+    Batch, Clock, Compression, Db, Durability, Expiry, Keyspace, KeyspaceOptions, ManualClock,
+    Merge, Options, Sequence, Snapshot, Strategy as Compaction,
 };
 
 /// Appends operands to the value.
@@ -33,7 +33,12 @@ impl Merge for Append {
     }
 }
 
-/// One write. Keyspace 0 has expiring puts, keyspace 1 has merges.
+/// Keyspace 0 has expiring puts, keyspace 1 has merges, keyspace 2 has keys that end with the
+/// sequence of their write, which expire with all their versions.
+const SPACES: usize = 3;
+const NAMED: usize = 2;
+
+/// One write.
 #[derive(Debug, Clone)]
 pub(crate) enum Write {
     Put(usize, u8, u8),
@@ -41,11 +46,17 @@ pub(crate) enum Write {
     Merge(u8, u8),
     Delete(usize, u8),
     DeleteRange(usize, u8, u8),
+    Named(u8, u8, Option<u8>),
+    /// Deletes one of the named entries that there are.
+    DeleteNamed(u8),
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
     Batch(Vec<Write>),
+    /// Writes, and keeps the moment behind that write, in which nothing expires that had not
+    /// before the clock advanced.
+    Look(Vec<Write>, u8),
     Advance(u8),
     Snapshot,
     Release(u8),
@@ -55,6 +66,7 @@ pub(crate) enum Operation {
     Reopen(Tuning),
     Get(usize, u8),
     Scan(usize, u8, u8),
+    ScanExpired(usize),
     Walk(usize, u8, Vec<bool>),
     CheckSnapshot(u8),
 }
@@ -102,14 +114,19 @@ fn write() -> impl Strategy<Value = Write> {
         2 => (any::<u8>(), any::<u8>(), 0..40_u8).prop_map(|(key, v, t)| Write::Expiring(key, v, t)),
         4 => (any::<u8>(), any::<u8>()).prop_map(|(key, v)| Write::Merge(key, v)),
         3 => (0..2_usize, any::<u8>()).prop_map(|(k, key)| Write::Delete(k, key)),
-        1 => (0..2_usize, any::<u8>(), any::<u8>())
+        1 => (0..SPACES, any::<u8>(), any::<u8>())
             .prop_map(|(k, start, end)| Write::DeleteRange(k, start, end)),
+        4 => (any::<u8>(), any::<u8>(), prop::option::of(0..40_u8))
+            .prop_map(|(key, v, t)| Write::Named(key, v, t)),
+        2 => any::<u8>().prop_map(Write::DeleteNamed),
     ]
 }
 
 pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         30 => prop::collection::vec(write(), 1..6).prop_map(Operation::Batch),
+        4 => (prop::collection::vec(write(), 1..6), 0..10_u8)
+            .prop_map(|(writes, by)| Operation::Look(writes, by)),
         3 => (0..20_u8).prop_map(Operation::Advance),
         3 => Just(Operation::Snapshot),
         2 => any::<u8>().prop_map(Operation::Release),
@@ -118,8 +135,9 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::CompactAll),
         1 => tuning().prop_map(Operation::Reopen),
         6 => (0..2_usize, any::<u8>()).prop_map(|(k, key)| Operation::Get(k, key)),
-        3 => (0..2_usize, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Operation::Scan(k, a, b)),
-        2 => (0..2_usize, any::<u8>(), prop::collection::vec(any::<bool>(), 1..12))
+        3 => (0..SPACES, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Operation::Scan(k, a, b)),
+        1 => (0..SPACES).prop_map(Operation::ScanExpired),
+        2 => (0..SPACES, any::<u8>(), prop::collection::vec(any::<bool>(), 1..12))
             .prop_map(|(k, key, steps)| Operation::Walk(k, key, steps)),
         2 => any::<u8>().prop_map(Operation::CheckSnapshot),
     ]
@@ -139,14 +157,28 @@ fn value(byte: u8) -> Vec<u8> {
 
 type Map = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
-/// What both keyspaces held at one moment.
+/// The key of what a write named by its sequence.
+fn named(prefix: u8, sequence: Sequence) -> Vec<u8> {
+    let mut key = key(prefix);
+    key.extend_from_slice(&(!sequence).to_be_bytes());
+    key
+}
+
+/// What the keyspaces held at one moment.
 #[derive(Debug, Clone, Default)]
 struct Model {
-    maps: [Map; 2],
+    maps: [Map; SPACES],
 }
 
 impl Model {
-    fn apply(&mut self, write: &Write, now: u64) {
+    /// The named entry that a number means, if there is one.
+    fn pick_named(&self, which: u8) -> Option<Vec<u8>> {
+        let count = self.maps[NAMED].len();
+        let at = usize::from(which).checked_rem(count)?;
+        self.maps[NAMED].keys().nth(at).cloned()
+    }
+
+    fn apply(&mut self, write: &Write, now: u64, sequence: Sequence) {
         match *write {
             Write::Put(keyspace, at, byte) => {
                 self.maps[keyspace].insert(key(at), (value(byte), None));
@@ -165,6 +197,12 @@ impl Model {
                 let (start, end) = (key(start), key(end));
                 self.maps[keyspace].retain(|key, _| *key < start || *key >= end);
             }
+            Write::Named(prefix, byte, ttl) => {
+                let expiry = ttl.map(|ttl| now + u64::from(ttl));
+                self.maps[NAMED].insert(named(prefix, sequence), (value(byte), expiry));
+            }
+            // What it names depends on what was there before its batch.
+            Write::DeleteNamed(_) => {}
         }
     }
 
@@ -236,6 +274,10 @@ impl World {
             merge: Some(Arc::new(Append)),
             ..plain.clone()
         };
+        let named = KeyspaceOptions {
+            expiry: Expiry::ByKey,
+            ..plain.clone()
+        };
         let options = Options {
             vfs: Arc::clone(&self.vfs) as Arc<dyn Vfs>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
@@ -243,9 +285,12 @@ impl World {
             background_threads: 0,
             ..Options::default()
         };
-        let options = options.keyspace("plain", plain).keyspace("merged", merged);
+        let options = options
+            .keyspace("plain", plain)
+            .keyspace("merged", merged)
+            .keyspace("named", named);
         let db = Db::open("/db", options).unwrap();
-        self.spaces = ["plain", "merged"]
+        self.spaces = ["plain", "merged", "named"]
             .map(|name| db.keyspace(name).unwrap())
             .to_vec();
         self.db = Some(db);
@@ -257,7 +302,29 @@ impl World {
 
     pub(crate) fn apply(&mut self, operation: &Operation) {
         match operation {
-            Operation::Batch(writes) => self.write(writes),
+            Operation::Batch(writes) => {
+                let batch = self.batch(writes);
+                let last = self.db().write(batch, Durability::Buffered).unwrap();
+                self.wrote(writes, last);
+            }
+            Operation::Look(writes, advance) => {
+                let since = self.db().snapshot();
+                self.clock.advance(u64::from(*advance));
+                let batch = self.batch(writes);
+                let db = self.db();
+                if batch.is_empty() {
+                    assert!(
+                        db.write_and_look(batch, Durability::Buffered, &since)
+                            .is_err()
+                    );
+                    return;
+                }
+                let behind = db.write_and_look(batch, Durability::Buffered, &since);
+                let behind = behind.unwrap();
+                assert_eq!(behind.time(), since.time());
+                self.wrote(writes, behind.sequence());
+                self.snapshots.push((behind, self.model.clone()));
+            }
             Operation::Advance(by) => self.clock.advance(u64::from(*by)),
             Operation::Snapshot => {
                 self.snapshots
@@ -291,6 +358,7 @@ impl World {
                 );
             }
             Operation::Scan(keyspace, start, end) => self.check_range(*keyspace, *start, *end),
+            Operation::ScanExpired(keyspace) => self.check_expired(*keyspace),
             Operation::Walk(keyspace, at, steps) => self.walk(*keyspace, *at, steps),
             Operation::CheckSnapshot(which) => {
                 if !self.snapshots.is_empty() {
@@ -300,11 +368,11 @@ impl World {
         }
     }
 
-    fn write(&mut self, writes: &[Write]) {
+    /// The batch of some writes. A delete names what the model holds before the batch.
+    fn batch(&self, writes: &[Write]) -> Batch {
         let now = self.clock.now();
         let mut batch = Batch::new();
         for write in writes {
-            self.model.apply(write, now);
             match *write {
                 Write::Put(space, at, byte) => {
                     batch.put(&self.spaces[space], &key(at), &value(byte));
@@ -318,9 +386,62 @@ impl World {
                 Write::DeleteRange(space, start, end) => {
                     batch.delete_range(&self.spaces[space], &key(start), &key(end));
                 }
+                Write::Named(prefix, byte, ttl) => {
+                    let expiry = ttl.map(|ttl| now + u64::from(ttl));
+                    batch.put_sequenced(&self.spaces[NAMED], &key(prefix), &value(byte), expiry);
+                }
+                Write::DeleteNamed(which) => {
+                    if let Some(key) = self.model.pick_named(which) {
+                        batch.delete(&self.spaces[NAMED], &key);
+                    }
+                }
             }
         }
-        self.db().write(batch, Durability::Buffered).unwrap();
+        batch
+    }
+
+    /// Lets the model follow a batch, whose last write has this sequence.
+    fn wrote(&mut self, writes: &[Write], last: Sequence) {
+        let now = self.clock.now();
+        let before = self.model.clone();
+        let wrote = |write: &&Write| match write {
+            Write::DeleteNamed(which) => before.pick_named(*which).is_some(),
+            _ => true,
+        };
+        let writes: Vec<&Write> = writes.iter().filter(wrote).collect();
+        let first = last + 1 - writes.len() as u64;
+        for (write, sequence) in writes.into_iter().zip(first..) {
+            if let Write::DeleteNamed(which) = *write
+                && let Some(key) = before.pick_named(which)
+            {
+                self.model.maps[NAMED].remove(&key);
+                continue;
+            }
+            self.model.apply(write, now, sequence);
+        }
+    }
+
+    /// A scan that shows what has expired shows all that is live, and nothing that was never so.
+    fn check_expired(&self, keyspace: usize) {
+        let space = &self.spaces[keyspace];
+        let all = Bound::Unbounded;
+        let scan = self.db().scan(space, all, all, None).unwrap();
+        let mut scan = scan.show_expired();
+        let mut found = BTreeMap::new();
+        scan.first().unwrap();
+        while scan.is_valid() {
+            found.insert(scan.key().to_vec(), scan.value().to_vec());
+            scan.advance().unwrap();
+        }
+        for (key, value) in &found {
+            assert_eq!(
+                self.model.maps[keyspace].get(key).map(|(value, _)| value),
+                Some(value)
+            );
+        }
+        for (key, _) in self.model.live(keyspace, self.clock.now()) {
+            assert!(found.contains_key(&key), "a live entry is not shown");
+        }
     }
 
     fn check_range(&self, keyspace: usize, start: u8, end: u8) {
@@ -347,9 +468,10 @@ impl World {
     }
 
     fn check_model(&self, model: &Model, snapshot: Option<&Snapshot>, time: u64) {
-        for keyspace in 0..2 {
+        for keyspace in 0..SPACES {
             let live = model.live(keyspace, time);
-            let keys: Vec<Vec<u8>> = (0..48).map(key).collect();
+            let mut keys: Vec<Vec<u8>> = (0..48).map(key).collect();
+            keys.extend(model.maps[keyspace].keys().cloned());
             let space = &self.spaces[keyspace];
             let asked = keys.iter().map(Vec::as_slice);
             let values = self.db().multi_get(space, asked, snapshot).unwrap();
