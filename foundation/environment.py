@@ -145,6 +145,11 @@ class Environment(BaseSettings):
     limits_url: str = Field("", description="Server of the rate limits.")
     events_url: str = Field("", description="Server of the event layer.")
 
+    storage_url: str = Field(
+        "",
+        description="The storage node, as its administrator: `redis://admin:<token>@host:port`. "
+        "Without one there are no topics.",
+    )
     otel_exporter_otlp_endpoint: str = Field(
         "", description="OTLP/HTTP endpoint for traces; empty: no tracing."
     )
