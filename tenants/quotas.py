@@ -25,6 +25,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "webhooks": 3,
         "issuers": 2,
         "collections": 20,
+        "topics": 20,
         "connections": 100,
         "subscriptions": 1_000,
     }

@@ -48,6 +48,7 @@ TASK_MODULES = (
     "documents.collections.tombstones",
     "documents.collections.unfinished",
     "realtime.registration.renewals",
+    "storage_engine.topics.removal",
     "tenants.mail.tasks",
     "tenants.webhooks.tasks",
     "tenants.sweeps.deleted_tenants",

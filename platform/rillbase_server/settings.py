@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "foundation",
     "tenants",
+    "storage_engine",
     "documents",
     "realtime",
     "rillbase_server",

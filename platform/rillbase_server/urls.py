@@ -9,6 +9,7 @@ from documents.urls import control_plane as documents_control_plane
 from realtime.subscriptions.views import urlpatterns as subscriptions
 from rillbase_server import pages
 from rillbase_server.staff.site import site
+from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api.urls import control_plane, data_plane
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -16,7 +17,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("favicon.ico", RedirectView.as_view(url="/static/rillbase/mark.svg", permanent=True)),
     path("api/openapi.json", pages.openapi),
     path("api/docs", pages.docs),
-    path("api/v1/", include([*control_plane, *documents_control_plane, *subscriptions])),
+    path(
+        "api/v1/",
+        include([*control_plane, *documents_control_plane, *topics_control_plane, *subscriptions]),
+    ),
     path("v1/", include(data_plane)),
     path("staff/", site.urls),
 ]

@@ -17,6 +17,8 @@ import requests
 from documents.models import Collection
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
+from storage_engine.models import Topic
+from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api import base
 from tenants.api.base import TenantView
 from tenants.api.urls import control_plane
@@ -82,6 +84,9 @@ def victim() -> Victim:
             key_id=keys.mint(keys.Prefix.PERSONAL).key_id,
         )
         collection = Collection.objects.create(name=mark)
+        topic = Topic.objects.create(
+            name=mark[:60], kind="flat", retention_s=60, max_data_bytes=100
+        )
     ids = {
         "key": key.id,
         "user": made.owner.id,
@@ -91,12 +96,13 @@ def victim() -> Victim:
         "delivery": delivery.id,
         "token": token.id,
         "collection": collection.name,
+        "topic": topic.name,
     }
     return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
 
 def tenant_routes() -> Iterator[str]:
-    for pattern in [*control_plane, *documents_control_plane]:
+    for pattern in [*control_plane, *documents_control_plane, *topics_control_plane]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
             view = getattr(pattern.callback, "view_class", None)

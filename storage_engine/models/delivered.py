@@ -1,0 +1,35 @@
+"""Subscriptions whose publications go to a webhook."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from foundation.ids import uuid7
+from foundation.scope import TenantOwned
+from storage_engine.models.topic import Topic
+from tenants.models import Tenant
+from tenants.models.webhook import Webhook
+
+
+class DeliveredSubscription(TenantOwned):
+    """How far a subscription has been told to its webhook.
+
+    The position moves in the transaction that makes the delivery, so no publication is told twice
+    or left out, wherever the sweep is cut off.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+")
+    topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="+")
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="+")
+    #: The node's name of the subscription.
+    name = models.CharField(max_length=300)
+    #: As the API calls it.
+    public_id = models.CharField(max_length=300)
+    subscriber = models.CharField(max_length=200, blank=True)
+    position = models.BigIntegerField()
+    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "expires_at"], name="delivered_by_end")]

@@ -1,0 +1,57 @@
+"""Where the storage node is, and the keys to a tenant's namespace in it.
+
+A namespace is named by its tenant's id. Its token is derived from the administrator's, so nothing
+is stored and every process knows it. Whoever finds a namespace missing makes it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import SplitResult, unquote, urlsplit
+from uuid import UUID
+
+from foundation.environment import environment
+from foundation.errors import Unavailable
+from storage_engine.node.wire import Argument
+
+#: What the node answers where a namespace is missing: to a stranger it says no more.
+NO_NAMESPACE = frozenset({"WRONGPASS", "NO_NAMESPACE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The node, as its administrator."""
+
+    parts: SplitResult
+    token: str
+
+    def administrator(self) -> tuple[tuple[Argument, ...], ...]:
+        """Return what the administrator's connection begins with."""
+        return (("HELLO", 3, "AUTH", "admin", self.token),)
+
+    def tenant(self, tenant_id: UUID) -> tuple[tuple[Argument, ...], ...]:
+        """Return what a tenant's connection begins with."""
+        name = str(tenant_id)
+        return (
+            ("HELLO", 3, "AUTH", name, self.token_of(name)),
+            ("RB.FORMAT", "bson"),
+        )
+
+    def making(self, tenant_id: UUID) -> tuple[Argument, ...]:
+        """Return the command that makes a tenant's namespace."""
+        name = str(tenant_id)
+        return ("RB.NAMESPACE.CREATE", name, self.token_of(name))
+
+    def token_of(self, namespace: str) -> str:
+        return hmac.new(self.token.encode(), f"namespace:{namespace}".encode(), sha256).hexdigest()
+
+
+def access() -> Access:
+    """Return the way to the node, or raise that this installation has none."""
+    url = environment().storage_url
+    if not url:
+        raise Unavailable("This installation has no storage node.")
+    parts = urlsplit(url)
+    return Access(parts, unquote(parts.password or ""))

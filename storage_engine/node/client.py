@@ -1,0 +1,133 @@
+"""Calls of the storage node in the name of a tenant, for the event loop.
+
+Each tenant that is active in this process has a connection of its own; the one that has been idle
+the longest makes room for a new one. A call waits while the node restarts, up to `PATIENCE_S`, and
+is then sent again. That is sound because every call may come twice: publications have names and
+are published once, and of a subscription that was made twice nobody reads the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from storage_engine.node.access import NO_NAMESPACE, Access, access
+from storage_engine.node.refusals import as_api_error, away
+from storage_engine.node.wire import Argument, NodeAway, Refused, Reply, Wire
+
+CONNECT_TIMEOUT_S = 1.0
+ANSWER_TIMEOUT_S = 5.0
+PATIENCE_S = 5.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+MAX_CONNECTIONS = 256
+
+
+class Client:
+    """The connections of one event loop."""
+
+    def __init__(self) -> None:
+        self._wires: OrderedDict[UUID, asyncio.Task[Wire]] = OrderedDict()
+
+    async def call(self, tenant_id: UUID, *command: Argument) -> Reply:
+        """Return the reply, or raise the error of the API that stands for the refusal."""
+        try:
+            return await self.try_call(tenant_id, *command)
+        except Refused as refused:
+            raise as_api_error(refused) from None
+
+    async def try_call(self, tenant_id: UUID, *command: Argument) -> Reply:
+        """Return the reply, or raise `Refused`; raise `Unavailable` when the node stays away."""
+        pause_s = FIRST_PAUSE_S
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    try:
+                        wire = await self._wire(tenant_id)
+                        return await wire.call(*command)
+                    except NodeAway:
+                        await asyncio.sleep(pause_s)
+                        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        except TimeoutError:
+            raise away() from None
+
+    async def aclose(self) -> None:
+        """Close all connections; whoever waits for a reply is told."""
+        while self._wires:
+            _, task = self._wires.popitem()
+            _drop(task)
+        # Transports close in the loop's next turn.
+        await asyncio.sleep(0)
+
+    async def _wire(self, tenant_id: UUID) -> Wire:
+        task = self._wires.get(tenant_id)
+        if task is None or _is_over(task):
+            task = asyncio.create_task(opened(tenant_id))
+            self._wires[tenant_id] = task
+            while len(self._wires) > MAX_CONNECTIONS:
+                _, oldest = self._wires.popitem(last=False)
+                _drop(oldest)
+        self._wires.move_to_end(tenant_id)
+        return await asyncio.shield(task)
+
+
+def new_wire() -> Wire:
+    return Wire(answer_timeout_s=ANSWER_TIMEOUT_S)
+
+
+async def opened(tenant_id: UUID, new: Callable[[], Wire] = new_wire) -> Wire:
+    """Return a connection within a tenant's namespace, which is made if it is missing."""
+    way = access()
+    wire = new()
+    try:
+        await wire.open(way.parts, way.tenant(tenant_id), CONNECT_TIMEOUT_S)
+    except Refused as refused:
+        if refused.code not in NO_NAMESPACE:
+            raise
+        await _make_namespace(way, tenant_id)
+        wire = new()
+        await wire.open(way.parts, way.tenant(tenant_id), CONNECT_TIMEOUT_S)
+    return wire
+
+
+async def _make_namespace(way: Access, tenant_id: UUID) -> None:
+    wire = new_wire()
+    await wire.open(way.parts, [*way.administrator(), way.making(tenant_id)], CONNECT_TIMEOUT_S)
+    wire.close()
+
+
+def _is_over(task: asyncio.Task[Wire]) -> bool:
+    if not task.done():
+        return False
+    return task.cancelled() or task.exception() is not None or task.result().closed
+
+
+def _drop(task: asyncio.Task[Wire]) -> None:
+    """Close a connection, as soon as it is there."""
+    task.add_done_callback(_close)
+
+
+def _close(task: asyncio.Task[Wire]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+
+
+def client() -> Client:
+    """Return the running loop's connections."""
+    loop = asyncio.get_running_loop()
+    found = _clients.get(loop)
+    if found is None:
+        found = _clients[loop] = Client()
+    return found
+
+
+async def close() -> None:
+    """Close the running loop's connections."""
+    found = _clients.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        await found.aclose()

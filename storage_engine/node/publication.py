@@ -1,0 +1,122 @@
+"""Publications and subscriptions as the node answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from storage_engine.node.wire import Reply
+
+Words = tuple[bytes | float, ...]
+
+
+class UnexpectedReply(Exception):
+    """The node's answer has not the form that it should have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A publication. Times are milliseconds since 1970."""
+
+    position: int
+    name: str
+    at_ms: int
+    until_ms: int
+    place: Words
+    #: BSON.
+    data: bytes | None
+
+    @classmethod
+    def of(cls, reply: Reply) -> Self:
+        found = _map(reply)
+        data = found.get(b"data")
+        return cls(
+            position=_integer(found, b"position"),
+            name=text(found, b"name"),
+            at_ms=_integer(found, b"at"),
+            until_ms=_integer(found, b"until"),
+            place=_place(found),
+            data=data if isinstance(data, bytes) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription as others see it."""
+
+    id: str
+    position: int
+    name: str
+    from_ms: int
+    until_ms: int
+    place: Words
+    #: BSON.
+    filter: bytes | None
+    unseen_only: bool
+
+    @classmethod
+    def of(cls, reply: Reply) -> Self:
+        found = _map(reply)
+        wanted = found.get(b"filter")
+        return cls(
+            id=text(found, b"subscription"),
+            position=_integer(found, b"position"),
+            name=text(found, b"name"),
+            from_ms=_integer(found, b"from"),
+            until_ms=_integer(found, b"until"),
+            place=_place(found),
+            filter=wanted if isinstance(wanted, bytes) else None,
+            unseen_only=bool(found.get(b"unseen")),
+        )
+
+
+def publications(reply: Reply) -> list[Publication]:
+    """Return a list of publications."""
+    return [Publication.of(item) for item in items(reply)]
+
+
+def subscriptions(reply: Reply) -> list[Subscription]:
+    """Return a list of subscriptions."""
+    return [Subscription.of(item) for item in items(reply)]
+
+
+def items(reply: Reply) -> list[Reply]:
+    if reply is None:
+        return []
+    if not isinstance(reply, list):
+        raise UnexpectedReply("a list was expected")
+    return reply
+
+
+def member(reply: Reply, name: bytes) -> Reply:
+    """Return a member of a map, None where there is none."""
+    return _map(reply).get(name)
+
+
+def number(reply: Reply, name: bytes) -> int:
+    return _integer(_map(reply), name)
+
+
+def text(found: Mapping[bytes, Reply], name: bytes) -> str:
+    value = found.get(name)
+    return value.decode() if isinstance(value, bytes) else ""
+
+
+def _map(reply: Reply) -> Mapping[bytes, Reply]:
+    if not isinstance(reply, dict):
+        raise UnexpectedReply("a map was expected")
+    return reply
+
+
+def _integer(found: Mapping[bytes, Reply], name: bytes) -> int:
+    value = found.get(name)
+    if not isinstance(value, int):
+        raise UnexpectedReply(f"{name.decode()} is no whole number")
+    return value
+
+
+def _place(found: Mapping[bytes, Reply]) -> Words:
+    return tuple(
+        word for word in items(found.get(b"place")) if isinstance(word, (bytes, float, int))
+    )

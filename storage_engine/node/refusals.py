@@ -1,0 +1,66 @@
+"""What the storage node refuses, as errors of the API."""
+
+from __future__ import annotations
+
+import logging
+
+from foundation import errors
+from foundation.errors import CATALOGUE, ApiError, FieldProblem
+from storage_engine.node.wire import Refused
+
+log = logging.getLogger(__name__)
+
+#: The member of a request that a code speaks of.
+_POINTERS = {
+    "INVALID_ID": "/id",
+    "INVALID_AREA": "/geo",
+    "TOO_MANY_CELLS": "/geo",
+    "LIVES_TOO_LONG": "/expires_at",
+    "OUT_OF_RANGE": "",
+    "MALFORMED": "",
+}
+#: The same codes as in the API, with capitals.
+_SAME = frozenset(
+    {
+        "INVALID_FILTER",
+        "UNSUPPORTED_OPERATOR",
+        "NOT_LIVE",
+        "INVALID_REGEX",
+        "INVALID_EXPRESSION",
+        "INVALID_SCHEMA",
+        "INVALID_GEOMETRY",
+        "FILTER_TOO_LARGE",
+        "NESTING_TOO_DEEP",
+        "INVALID_JSON",
+        "INVALID_BSON",
+        "DOCUMENT_TOO_LARGE",
+        "EVALUATION_FAILED",
+    }
+)
+_AT_FILTER = frozenset({"INVALID_JSON", "INVALID_BSON", "DOCUMENT_TOO_LARGE"})
+
+
+def as_api_error(refused: Refused) -> ApiError:
+    """Return the public error."""
+    code, text = refused.code, refused.text
+    if code in _POINTERS:
+        problem = FieldProblem(_POINTERS[code], code.lower(), text)
+        return errors.InvalidBody(text, errors=[problem])
+    if code in _SAME:
+        pointer = "/data" if code in _AT_FILTER else "/filter"
+        return CATALOGUE[code.lower()](text, errors=[FieldProblem(pointer, code.lower(), text)])
+    if code == "NO_TOPIC":
+        return errors.NotFound("There is no such topic.")
+    if code == "ENDED":
+        return errors.NotFound("There is no such subscription, or it has ended.")
+    if code == "TOO_MANY":
+        return errors.TooManySubscriptions(text)
+    log.error("the storage node refused: %s", refused)
+    return away()
+
+
+def away() -> ApiError:
+    """Return the error for a node that does not answer."""
+    return errors.Unavailable(
+        "The storage node does not answer. Try again.", headers={"Retry-After": "1"}
+    )

@@ -1,0 +1,124 @@
+"""`/api/v1/tenants/{tenant}/topics`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.cursors import page
+from storage_engine.models import Topic
+from storage_engine.topics import actions
+from storage_engine.topics.describe import describe
+from storage_engine.topics.forms import Grid, TopicChange, TopicCreation
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.schemas import page_of
+from tenants.models import Tenant
+from tenants.roles import Role
+
+TAG = "Topics"
+
+
+class TopicAnswer(serializers.Serializer[object]):
+    """A topic."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(Topic.Kind.choices)
+    grid = Grid(allow_null=True)
+    retention_s = serializers.IntegerField()
+    max_data_bytes = serializers.IntegerField()
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+_NEW_TOPIC = OpenApiExample(
+    "Incidents in a city",
+    {"name": "traffic", "kind": "geo", "retention_s": 3600},
+    request_only=True,
+)
+
+
+class _TopicsView(TenantView):
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.DEVELOPER,
+        "PATCH": Role.DEVELOPER,
+        "DELETE": Role.DEVELOPER,
+    }
+
+
+class TopicsView(_TopicsView):
+    """The topics of a tenant."""
+
+    @extend_schema(
+        operation_id="topics_list",
+        tags=[TAG],
+        summary="List topics",
+        responses=page_of(TopicAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        name = f"topics:{self.tenant.id}"
+        return Response(page(request, Topic.objects.all(), describe, name=name))
+
+    @extend_schema(
+        operation_id="topics_create",
+        tags=[TAG],
+        summary="Create a topic",
+        request=TopicCreation,
+        responses={201: TopicAnswer},
+        examples=[_NEW_TOPIC],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = cast("actions.TopicValues", self.body(TopicCreation))
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        topic = actions.do_create(self.principal, owner, values)
+        return self.one(
+            describe(topic), topic.version, status=201, location=self.url("topics", topic.name)
+        )
+
+
+class TopicView(_TopicsView):
+    """One topic."""
+
+    @extend_schema(
+        operation_id="topics_read", tags=[TAG], summary="Read a topic", responses=TopicAnswer
+    )
+    def get(self, request: Request, tenant: str, topic: str) -> Response:
+        found = find(Topic.objects.all(), name=topic)
+        return self.one(describe(found), found.version)
+
+    @extend_schema(
+        operation_id="topics_change",
+        tags=[TAG],
+        summary="Change a topic",
+        description="What meets whom is decided when a topic is made and stays.",
+        request=TopicChange,
+        responses=TopicAnswer,
+    )
+    def patch(self, request: Request, tenant: str, topic: str) -> Response:
+        values = cast("actions.TopicValues", self.body(TopicChange, partial=True))
+        found = find_for_change(request, Topic.objects.all(), name=topic)
+        actions.do_change(self.principal, found, values)
+        return self.one(describe(found), found.version)
+
+    @extend_schema(
+        operation_id="topics_delete",
+        tags=[TAG],
+        summary="Drop a topic with its publications and subscriptions",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, topic: str) -> Response:
+        actions.do_delete(self.principal, find_for_change(request, Topic.objects.all(), name=topic))
+        return Response(status=204)
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/topics", TopicsView.as_view()),
+    path("tenants/<str:tenant>/topics/<str:topic>", TopicView.as_view()),
+]
