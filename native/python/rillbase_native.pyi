@@ -543,11 +543,12 @@ class Hub:
         self,
         query: bytes,
         activation: int,
+        request: str,
         log_end: str,
         snapshot: _Snapshot,
         rows: Sequence[_LiveRow],
     ) -> None:
-        """Take the rows of a query, as registered behind the log's end."""
+        """Take the rows of a query, as registered behind the log's end by a request."""
 
     def refused(self, query: bytes, problem: str) -> None:
         """End all subscriptions of a query with a problem, JSON text."""

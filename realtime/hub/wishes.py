@@ -111,6 +111,7 @@ class Wishes:
         running.hub.registered(
             query.hash,
             registered.activation,
+            registered.request,
             registered.log_end,
             as_tuple(registered.snapshot),
             registered.rows,

@@ -33,6 +33,8 @@ class Registration:
     """What a hub has to know of a registration."""
 
     activation: int
+    #: Where the request stands in the request stream: nodes name it in their answers.
+    request: str
     log_end: str
     snapshot: Snapshot
     rows: list[Row]
@@ -61,7 +63,9 @@ async def register(
         query.definition(),
         _request(query, ends, rows, renewal=renewal),
     )
-    return Registration(registered.activation, ends.log, rows.snapshot, rows.rows)
+    return Registration(
+        registered.activation, registered.request, ends.log, rows.snapshot, rows.rows
+    )
 
 
 async def _rows(query: LiveQuery, source: Source) -> Rows:

@@ -47,7 +47,7 @@ def said(kind: int, count: int, rest: bytes) -> tuple[str, bytes]:
 
 
 def active(query: LiveQuery, count: int) -> tuple[str, bytes]:
-    return said(ACTIVE, count, query.hash + struct.pack(">Q", 1))
+    return said(ACTIVE, count, query.hash + struct.pack(">QQQ", 1, 7, 1))
 
 
 def tick(count: int) -> tuple[str, bytes]:
@@ -81,7 +81,7 @@ def items(result: JsonObject) -> list[JsonObject]:
 
 def opened(hub: Hub, query: LiveQuery) -> None:
     hub.attach(1, "s1", query, 0, holder=HOLDER)
-    hub.registered(query.hash, 1, "0-0", (5, 5, []), [row("a", 1)])
+    hub.registered(query.hash, 1, "7-1", "0-0", (5, 5, []), [row("a", 1)])
     hub.read(0, [active(query, 1), tick(2)])
     hub.tick(NOW_US + 300_000)
 

@@ -87,10 +87,11 @@ fn opened(subscribers: u64) -> Hub {
         hub.attach(id, attach);
     }
     let end = StreamId::default();
-    hub.registered(&QUERY, 1, end, Snapshot::default(), Vec::new());
+    hub.registered(&QUERY, (1, end), end, Snapshot::default(), Vec::new());
     let active = News::Active {
         query: QUERY,
         activation: 1,
+        request: StreamId::default(),
     };
     say(&mut hub, 1, active);
     let tick = Tick {

@@ -213,12 +213,15 @@ pub enum News {
         /// The batch's transaction.
         xid: u64,
     },
-    /// From here on this node watches the query.
+    /// From here on this node watches the query, for all who asked for it up to `request`.
     Active {
         /// The query.
         query: QueryHash,
         /// Which of its lives.
         activation: u64,
+        /// The last request that this answers. Those before it are answered too, unless they were
+        /// too old.
+        request: StreamId,
     },
     /// The registration is older than what the node kept: read again and register again.
     TooOld {
@@ -226,6 +229,8 @@ pub enum News {
         query: QueryHash,
         /// Which of its lives.
         activation: u64,
+        /// The request that this answers, and no other.
+        request: StreamId,
     },
     /// The query cannot be watched any more: a problem's `code` and `detail`.
     Failed {

@@ -1,6 +1,78 @@
-//! What filter nodes and sort nodes have in common: what they give out.
+//! What filter nodes and sort nodes have in common: what they are told and what they give out.
 
-use crate::message::{News, Notification, Source, Token};
+use crate::message::{Definition, News, Notification, Request, Row, Source, StreamId, Token};
+use crate::snapshot::Snapshot;
+
+/// Something that a node handles. `E` is an entry of its own stream: a write for a filter node, a
+/// notification for a sort node.
+#[derive(Debug, Clone)]
+pub enum Input<E> {
+    /// A rebuild is about to begin; the first thing that a new node is given. What comes out must be
+    /// in the log before anything of `Begin` is read.
+    Start,
+    /// The rebuild begins.
+    Begin(Begin),
+    /// Documents that the rebuild's snapshot sees, bodies included: a filter node needs those of its
+    /// partition, a sort node those of all collections that sorted queries read. Each document comes
+    /// once.
+    Rows {
+        /// Whose rows.
+        collection: [u8; 16],
+        /// The documents.
+        rows: Vec<Row>,
+    },
+    /// All rows have been given. From here on the node reads its stream after [`Begin::position`] and
+    /// the request stream after [`Begin::requests`].
+    End,
+    /// The next entry of the request stream.
+    Request {
+        /// Its id.
+        id: StreamId,
+        /// What it says.
+        request: Request,
+    },
+    /// The next entry of its own stream; of the log also what it said itself.
+    Entry {
+        /// Its id.
+        id: StreamId,
+        /// What it says.
+        entry: E,
+    },
+    /// The next entry of its own stream, which nobody can handle: it could not be read, or the node
+    /// broke on it twice.
+    Quarantined {
+        /// Its id.
+        id: StreamId,
+        /// Whose queries it may concern, if that could be read.
+        collection: Option<[u8; 16]>,
+    },
+    /// One of the documents of a rebuild was left out, as the node broke on it twice. To be said
+    /// after [`Input::End`].
+    LeftOut {
+        /// Whose it was.
+        collection: [u8; 16],
+    },
+    /// Whatever was in both streams has been given. To be said whenever a read came back with less
+    /// than it asked for, and at least every 100 ms: a batch is known to be whole by it. Never while
+    /// requests that could have been read wait.
+    Idle,
+}
+
+/// How a rebuild begins.
+#[derive(Debug, Clone)]
+pub struct Begin {
+    /// The end of the node's own stream, noted before anything else. What a write stream held before
+    /// is seen by the snapshot.
+    pub position: StreamId,
+    /// How many entries a write stream had been given up to there; a log's writers count themselves.
+    pub count: u64,
+    /// The end of the request stream, noted at the same moment.
+    pub requests: StreamId,
+    /// All queries of the query partition, from the registry. Read after the ends were noted.
+    pub queries: Vec<Definition>,
+    /// The snapshot in which the rows are read; taken after all of the above.
+    pub snapshot: Snapshot,
+}
 
 /// What a node wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]

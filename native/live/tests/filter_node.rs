@@ -12,8 +12,9 @@ use common::{
     COLLECTION, at, image, in_batch, lines, query, register, renewal, row, sorted, tick, until,
     without,
 };
-use rillbase_live::filter_node::{Begin, Config, FilterNode, Input};
+use rillbase_live::filter_node::{Config, FilterNode, Input};
 use rillbase_live::message::{AfterImage, Content, Definition, Request, Token, WriteEntry};
+use rillbase_live::node::Begin;
 use rillbase_live::snapshot::Snapshot;
 
 /// A node, a clock, and a write stream that goes on.
@@ -21,6 +22,7 @@ struct Stage {
     node: FilterNode,
     now_us: u64,
     read: u64,
+    requests: u64,
 }
 
 impl Stage {
@@ -34,11 +36,13 @@ impl Stage {
             node: FilterNode::new(config),
             now_us: 1_000_000,
             read: 100,
+            requests: 0,
         };
         node.give(Input::Start);
         node.give(Input::Begin(Begin {
             position: at(100),
             count: 0,
+            requests: at(0),
             queries: queries.to_vec(),
             snapshot: until(1),
         }));
@@ -55,7 +59,7 @@ impl Stage {
     fn entry(&mut self, entry: WriteEntry) -> Vec<String> {
         self.read += 1;
         let id = at(self.read);
-        self.give(Input::Write { id, entry })
+        self.give(Input::Entry { id, entry })
     }
 
     fn write(&mut self, image: AfterImage) -> Vec<String> {
@@ -69,7 +73,9 @@ impl Stage {
     }
 
     fn ask(&mut self, request: Request) -> Vec<String> {
-        self.give(Input::Request(request))
+        self.requests += 1;
+        let id = at(self.requests);
+        self.give(Input::Request { id, request })
     }
 
     fn pass(&mut self, seconds: u64) {
@@ -361,11 +367,13 @@ fn a_rebuild_tells_members_in_parts_and_replays_what_its_snapshot_does_not_see()
         node: FilterNode::new(config),
         now_us: 1_000_000,
         read: 100,
+        requests: 0,
     };
     assert_eq!(node.give(Input::Start), ["start"]);
     node.give(Input::Begin(Begin {
         position: at(100),
         count: 40,
+        requests: at(0),
         queries: vec![positive(), sorted("s", 0, 1, 0)],
         snapshot: without(9, &[7]),
     }));
@@ -390,11 +398,13 @@ fn a_write_that_the_rebuild_saw_reaches_a_query_that_was_read_before_it() {
         node: FilterNode::new(Config::new(0, 1, Token(2))),
         now_us: 1_000_000,
         read: 100,
+        requests: 0,
     };
     node.give(Input::Start);
     node.give(Input::Begin(Begin {
         position: at(100),
         count: 0,
+        requests: at(0),
         queries: vec![query("other", r#"{"n":{"$gt":0}}"#)],
         snapshot: until(6),
     }));

@@ -13,16 +13,18 @@ use common::{
     without,
 };
 use rillbase_live::message::{
-    AfterImage, Definition, News, QueryHash, Request, Row, Source, Token,
+    AfterImage, Definition, News, QueryHash, Request, Row, Source, StreamId, Token,
 };
+use rillbase_live::node::Begin;
 use rillbase_live::snapshot::Snapshot;
-use rillbase_live::sort_node::{Begin, Config, Input, SortNode};
+use rillbase_live::sort_node::{Config, Input, SortNode};
 
 /// A node, a clock, and a log in which two filter nodes speak.
 struct Stage {
     node: SortNode,
     now_us: u64,
     read: u64,
+    requests: u64,
     counts: [u64; 2],
 }
 
@@ -36,6 +38,7 @@ impl Stage {
             node: SortNode::new(Config::new(2, Token(1))),
             now_us: 1_000_000,
             read: 100,
+            requests: 0,
             counts: [0, 0],
         };
         node.give(Input::Start);
@@ -51,6 +54,8 @@ impl Stage {
     fn begin(&mut self, queries: &[Definition], snapshot: Snapshot) {
         self.give(Input::Begin(Begin {
             position: at(self.read),
+            count: 0,
+            requests: at(self.requests),
             queries: queries.to_vec(),
             snapshot,
         }));
@@ -66,10 +71,10 @@ impl Stage {
     fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
         let count = &mut self.counts[usize::from(partition)];
         *count += 1;
-        let notification = told(Source::Filter(partition), 1, *count, news);
+        let entry = told(Source::Filter(partition), 1, *count, news);
         self.read += 1;
         let id = at(self.read);
-        self.give(Input::Log { id, notification })
+        self.give(Input::Entry { id, entry })
     }
 
     /// A write that enters or stays in the query `s`.
@@ -82,8 +87,36 @@ impl Stage {
         self.hear(0, news(image, &[], &[hash("s")]))
     }
 
+    /// A request that both filter nodes go on from.
     fn ask(&mut self, request: Request) -> Vec<String> {
-        self.give(Input::Request(request))
+        let mut answers = self.ask_alone(request);
+        answers.extend(self.accept(0));
+        answers.extend(self.accept(1));
+        answers
+    }
+
+    /// A request that they have not answered.
+    fn ask_alone(&mut self, request: Request) -> Vec<String> {
+        self.requests += 1;
+        let id = at(self.requests);
+        self.give(Input::Request { id, request })
+    }
+
+    /// A filter node goes on from the last request for `s`.
+    fn accept(&mut self, partition: u16) -> Vec<String> {
+        let request = at(self.requests);
+        self.hear(partition, active(request))
+    }
+
+    /// A filter node calls a request for `s` too old.
+    fn refuse(&mut self, partition: u16, request: u64) -> Vec<String> {
+        let (query, activation, request) = (hash("s"), 1, at(request));
+        let news = News::TooOld {
+            query,
+            activation,
+            request,
+        };
+        self.hear(partition, news)
     }
 
     /// Both filter nodes have told what the snapshot sees.
@@ -91,6 +124,14 @@ impl Stage {
         let first = self.hear(0, News::Tick(tick(count, snapshot.clone())));
         assert!(first.is_empty());
         self.hear(1, News::Tick(tick(count, snapshot.clone())))
+    }
+}
+
+fn active(request: StreamId) -> News {
+    News::Active {
+        query: hash("s"),
+        activation: 1,
+        request,
     }
 }
 
@@ -337,11 +378,17 @@ fn a_hole_in_what_a_filter_node_says_rebuilds_the_sort_node() {
 fn a_log_that_was_trimmed_behind_the_place_where_it_was_left_rebuilds_the_sort_node() {
     let mut node = Stage::new();
     let notification = told(Source::Filter(0), 1, 900, News::Start);
-    let id = rillbase_live::message::StreamId {
+    let id = StreamId {
         ms: 60_000,
         number: 0,
     };
-    assert_eq!(node.give(Input::Log { id, notification }), ["rebuild Lost"]);
+    assert_eq!(
+        node.give(Input::Entry {
+            id,
+            entry: notification
+        }),
+        ["rebuild Lost"]
+    );
 }
 
 #[test]
@@ -372,9 +419,9 @@ fn a_filter_node_that_was_rebuilt_before_the_sort_node_needs_nothing() {
 fn an_entry_of_a_filter_node_that_lost_its_lease_is_ignored() {
     let mut node = three();
     let new = told(Source::Filter(0), 9, 1, News::Start);
-    node.give(Input::Log {
+    node.give(Input::Entry {
         id: at(101),
-        notification: new,
+        entry: new,
     });
     assert!(node.put(image(5, "d", 1, Some(15))).is_empty());
 }
@@ -387,6 +434,7 @@ fn a_rebuild_takes_the_first_rows_of_all_documents() {
         node: SortNode::new(Config::new(2, Token(2))),
         now_us: 1_000_000,
         read: 100,
+        requests: 0,
         counts: [0, 0],
     };
     assert_eq!(node.give(Input::Start), ["start"]);
@@ -405,13 +453,7 @@ fn a_rebuild_takes_the_first_rows_of_all_documents() {
 #[test]
 fn a_query_that_was_registered_too_late_takes_the_rows_of_the_next_registration() {
     let mut node = three();
-    node.hear(
-        0,
-        News::TooOld {
-            query: hash("s"),
-            activation: 1,
-        },
-    );
+    node.refuse(0, 1);
     assert!(node.put(image(9, "d", 1, Some(5))).is_empty());
     let rows = [row("b", 1, 20), row("c", 1, 30)];
     let again = register(&sorted("s", 0, 2, 1), 0, &until(8), &rows, true);
@@ -443,12 +485,88 @@ fn a_result_without_limit_that_is_too_large_ends() {
 }
 
 #[test]
-fn a_registration_that_was_called_too_old_before_it_was_read_needs_new_rows() {
+fn a_registration_that_was_called_too_old_before_it_was_read_waits_for_the_next() {
     let mut node = Stage::new();
-    let (query, activation) = (hash("s"), 1);
-    node.hear(0, News::TooOld { query, activation });
+    node.refuse(0, 1);
     let rows = [row("a", 1, 10), row("b", 1, 20)];
-    let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
+    let first = register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true);
+    assert!(node.ask_alone(first).is_empty());
+    assert!(node.accept(1).is_empty());
+    let rows = [row("b", 1, 20), row("c", 1, 30)];
+    let second = register(&sorted("s", 0, 2, 1), 0, &until(7), &rows, true);
+    let expected = ["rebase s [b@1 c@1]", "active s 1"];
+    assert_eq!(node.ask(second), expected);
+}
+
+#[test]
+fn rows_count_only_once_all_filter_nodes_go_on_from_them() {
+    let mut node = Stage::new();
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    let request = register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true);
+    assert!(node.ask_alone(request).is_empty());
+    assert!(node.accept(0).is_empty());
+    assert!(node.put(image(6, "c", 1, Some(5))).is_empty());
+    let expected = [
+        "rebase s [a@1 b@1]",
+        "active s 1",
+        "window s [-1 b@1 left, +0 c@1]",
+    ];
+    assert_eq!(node.accept(1), expected);
+}
+
+#[test]
+fn an_answer_to_somebody_who_asked_before_says_nothing_of_new_rows() {
+    let mut node = three();
+    for id in ["a", "b"] {
+        node.leave(image(6, id, 2, None));
+    }
+    let rows = [row("c", 1, 30), row("d", 1, 40)];
+    let again = register(&sorted("s", 0, 2, 2), 0, &until(8), &rows, false);
+    assert!(node.ask_alone(renewal(again)).is_empty());
+    assert!(node.hear(0, active(at(1))).is_empty());
+    assert!(node.hear(1, active(at(1))).is_empty());
+    assert!(node.accept(0).is_empty());
+    assert_eq!(node.accept(1).len(), 1);
+}
+
+#[test]
+fn new_rows_that_a_filter_node_does_not_go_on_from_are_asked_for_again() {
+    let mut node = three();
+    for id in ["a", "b"] {
+        node.leave(image(6, id, 2, None));
+    }
+    let rows = [row("c", 1, 30), row("d", 1, 40)];
+    let again = register(&sorted("s", 0, 2, 2), 0, &until(8), &rows, false);
+    node.ask_alone(renewal(again));
+    assert!(node.accept(0).is_empty());
+    assert_eq!(node.refuse(1, 2), ["renew s 1"]);
+}
+
+#[test]
+fn rows_that_lack_what_a_filter_node_began_with_do_not_count() {
+    let mut node = Stage::new();
+    let rows = [row("a", 1, 10)];
+    node.ask_alone(register(&sorted("s", 0, 2, 1), 0, &until(9), &rows, true));
+    node.accept(0);
+    node.refuse(1, 1);
+    let older = register(&sorted("s", 0, 2, 1), 0, &until(5), &[], true);
+    assert!(node.ask(older).is_empty());
+}
+
+#[test]
+fn what_was_told_of_a_life_that_is_over_must_be_in_the_rows_of_the_next() {
+    let mut node = three();
+    // The filter nodes are in the next life already, the request is behind.
+    node.put(image(9, "d", 1, Some(5)));
+    let request = Request::Expire {
+        query: hash("s"),
+        activation: 1,
+    };
+    node.ask_alone(request);
+    let mut next = sorted("s", 0, 2, 1);
+    next.activation = 2;
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    let answers = node.ask_alone(register(&next, 0, &until(9), &rows, true));
     assert_eq!(answers, ["renew s 1"]);
 }
 

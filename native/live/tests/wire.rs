@@ -114,11 +114,14 @@ fn definition() -> impl Strategy<Value = Definition> {
         })
 }
 
+fn place() -> impl Strategy<Value = StreamId> {
+    (any::<u64>(), any::<u64>()).prop_map(|(ms, number)| StreamId { ms, number })
+}
+
 fn any_request() -> impl Strategy<Value = Request> {
-    let position = (any::<u64>(), any::<u64>()).prop_map(|(ms, number)| StreamId { ms, number });
     let register = (
         definition(),
-        vec(position, 0..4),
+        vec(place(), 0..4),
         snapshot(),
         vec(row(), 0..4),
         any::<(bool, bool)>(),
@@ -184,8 +187,16 @@ fn news() -> impl Strategy<Value = News> {
             }
         }),
         any::<u64>().prop_map(|xid| News::Done { xid }),
-        named().prop_map(|(query, activation)| News::Active { query, activation }),
-        named().prop_map(|(query, activation)| News::TooOld { query, activation }),
+        (named(), place()).prop_map(|((query, activation), request)| News::Active {
+            query,
+            activation,
+            request
+        }),
+        (named(), place()).prop_map(|((query, activation), request)| News::TooOld {
+            query,
+            activation,
+            request
+        }),
         (hash(), "[a-zé_]{0,9}", "[a-zé ]{0,9}").prop_map(|(query, code, detail)| News::Failed {
             query,
             code,
@@ -336,6 +347,8 @@ fn the_active_of_the_specification_is_read() {
     bytes.extend(2_u64.to_be_bytes());
     bytes.extend([0xab; 16]);
     bytes.extend(12_u64.to_be_bytes());
+    bytes.extend(1_700_000_000_000_u64.to_be_bytes());
+    bytes.extend(3_u64.to_be_bytes());
     let told = notification::decode(&bytes).unwrap();
     assert_eq!(told.source, Source::Filter(1));
     assert_eq!((told.token, told.count), (Token(7), 2));
@@ -344,7 +357,11 @@ fn the_active_of_the_specification_is_read() {
         told.news,
         News::Active {
             query,
-            activation: 12
+            activation: 12,
+            request: StreamId {
+                ms: 1_700_000_000_000,
+                number: 3
+            }
         }
     );
 }

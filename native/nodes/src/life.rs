@@ -213,7 +213,7 @@ impl<'a, M: Machine> Life<'a, M> {
         *requests = beginning.requests;
         self.request_number = beginning.request_number;
         for collection in left_out {
-            self.give(Step::RowLeftOut(beginning, collection));
+            self.give(Step::RowLeftOut(collection));
         }
         self.flush()?;
         let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -319,7 +319,7 @@ impl<'a, M: Machine> Life<'a, M> {
         if self.suspects.handling(Suspect::Request(entry.id)) {
             self.control.change(|figures| figures.quarantined += 1);
         } else if let Ok(asked) = request::decode(&entry.body) {
-            self.give(Step::Request(asked));
+            self.give(Step::Request(entry.id, asked));
         } else {
             self.control.change(|figures| figures.quarantined += 1);
         }

@@ -1,8 +1,8 @@
 //! What the two kinds of node have in common, as the loop sees them.
 
 use rillbase_live::filter_node::{self, FilterNode};
-use rillbase_live::message::{Definition, Request, Row, Token};
-use rillbase_live::node::Output;
+use rillbase_live::message::{Definition, Request, Row, StreamId, Token};
+use rillbase_live::node::{Begin, Input, Output};
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::sort_node::{self, SortNode};
 use rillbase_live::wire::{Malformed, notification, write_entry};
@@ -22,14 +22,14 @@ pub enum Step<'a> {
     Row([u8; 16], Row),
     /// All rows have been given.
     End,
-    /// The next request.
-    Request(Request),
+    /// The next request, with its id.
+    Request(StreamId, Request),
     /// The next entry of the node's own stream.
     Entry(&'a Entry),
     /// The same, where the node broke on it before.
     Quarantined(&'a Entry),
     /// A row was left out, on which the node broke before.
-    RowLeftOut(Beginning, [u8; 16]),
+    RowLeftOut([u8; 16]),
     /// Everything that was there has been given.
     Idle,
 }
@@ -41,7 +41,7 @@ pub trait Machine: Sized {
     /// The stream that it reads besides the requests.
     fn stream(place: &Place, write_partition: u16) -> String;
     /// Where that stream's reading begins.
-    fn position(beginning: &Beginning) -> rillbase_live::message::StreamId;
+    fn position(beginning: &Beginning) -> StreamId;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
     /// Which documents it needs for a rebuild.
@@ -74,7 +74,7 @@ impl Machine for FilterNode {
         place.stream(&write_partition.to_string())
     }
 
-    fn position(beginning: &Beginning) -> rillbase_live::message::StreamId {
+    fn position(beginning: &Beginning) -> StreamId {
         beginning.writes
     }
 
@@ -96,35 +96,8 @@ impl Machine for FilterNode {
         now_us: u64,
         out: &mut Vec<Output>,
     ) -> Result<(), Malformed> {
-        use filter_node::Input;
-        let input = match step {
-            Step::Start => Input::Start,
-            Step::Begin(beginning, queries, snapshot) => Input::Begin(filter_node::Begin {
-                position: beginning.writes,
-                count: beginning.write_count,
-                queries,
-                snapshot,
-            }),
-            Step::Row(collection, row) => Input::Rows {
-                collection,
-                rows: vec![row],
-            },
-            Step::End => Input::End,
-            Step::Request(request) => Input::Request(request),
-            Step::Entry(entry) => Input::Write {
-                id: entry.id,
-                entry: write_entry::decode(&entry.body, entry.parts.as_deref())?,
-            },
-            Step::Quarantined(entry) => Input::Quarantined {
-                id: entry.id,
-                collection: collection_of(entry),
-            },
-            Step::RowLeftOut(beginning, collection) => Input::Quarantined {
-                id: beginning.writes,
-                collection: Some(collection),
-            },
-            Step::Idle => Input::Idle,
-        };
+        let decode = |entry: &Entry| write_entry::decode(&entry.body, entry.parts.as_deref());
+        let input = input(step, Self::position, decode, collection_of)?;
         FilterNode::handle(self, input, now_us, out);
         Ok(())
     }
@@ -140,6 +113,41 @@ impl Machine for FilterNode {
         figures.residual_evaluations = found.matching.residual_evaluations;
         figures.index_bytes = found.matching.memory_bytes;
     }
+}
+
+/// What a machine is told by a step.
+fn input<E>(
+    step: Step<'_>,
+    position: fn(&Beginning) -> StreamId,
+    decode: impl Fn(&Entry) -> Result<E, Malformed>,
+    collection_of: impl Fn(&Entry) -> Option<[u8; 16]>,
+) -> Result<Input<E>, Malformed> {
+    Ok(match step {
+        Step::Start => Input::Start,
+        Step::Begin(beginning, queries, snapshot) => Input::Begin(Begin {
+            position: position(&beginning),
+            count: beginning.write_count,
+            requests: beginning.requests,
+            queries,
+            snapshot,
+        }),
+        Step::Row(collection, row) => Input::Rows {
+            collection,
+            rows: vec![row],
+        },
+        Step::End => Input::End,
+        Step::Request(id, request) => Input::Request { id, request },
+        Step::Entry(entry) => Input::Entry {
+            id: entry.id,
+            entry: decode(entry)?,
+        },
+        Step::Quarantined(entry) => Input::Quarantined {
+            id: entry.id,
+            collection: collection_of(entry),
+        },
+        Step::RowLeftOut(collection) => Input::LeftOut { collection },
+        Step::Idle => Input::Idle,
+    })
 }
 
 /// Whose document an entry is of, if it can be read.
@@ -160,7 +168,7 @@ impl Machine for SortNode {
         place.stream(&format!("log:{}", place.query_partition))
     }
 
-    fn position(beginning: &Beginning) -> rillbase_live::message::StreamId {
+    fn position(beginning: &Beginning) -> StreamId {
         beginning.log
     }
 
@@ -183,32 +191,8 @@ impl Machine for SortNode {
         now_us: u64,
         out: &mut Vec<Output>,
     ) -> Result<(), Malformed> {
-        use sort_node::Input;
-        let input = match step {
-            Step::Start => Input::Start,
-            Step::Begin(beginning, queries, snapshot) => Input::Begin(sort_node::Begin {
-                position: beginning.log,
-                queries,
-                snapshot,
-            }),
-            Step::Row(collection, row) => Input::Rows {
-                collection,
-                rows: vec![row],
-            },
-            Step::End => Input::End,
-            Step::Request(request) => Input::Request(request),
-            Step::Entry(entry) => Input::Log {
-                id: entry.id,
-                notification: notification::decode(&entry.body)?,
-            },
-            // What it said is in the documents that a rebuild reads.
-            Step::Quarantined(_) => {
-                out.push(Output::Rebuild(rillbase_live::node::Why::Unreadable));
-                return Ok(());
-            }
-            Step::RowLeftOut(..) => return Ok(()),
-            Step::Idle => Input::Idle,
-        };
+        let decode = |entry: &Entry| notification::decode(&entry.body);
+        let input = input(step, Self::position, decode, |_| None)?;
         SortNode::handle(self, input, now_us, out);
         Ok(())
     }

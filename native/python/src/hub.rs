@@ -105,19 +105,20 @@ impl Hub {
         self.locked().detach(subscription);
     }
 
-    /// Take the rows of a query, as registered behind the log's end.
+    /// Take the rows of a query, as registered behind the log's end by a request.
     fn registered(
         &self,
         query: [u8; 16],
         activation: u64,
+        request: &str,
         log_end: &str,
         snapshot: PySnapshot,
         rows: Vec<PyRow>,
     ) -> PyResult<()> {
-        let log_end = place(log_end)?;
+        let (request, log_end) = (place(request)?, place(log_end)?);
         self.locked().registered(
             &QueryHash(query),
-            activation,
+            (activation, request),
             log_end,
             as_snapshot(snapshot),
             as_rows(&rows, true),

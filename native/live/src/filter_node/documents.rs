@@ -19,6 +19,8 @@ pub(super) struct Known {
     met: u64,
     /// A version above `handled` was met of which nobody knows the content.
     pub(super) doubtful: bool,
+    /// The same of one below it.
+    pub(super) obscure: bool,
     touched_us: u64,
 }
 

@@ -19,8 +19,8 @@
 //! documents ──── Rows ───▶ rebuild ──▶ Start, Rebase …, Rebased
 //! ```
 
+mod config;
 mod documents;
-mod input;
 mod queries;
 mod rebuild;
 mod registration;
@@ -28,13 +28,13 @@ mod retained;
 mod stream;
 mod writes;
 
-pub use input::{Begin, Config, Input};
+pub use config::Config;
 pub(crate) use registration::parse;
 
 use rillbase_matching::{Matcher, QueryId, Statistics};
 
 use crate::message::{News, QueryHash, Request, Source, StreamId, Tick, WriteEntry};
-use crate::node::{Output, Voice, Why};
+use crate::node::{self, Output, Voice, Why};
 
 use documents::Documents;
 use queries::Queries;
@@ -42,6 +42,9 @@ use rebuild::Rebuild;
 use retained::Retained;
 use stream::{Stream, Verdict};
 use writes::Scratch;
+
+/// What a filter node handles.
+pub type Input = node::Input<WriteEntry>;
 
 /// The state machine of a filter node. See the module.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct FilterNode {
     documents: Documents,
     retained: Retained,
     stream: Stream,
+    /// The last request that was read.
+    requests: StreamId,
     /// The batch whose images are being read.
     batch: Option<u64>,
     scratch: Scratch,
@@ -92,6 +97,7 @@ impl FilterNode {
             documents: Documents::new(config.remembered_us),
             retained: Retained::new(begin, config.retained_us, config.retained_bytes),
             stream: Stream::new(begin, 0),
+            requests: begin,
             batch: None,
             scratch: Scratch::default(),
             config,
@@ -105,13 +111,21 @@ impl FilterNode {
             Input::Begin(begin) => self.begin(begin, now_us, out),
             Input::Rows { collection, rows } => self.rows(collection, rows, now_us, out),
             Input::End => self.end(out),
-            Input::Request(request) if self.is_running() => self.request(request, now_us, out),
-            Input::Write { id, entry } if self.is_running() => self.write(id, entry, now_us, out),
+            Input::Request { id, request } if self.is_running() => {
+                self.requests = id;
+                self.request(request, now_us, out);
+            }
+            Input::Entry { id, entry } if self.is_running() => self.write(id, entry, now_us, out),
             Input::Quarantined { id, collection } if self.is_running() => {
                 self.quarantine(id, collection, out);
             }
+            Input::LeftOut { collection } if self.is_running() => self.poison(collection, out),
             Input::Idle if self.is_running() => self.idle(now_us, out),
-            Input::Request(_) | Input::Write { .. } | Input::Quarantined { .. } | Input::Idle => {}
+            Input::Request { .. }
+            | Input::Entry { .. }
+            | Input::Quarantined { .. }
+            | Input::LeftOut { .. }
+            | Input::Idle => {}
         }
     }
 
@@ -183,6 +197,11 @@ impl FilterNode {
         let Some(collection) = collection else {
             return self.give_up(Why::Unreadable, out);
         };
+        self.poison(collection, out);
+    }
+
+    /// Ends the queries that a document concerns which nobody can handle.
+    fn poison(&mut self, collection: [u8; 16], out: &mut Vec<Output>) {
         for id in self.queries.ids() {
             let query = self.queries.get(id);
             if query.is_some_and(|query| query.collection == collection) {

@@ -6,7 +6,7 @@ use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 
 use crate::message::{News, Row};
-use crate::node::Output;
+use crate::node::{Begin, Output};
 use crate::snapshot::Snapshot;
 
 use super::documents::Documents;
@@ -14,7 +14,7 @@ use super::queries::Queries;
 use super::retained::Retained;
 use super::stream::Stream;
 use super::writes::TOO_EXPENSIVE;
-use super::{Begin, FilterNode, Phase};
+use super::{FilterNode, Phase};
 
 /// A rebuild that is under way.
 #[derive(Debug)]
@@ -44,6 +44,7 @@ impl FilterNode {
         self.documents = Documents::new(config.remembered_us);
         self.retained = Retained::new(begin.position, config.retained_us, config.retained_bytes);
         self.stream = Stream::new(begin.position, begin.count);
+        self.requests = begin.requests;
         self.batch = None;
         let until_us = now_us.saturating_add(config.remembered_us);
         for query in &begin.queries {
@@ -137,6 +138,7 @@ impl FilterNode {
             let active = News::Active {
                 query: query.hash,
                 activation: query.activation,
+                request: self.requests,
             };
             if !query.sorted {
                 self.rebase(&mut rebuild, id, true, out);

@@ -1,6 +1,7 @@
 //! Queries come, are joined by others, are renewed, and go.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rillbase_documents::id::key_hash;
 use rillbase_documents::refusal::Refusal;
@@ -46,7 +47,7 @@ impl FilterNode {
                 self.register_first(registration, now_us, out);
             }
             // Whoever answers a renewal read nothing but a part of the result.
-            None if registration.renewal => {}
+            None if registration.renewal => self.answer(query, true, out),
             None => self.register_first(registration, now_us, out),
         }
     }
@@ -179,11 +180,19 @@ impl FilterNode {
     }
 
     fn answer(&mut self, query: &Definition, too_old: bool, out: &mut Vec<Output>) {
-        let (query, activation) = (query.hash, query.activation);
+        let (query, activation, request) = (query.hash, query.activation, self.requests);
         let news = if too_old {
-            News::TooOld { query, activation }
+            News::TooOld {
+                query,
+                activation,
+                request,
+            }
         } else {
-            News::Active { query, activation }
+            News::Active {
+                query,
+                activation,
+                request,
+            }
         };
         self.voice.say(news, out);
     }
@@ -195,7 +204,8 @@ impl FilterNode {
 
     /// Tells a new query what its snapshot does not see and what came before it was known. Of each
     /// document only the version handled last: what is behind `position` is all here, so a higher
-    /// version is met too.
+    /// version is met too. A sort node that was rebuilt between the two has the lower one, so what
+    /// that one matched is told to have left.
     fn replay(
         &mut self,
         member: Member,
@@ -204,32 +214,29 @@ impl FilterNode {
         out: &mut Vec<Output>,
     ) {
         let query = registration.query;
+        let (unseen, failure) = self.unseen(filter, registration);
+        let mut lowest: HashMap<Arc<[u8]>, u64> = HashMap::new();
+        for (image, _) in unseen.iter().filter(|(_, has)| *has && query.sorted) {
+            let version = lowest.entry(Arc::clone(&image.key)).or_insert(u64::MAX);
+            *version = image.version.min(*version);
+        }
         let mut batches = Vec::new();
-        let mut failure = None;
-        for image in self.retained.after(registration.position) {
-            if image.collection != query.collection || registration.snapshot.sees(image.xid) {
-                continue;
-            }
+        for (image, has) in &unseen {
             let Some(known) = self.documents.get_mut(&image.collection, &image.key) else {
                 continue;
             };
             if known.handled != image.version {
                 continue;
             }
-            let has = match matches(filter, image) {
-                Ok(has) => has,
-                Err(refused) => {
-                    failure = Some(refused);
-                    break;
-                }
-            };
-            let had = if has {
+            let had = if *has {
                 known.join(member)
             } else {
-                known.leave(member)
+                let lower = lowest.get(&image.key);
+                let matched = lower.is_some_and(|lower| *lower < image.version);
+                known.leave(member) || matched || (query.sorted && known.obscure)
             };
-            if had || has {
-                self.voice.say(one(image, query.hash, had, has), out);
+            if had || *has {
+                self.voice.say(one(image, query.hash, had, *has), out);
             }
             if !image.parts.is_empty() {
                 batches.push(image.xid);
@@ -240,6 +247,27 @@ impl FilterNode {
             let refusal = Refusal::from(failure);
             self.fail(member.id, &refusal.code, &refusal.detail, out);
         }
+    }
+
+    /// What came behind a registration's position and is not in its rows, and whether it matches; up
+    /// to where that cannot be found out.
+    fn unseen(
+        &self,
+        filter: &Filter,
+        registration: &Registration<'_>,
+    ) -> (Vec<(AfterImage, bool)>, Option<Failure>) {
+        let mut unseen = Vec::new();
+        for image in self.retained.after(registration.position) {
+            let concerned = image.collection == registration.query.collection;
+            if !concerned || registration.snapshot.sees(image.xid) {
+                continue;
+            }
+            match matches(filter, image) {
+                Ok(has) => unseen.push((image.clone(), has)),
+                Err(failure) => return (unseen, Some(failure)),
+            }
+        }
+        (unseen, None)
     }
 }
 

@@ -56,6 +56,7 @@ impl FilterNode {
     fn compare(&mut self, image: &AfterImage, now_us: u64, out: &mut Vec<Output>) {
         let known = self.documents.touch(image.collection, &image.key, now_us);
         if image.version <= known.handled {
+            known.obscure |= image.content == Content::Superseded;
             if known.meet(image.version) {
                 self.tell_left(image, out);
             }
@@ -67,6 +68,7 @@ impl FilterNode {
         }
         known.advance(image.version);
         let doubtful = std::mem::take(&mut known.doubtful);
+        known.obscure |= doubtful;
         let before = std::mem::take(&mut known.members);
         let scratch = self.find(image, out);
         let difference = difference(&self.queries, image.xid, &before, &scratch.found);

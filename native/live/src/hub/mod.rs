@@ -144,11 +144,11 @@ impl Hub {
         }
     }
 
-    /// Takes the rows of a query, as registered behind `log_end`.
+    /// Takes the rows of a query, as registered behind `log_end` by the request `request`.
     pub fn registered(
         &mut self,
         hash: &QueryHash,
-        activation: u64,
+        (activation, request): (u64, StreamId),
         log_end: StreamId,
         snapshot: Snapshot,
         rows: Vec<Row>,
@@ -157,7 +157,7 @@ impl Hub {
             return;
         };
         let before = query.rows.as_ref().map(change::Rows::list);
-        let (entries, again) = query.registered(activation, snapshot, rows);
+        let (entries, again) = query.registered((activation, request), snapshot, rows);
         if again {
             self.wishes.push(Wish::Register(*hash));
         }

@@ -1,6 +1,6 @@
 //! One query that is watched here: its result, and what is not yet part of it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rillbase_documents::id::key_hash;
@@ -61,7 +61,10 @@ pub(super) struct Query {
     pub(super) outdated: bool,
     /// All its filter nodes and, if it is sorted, its sort node.
     pub(super) sources: Vec<Source>,
-    active: HashSet<Source>,
+    /// The request that registered it last: only who has answered that goes on from its rows.
+    pub(super) request: StreamId,
+    /// By source, the last request that it answered in this life.
+    active: HashMap<Source, StreamId>,
     /// A sorted query's dealings with its sort node.
     window: Window,
     parts: HashMap<Source, Vec<Row>>,
@@ -87,7 +90,8 @@ impl Query {
             snapshot: Snapshot::default(),
             live_us: None,
             outdated: false,
-            active: HashSet::new(),
+            request: StreamId::default(),
+            active: HashMap::new(),
             window: Window::default(),
             parts: HashMap::new(),
             gone: HashMap::new(),
@@ -100,8 +104,14 @@ impl Query {
     pub(super) fn is_ready(&self) -> bool {
         let mut sources = self.sources.iter();
         self.rows.is_some()
-            && sources.all(|source| self.active.contains(source))
+            && sources.all(|source| self.has_answered(*source))
             && (!self.definition.sorted || (self.window.is_shown() && self.is_complete()))
+    }
+
+    /// Whether a node has said since its beginning that it watches the query, as registered last.
+    fn has_answered(&self, source: Source) -> bool {
+        let answered = self.active.get(&source);
+        answered.is_some_and(|request| *request >= self.request)
     }
 
     /// Whether the sort node has heard from all filter nodes that they watch.
@@ -162,7 +172,7 @@ impl Query {
     /// whether another registration has to follow.
     pub(super) fn registered(
         &mut self,
-        activation: u64,
+        (activation, request): (u64, StreamId),
         snapshot: Snapshot,
         rows: Vec<Row>,
     ) -> (Vec<Entry>, bool) {
@@ -170,12 +180,12 @@ impl Query {
             self.active.clear();
         }
         self.activation = activation;
+        self.request = request;
         self.snapshot = snapshot;
         self.queue.clear();
         let (offset, limit) = (self.definition.offset, self.definition.limit);
         let cut = self.definition.sorted.then_some((offset, limit));
         if self.definition.sorted {
-            self.active.remove(&Source::Sort);
             self.window.begin();
         }
         // A window that is shown already goes on from the sort node's answer.
@@ -318,10 +328,11 @@ impl Query {
         rows.map_or_else(Vec::new, |rows| difference(before, rows, &self.leave()))
     }
 
-    /// A node watches the query from here on.
-    pub(super) fn activated(&mut self, source: Source, activation: u64) {
+    /// A node watches the query from here on, for all requests up to this one.
+    pub(super) fn activated(&mut self, source: Source, activation: u64, request: StreamId) {
         if activation == self.activation {
-            self.active.insert(source);
+            let answered = self.active.entry(source).or_default();
+            *answered = request.max(*answered);
         }
     }
 
@@ -409,7 +420,7 @@ impl Query {
 
     /// A filter node's tick.
     pub(super) fn filter_ticked(&mut self, source: Source, time_us: u64) {
-        if self.active.contains(&source) {
+        if self.has_answered(source) {
             self.window.filter_ticked(source, time_us);
         }
     }
@@ -420,7 +431,7 @@ impl Query {
         self.window.sort_ticked(time_us);
         if !self.is_complete()
             || !snapshot.covers(&self.snapshot)
-            || !self.active.contains(&Source::Sort)
+            || !self.has_answered(Source::Sort)
             || self.outdated
         {
             return Vec::new();

@@ -151,9 +151,13 @@ impl Hub {
                     self.register_again(hash);
                 }
             }
-            News::Active { activation, .. } if *activation <= life => {
-                query.activated(source, *activation);
-            }
+            News::Active {
+                activation,
+                request,
+                ..
+            } if *activation <= life => query.activated(source, *activation, *request),
+            // It is another registration that the node does not go on from.
+            News::TooOld { request, .. } if *request != query.request => {}
             // In another life it was registered by others since, so that ours is over.
             News::Active { .. } | News::TooOld { .. } => {
                 if query.registration == Registration::Done {

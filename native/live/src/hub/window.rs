@@ -38,6 +38,7 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn begin(&mut self) {
         self.state = State::Unknown;
+        self.first_ticks.clear();
         self.renewing = None;
     }
 

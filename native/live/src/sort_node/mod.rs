@@ -16,7 +16,8 @@
 //! documents ─ Rows ───▶ rebuild ──▶ Start, Rebase …, Rebased
 //! ```
 
-mod input;
+mod answers;
+mod config;
 mod order;
 mod orphans;
 mod query;
@@ -26,7 +27,7 @@ mod rows;
 mod sources;
 mod steps;
 
-pub use input::{Begin, Config, Input};
+pub use config::Config;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -34,14 +35,18 @@ use std::sync::Arc;
 use rillbase_documents::refusal::Refusal;
 
 use crate::message::{AfterImage, News, Notification, QueryHash, Request, Source, StreamId, Tick};
-use crate::node::{Output, Voice, Why};
+use crate::node::{self, Output, Voice, Why};
 use crate::snapshot::Snapshot;
 
+use answers::Answers;
 use orphans::Orphans;
 use query::{Advance, Query, Step};
 use rebuild::Rebuild;
 use sources::{Heard, Sources};
 pub(crate) use steps::steps;
+
+/// What a sort node handles.
+pub type Input = node::Input<Notification>;
 
 /// The state machine of a sort node. See the module.
 #[derive(Debug)]
@@ -105,12 +110,21 @@ impl SortNode {
             Input::Begin(begin) => self.begin(begin, out),
             Input::Rows { collection, rows } => self.rows(collection, &rows, out),
             Input::End => self.end(now_us, out),
-            Input::Request(request) if self.is_running() => self.request(request, now_us, out),
-            Input::Log { id, notification } if self.is_running() => {
-                self.log(id, notification, now_us, out);
+            Input::Request { id, request } if self.is_running() => {
+                self.request(id, request, now_us, out);
+            }
+            Input::Entry { id, entry } if self.is_running() => self.log(id, entry, now_us, out),
+            // What it said is in the documents that a rebuild reads.
+            Input::Quarantined { .. } if self.is_running() => self.give_up(Why::Unreadable, out),
+            Input::LeftOut { collection } if self.is_running() => {
+                self.poison(collection, out);
             }
             Input::Idle if self.is_running() => self.idle(now_us, out),
-            Input::Request(_) | Input::Log { .. } | Input::Idle => {}
+            Input::Request { .. }
+            | Input::Entry { .. }
+            | Input::Quarantined { .. }
+            | Input::LeftOut { .. }
+            | Input::Idle => {}
         }
     }
 
@@ -168,14 +182,26 @@ impl SortNode {
                 self.release(now_us, out);
             }
             News::Tick(tick) => self.tick(partition, &tick, now_us, out),
-            News::TooOld { query, activation } => {
-                self.watch(partition, &query, activation, false);
-                self.too_old(query, activation, now_us, out);
-            }
-            News::Active { query, activation } => self.watch(partition, &query, activation, true),
+            News::TooOld {
+                query,
+                activation,
+                request,
+            } => self.answered(
+                (query, activation),
+                (partition, request),
+                false,
+                now_us,
+                out,
+            ),
+            News::Active {
+                query,
+                activation,
+                request,
+            } => self.answered((query, activation), (partition, request), true, now_us, out),
             News::Start => {
+                self.orphans.restarted(partition);
                 for query in self.queries.values_mut() {
-                    query.watch(partition, false);
+                    query.answers.restarted(partition);
                 }
             }
             News::Failed { query, .. } => {
@@ -237,51 +263,75 @@ impl SortNode {
 
     /// Asks for new rows if the window's end is lost.
     fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
-        let Some(query) = self.queries.get_mut(&hash) else {
+        let Some(query) = self.queries.get_mut(&hash).filter(|query| query.shown) else {
             return;
         };
         if query.is_too_large() {
             let rows = self.config.max_rows;
             let detail = format!("a live result has at most {rows} rows");
             self.fail(hash, &Refusal::new("result_too_large", detail), out);
+        } else if query.has_too_much_aside(self.config.max_waiting) {
+            query.aside = None;
+            self.renew(hash, now_us, out);
         } else if query.is_short() {
             self.renew(hash, now_us, out);
         }
     }
 
+    /// Asks for new rows, unless that was done.
     fn renew(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
-        let Some(query) = self.queries.get_mut(&hash) else {
-            return;
-        };
-        if let Some(slack) = query.wait(self.config.max_slack, now_us) {
+        if let Some(query) = self.queries.get_mut(&hash)
+            && query.waiting.is_none()
+        {
+            query.wait(self.config.max_slack, now_us);
+            self.ask(hash, now_us, out);
+        }
+    }
+
+    fn ask(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+        if let Some(query) = self.queries.get_mut(&hash)
+            && let Some(waiting) = &mut query.waiting
+        {
+            waiting.asked_us = now_us;
             let news = News::Renew {
                 query: hash,
                 activation: query.activation,
-                slack,
+                slack: query.slack,
             };
             self.voice.say(news, out);
         }
     }
 
-    /// A filter node did not keep what the rows have not seen. It begins anew with the rows of the
-    /// next registration, so that new rows are needed here, too.
-    fn too_old(&mut self, hash: QueryHash, activation: u64, now_us: u64, out: &mut Vec<Output>) {
-        match self.queries.get(&hash) {
-            None if !self.unsorted.contains(&hash) => {
-                self.orphans.too_old(hash, activation, now_us);
-            }
-            Some(query) if query.activation == activation => {
-                self.renew(hash, now_us, out);
-            }
-            _ => {}
+    /// A filter node goes on from the rows of a request, or does not: then others are needed here,
+    /// too.
+    fn answered(
+        &mut self,
+        (hash, activation): (QueryHash, u64),
+        (partition, request): (u16, StreamId),
+        accepted: bool,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        if self.unsorted.contains(&hash) {
+            return;
         }
-    }
-
-    fn watch(&mut self, partition: u16, hash: &QueryHash, activation: u64, watches: bool) {
-        if let Some(query) = self.queries.get_mut(hash)
-            && query.activation == activation
-        {
-            query.watch(partition, watches);
+        let note = |answers: &mut Answers| {
+            if accepted {
+                answers.accepted(partition, request);
+            } else {
+                answers.refused(partition, request);
+            }
+        };
+        match self.queries.get_mut(&hash) {
+            Some(query) if query.activation == activation => {
+                note(&mut query.answers);
+                if !accepted {
+                    self.renew(hash, now_us, out);
+                }
+                self.confirm(hash, now_us, out);
+            }
+            Some(query) if query.activation > activation => {}
+            _ => self.orphans.answered((hash, activation), now_us, note),
         }
     }
 
@@ -293,6 +343,7 @@ impl SortNode {
         });
         for hash in behind.collect::<Vec<_>>() {
             self.renew(hash, now_us, out);
+            self.confirm(hash, now_us, out);
         }
     }
 
@@ -315,19 +366,23 @@ impl SortNode {
     fn idle(&mut self, now_us: u64, out: &mut Vec<Output>) {
         self.orphans.forget(now_us);
         let again_us = self.config.renew_again_us;
-        for (hash, query) in &mut self.queries {
-            query.settle_doubts(self.config.partitions);
-            if let Some(waiting) = &mut query.waiting
-                && waiting.asked_us.saturating_add(again_us) <= now_us
-            {
-                waiting.asked_us = now_us;
-                let news = News::Renew {
-                    query: *hash,
-                    activation: query.activation,
-                    slack: query.slack,
-                };
-                self.voice.say(news, out);
-            }
+        let late = self.queries.iter().filter_map(|(hash, query)| {
+            let waiting = query.waiting.as_ref()?;
+            let late = waiting.asked_us.saturating_add(again_us) <= now_us;
+            late.then_some(*hash)
+        });
+        for hash in late.collect::<Vec<_>>() {
+            self.ask(hash, now_us, out);
+        }
+    }
+
+    /// Ends the queries that a document concerns which nobody can handle.
+    fn poison(&mut self, collection: [u8; 16], out: &mut Vec<Output>) {
+        let poisoned = self.queries.values();
+        let poisoned = poisoned.filter(|query| query.collection == collection);
+        for hash in poisoned.map(|query| query.hash).collect::<Vec<_>>() {
+            let detail = "a document could not be placed";
+            self.fail(hash, &Refusal::new("poison", detail), out);
         }
     }
 
@@ -351,11 +406,11 @@ impl SortNode {
         self.voice.say(news, out);
     }
 
-    fn request(&mut self, request: Request, now_us: u64, out: &mut Vec<Output>) {
+    fn request(&mut self, id: StreamId, request: Request, now_us: u64, out: &mut Vec<Output>) {
         match request {
-            Request::Expire { query, activation } => self.expire(&query, activation),
+            Request::Expire { query, activation } => self.expire(query, activation, now_us),
             Request::Register { query, .. } if !query.sorted => {
-                self.orphans.adopt(&query.hash, query.activation, now_us);
+                self.orphans.adopt(&query.hash, now_us);
                 self.unsorted.insert(query.hash);
             }
             Request::Register {
@@ -367,6 +422,7 @@ impl SortNode {
                 positions: _,
             } => {
                 let registration = registration::Registration {
+                    id,
                     query: &query,
                     snapshot: &snapshot,
                     rows: &rows,

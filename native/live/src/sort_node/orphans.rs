@@ -3,80 +3,133 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::message::QueryHash;
+use crate::snapshot::Snapshot;
 
+use super::answers::Answers;
 use super::query::Step;
 
-/// Steps by query, for a while.
+/// What was told of a query before, and is not kept: rows must have seen it.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Transactions.
+    pub(super) xids: Vec<u64>,
+    /// Whatever this sees.
+    pub(super) snapshot: Option<Snapshot>,
+    /// Some of those up to this one.
+    pub(super) below: u64,
+}
+
+/// What waits for the registration of a query.
+#[derive(Debug, Default)]
+pub(super) struct Orphan {
+    pub(super) steps: Vec<Step>,
+    pub(super) told: Told,
+    answers: Answers,
+    /// In which life the filter nodes answered.
+    activation: u64,
+}
+
+impl Orphan {
+    /// The answers that belong to a life.
+    pub(super) fn answers(&mut self, activation: u64) -> Answers {
+        let answers = std::mem::take(&mut self.answers);
+        if self.activation == activation {
+            answers
+        } else {
+            Answers::default()
+        }
+    }
+}
+
+/// See the module: by query, for a while.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    steps: HashMap<QueryHash, Vec<Step>>,
+    waiting: HashMap<QueryHash, Orphan>,
     since: VecDeque<(u64, QueryHash)>,
     count: usize,
     max: usize,
     kept_us: u64,
-    /// Until when a query may be registered of which steps were dropped.
-    dropped_until_us: u64,
-    /// Lives of queries that a filter node called too old.
-    too_old: HashMap<QueryHash, u64>,
+    /// Until when a query may be registered of which steps were dropped, and the highest of their
+    /// transactions.
+    dropped: (u64, u64),
 }
 
 impl Orphans {
     pub(super) fn new(max: usize, kept_us: u64) -> Self {
         Self {
-            steps: HashMap::new(),
+            waiting: HashMap::new(),
             since: VecDeque::new(),
             count: 0,
             max,
             kept_us,
-            dropped_until_us: 0,
-            too_old: HashMap::new(),
+            dropped: (0, 0),
         }
     }
 
     pub(super) fn push(&mut self, query: QueryHash, step: Step, now_us: u64) {
-        self.entry(query, now_us).push(step);
+        self.entry(query, now_us).steps.push(step);
         self.count += 1;
         while self.count > self.max {
-            self.dropped_until_us = now_us.saturating_add(self.kept_us);
-            if self.drop_oldest().is_none() {
+            let Some(orphan) = self.drop_oldest() else {
                 return;
-            }
+            };
+            let xids = orphan.steps.iter().map(|step| step.image.xid);
+            self.dropped.0 = now_us.saturating_add(self.kept_us);
+            self.dropped.1 = xids.fold(self.dropped.1, u64::max);
         }
     }
 
-    pub(super) fn too_old(&mut self, query: QueryHash, activation: u64, now_us: u64) {
-        self.entry(query, now_us);
-        self.too_old.insert(query, activation);
+    /// A filter node has answered a request that was not read here yet.
+    pub(super) fn answered(
+        &mut self,
+        (query, activation): (QueryHash, u64),
+        now_us: u64,
+        note: impl FnOnce(&mut Answers),
+    ) {
+        let orphan = self.entry(query, now_us);
+        if orphan.activation < activation {
+            orphan.activation = activation;
+            orphan.answers = Answers::default();
+        }
+        if orphan.activation == activation {
+            note(&mut orphan.answers);
+        }
     }
 
-    fn entry(&mut self, query: QueryHash, now_us: u64) -> &mut Vec<Step> {
-        self.steps.entry(query).or_insert_with(|| {
+    /// A life of a query is over here. Filter nodes may be in the next one already.
+    pub(super) fn outlived(&mut self, query: QueryHash, told: Told, now_us: u64) {
+        self.entry(query, now_us).told = told;
+    }
+
+    pub(super) fn restarted(&mut self, partition: u16) {
+        for orphan in self.waiting.values_mut() {
+            orphan.answers.restarted(partition);
+        }
+    }
+
+    fn entry(&mut self, query: QueryHash, now_us: u64) -> &mut Orphan {
+        self.waiting.entry(query).or_insert_with(|| {
             self.since.push_back((now_us, query));
-            Vec::new()
+            Orphan::default()
         })
     }
 
-    fn drop_oldest(&mut self) -> Option<()> {
+    fn drop_oldest(&mut self) -> Option<Orphan> {
         let (_, query) = self.since.pop_front()?;
-        let steps = self.steps.remove(&query);
-        self.too_old.remove(&query);
-        self.count -= steps.map_or(0, |steps| steps.len());
-        Some(())
+        let orphan = self.waiting.remove(&query).unwrap_or_default();
+        self.count -= orphan.steps.len();
+        Some(orphan)
     }
 
-    /// What was told of a query in this life, and whether its rows can be believed: that is all, and
-    /// no filter node called them too old.
-    pub(super) fn adopt(
-        &mut self,
-        query: &QueryHash,
-        activation: u64,
-        now_us: u64,
-    ) -> (Vec<Step>, bool) {
-        let steps = self.steps.remove(query).unwrap_or_default();
-        self.count -= steps.len();
+    /// What waits for a query.
+    pub(super) fn adopt(&mut self, query: &QueryHash, now_us: u64) -> Orphan {
+        let mut orphan = self.waiting.remove(query).unwrap_or_default();
+        self.count -= orphan.steps.len();
         self.since.retain(|(_, other)| other != query);
-        let too_old = self.too_old.remove(query) == Some(activation);
-        (steps, now_us >= self.dropped_until_us && !too_old)
+        if now_us < self.dropped.0 {
+            orphan.told.below = orphan.told.below.max(self.dropped.1);
+        }
+        orphan
     }
 
     pub(super) fn forget(&mut self, now_us: u64) {

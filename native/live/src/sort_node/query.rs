@@ -1,16 +1,18 @@
 //! One sorted query: its rows, and what waits to be applied to them.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
 
 use crate::message::{
-    AfterImage, Cause, Content, Definition, Gone, News, QueryHash, Row, WindowChange,
+    AfterImage, Cause, Content, Definition, Gone, News, QueryHash, Row, StreamId, WindowChange,
 };
 use crate::snapshot::Snapshot;
 
+use super::answers::{Answers, Verdict};
 use super::order::Order;
+use super::orphans::Told;
 use super::rows::Rows;
 use super::sources::Sources;
 use super::steps::steps;
@@ -36,6 +38,29 @@ pub(super) struct Waiting {
     dropped: Vec<u64>,
 }
 
+/// Rows that count when all filter nodes have answered the request that they came with.
+#[derive(Debug)]
+pub(super) struct Aside {
+    pub(super) rows: Rows,
+    pub(super) snapshot: Snapshot,
+    pub(super) request: StreamId,
+    /// What was applied to the rows before meanwhile.
+    pub(super) steps: Vec<Step>,
+}
+
+/// What is to be done with the rows that were put aside.
+#[derive(Debug)]
+pub(super) enum Judgement {
+    /// There are none, or not all filter nodes have answered.
+    Open,
+    /// They are taken.
+    Taken(Aside),
+    /// A filter node does not go on from them.
+    TooOld,
+    /// They lack what was told meanwhile, or what filter nodes do not tell.
+    Outdated,
+}
+
 /// What came of trying to apply the next steps.
 #[derive(Debug)]
 pub(super) enum Advance {
@@ -51,6 +76,7 @@ pub(super) enum Advance {
 pub(super) struct Query {
     pub(super) hash: QueryHash,
     pub(super) activation: u64,
+    pub(super) collection: [u8; 16],
     order: Order,
     offset: usize,
     limit: Option<usize>,
@@ -64,16 +90,20 @@ pub(super) struct Query {
     pruned: Option<Snapshot>,
     queue: VecDeque<Step>,
     pub(super) waiting: Option<Waiting>,
+    /// New rows that not all filter nodes have answered.
+    pub(super) aside: Option<Aside>,
+    /// Rows were taken before.
+    pub(super) shown: bool,
     /// Somebody joined while the rows were not complete, and is to be told when they are.
     pub(super) owed: bool,
-    /// Filter nodes that are known to watch it.
-    watching: BTreeSet<u16>,
-    /// A filter node may not watch it yet, or no more, and may begin with the rows of a later
-    /// registration: then these are needed here, too.
-    pub(super) doubtful: bool,
-    /// The last registration's snapshot. Where in doubt, a filter node may know only what came
-    /// behind it.
-    pub(super) joined: Snapshot,
+    /// The last request for it that was read here.
+    pub(super) read: StreamId,
+    pub(super) answers: Answers,
+    /// What the rows have seen with which filter nodes may have begun since rows were taken here.
+    /// They tell nothing of it.
+    begun: Vec<Snapshot>,
+    /// Rows must have seen some transactions up to this one.
+    below: u64,
     /// Versions of documents that left, and since when.
     gone: HashMap<Arc<[u8]>, u64>,
     gone_since: VecDeque<(u64, Arc<[u8]>)>,
@@ -86,6 +116,7 @@ impl Query {
         Ok(Self {
             hash: definition.hash,
             activation: definition.activation,
+            collection: definition.collection,
             order: Order::parse(definition, filter)?,
             offset: to_usize(definition.offset),
             limit: definition.limit.map(to_usize),
@@ -97,13 +128,41 @@ impl Query {
             pruned: None,
             queue: VecDeque::new(),
             waiting: None,
+            aside: None,
+            shown: false,
             owed: false,
-            watching: BTreeSet::new(),
-            doubtful: true,
-            joined: Snapshot::default(),
+            read: StreamId::default(),
+            answers: Answers::default(),
+            begun: Vec::new(),
+            below: 0,
             gone: HashMap::new(),
             gone_since: VecDeque::new(),
         })
+    }
+
+    /// Begins with what was told of it before its rows were there.
+    pub(super) fn begin(&mut self, answers: Answers, told: Told, now_us: u64) {
+        self.answers = answers;
+        self.pruned = told.snapshot;
+        self.applied = told.xids;
+        self.below = told.below;
+        self.waiting = Some(Waiting {
+            asked_us: now_us,
+            dropped: Vec::new(),
+        });
+    }
+
+    /// What was told of it in this life.
+    pub(super) fn told(self) -> Told {
+        let dropped = self.waiting.into_iter().flat_map(|waiting| waiting.dropped);
+        let queued = self.queue.iter().map(|step| step.image.xid);
+        let mut xids = self.applied;
+        xids.extend(dropped.chain(queued));
+        Told {
+            xids,
+            snapshot: self.pruned,
+            below: self.below,
+        }
     }
 
     /// How many rows the window reaches down to; none: all.
@@ -136,12 +195,19 @@ impl Query {
         self.wanted().is_some_and(|rows| !self.rows.reaches(rows))
     }
 
+    /// Whether more was applied than can be applied once more.
+    pub(super) fn has_too_much_aside(&self, max_waiting: usize) -> bool {
+        let aside = self.aside.as_ref();
+        aside.is_some_and(|aside| aside.steps.len() > max_waiting)
+    }
+
     /// Whether rows of this snapshot contain whatever was applied or dropped.
     pub(super) fn can_settle(&self, snapshot: &Snapshot, sources: &Sources) -> bool {
         let dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
         let before = |earlier: &Snapshot| snapshot.covers(earlier);
         before(&self.snapshot)
-            && (!self.doubtful || before(&self.joined))
+            && self.begun.iter().all(before)
+            && (self.below == 0 || self.below < snapshot.xmin)
             && sources.are_behind(snapshot)
             && self.pruned.as_ref().is_none_or(before)
             && self
@@ -151,19 +217,44 @@ impl Query {
                 .all(|xid| snapshot.sees(*xid))
     }
 
-    /// A filter node says that it watches the query, or that it does not.
-    pub(super) fn watch(&mut self, partition: u16, watches: bool) {
-        if watches {
-            self.watching.insert(partition);
-        } else {
-            self.watching.remove(&partition);
-            self.doubtful = true;
-        }
+    /// Whether a filter node may not watch it yet, or no more, and may begin with the rows of a later
+    /// registration: then these are needed here, too.
+    pub(super) fn is_doubtful(&self, partitions: u16) -> bool {
+        !self.answers.all_watch(partitions, self.read)
     }
 
-    /// All registrations that filter nodes have answered were seen here.
-    pub(super) fn settle_doubts(&mut self, partitions: u16) {
-        self.doubtful &= self.watching.len() < usize::from(partitions);
+    /// A request was read with which filter nodes may begin.
+    pub(super) fn may_begin(&mut self, snapshot: &Snapshot) {
+        self.begun.retain(|earlier| !snapshot.covers(earlier));
+        self.begun.push(snapshot.clone());
+    }
+
+    /// Whether the rows that were put aside count by now. They are no longer aside, unless that is
+    /// open.
+    pub(super) fn judge(&mut self, sources: &Sources, partitions: u16) -> Judgement {
+        let Some(aside) = &self.aside else {
+            return Judgement::Open;
+        };
+        let verdict = self.answers.of(aside.request, partitions);
+        let before = |earlier: &Snapshot| aside.snapshot.covers(earlier);
+        let mut dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
+        let fits = self.begun.iter().all(before)
+            && sources.are_behind(&aside.snapshot)
+            && dropped.all(|xid| aside.snapshot.sees(*xid));
+        match (verdict, fits) {
+            (Verdict::TooOld, _) => {
+                self.aside = None;
+                Judgement::TooOld
+            }
+            (_, false) => {
+                self.aside = None;
+                Judgement::Outdated
+            }
+            (Verdict::Open, true) => Judgement::Open,
+            (Verdict::Accepted, true) => {
+                self.aside.take().map_or(Judgement::Open, Judgement::Taken)
+            }
+        }
     }
 
     /// Whether its rows contain all that others' rows do.
@@ -176,23 +267,34 @@ impl Query {
         !sources.are_behind(&self.snapshot)
     }
 
+    /// Takes the rows that were put aside, with what was applied meanwhile.
+    pub(super) fn take(&mut self, aside: Aside, now_us: u64) -> Result<(), Refusal> {
+        self.settle(aside.rows, &aside.snapshot);
+        for step in &aside.steps {
+            self.apply(step, now_us)?;
+            self.note_applied(step.image.xid);
+        }
+        Ok(())
+    }
+
     /// Takes new rows; what waits and is not in them stays.
     pub(super) fn settle(&mut self, rows: Rows, snapshot: &Snapshot) {
         self.rows = rows;
         self.snapshot = snapshot.clone();
         self.waiting = None;
+        self.aside = None;
+        self.shown = true;
         self.applied.clear();
         self.pruned = None;
+        self.begun.clear();
+        self.below = 0;
         self.gone.clear();
         self.gone_since.clear();
         self.queue.retain(|step| !snapshot.sees(step.image.xid));
     }
 
-    /// New rows are needed. Returns the slack to be asked for, unless they are asked for already.
-    pub(super) fn wait(&mut self, max_slack: u32, now_us: u64) -> Option<u32> {
-        if self.waiting.is_some() {
-            return None;
-        }
+    /// New rows are needed; the more often, the more of them.
+    pub(super) fn wait(&mut self, max_slack: u32, now_us: u64) {
         self.waiting = Some(Waiting {
             asked_us: now_us,
             dropped: Vec::new(),
@@ -202,7 +304,6 @@ impl Query {
             let most = max_slack.max(self.slack);
             self.slack = self.slack.saturating_mul(2).clamp(1, most);
         }
-        Some(self.slack)
     }
 
     /// Takes a step in. Returns whether steps wait for the rest of their batch.
@@ -258,9 +359,10 @@ impl Query {
         let before = self.window();
         for step in &batch {
             self.apply(step, remembered.0)?;
-            if self.applied.last() != Some(&step.image.xid) {
-                self.applied.push(step.image.xid);
-            }
+            self.note_applied(step.image.xid);
+        }
+        if let Some(aside) = &mut self.aside {
+            aside.steps.extend(batch.iter().cloned());
         }
         if self.applied.len() > APPLIED
             && let Some(complete) = complete
@@ -273,6 +375,12 @@ impl Query {
             return Ok(Advance::Unseen);
         }
         Ok(Advance::Seen(self.news(cause(&batch), changes)))
+    }
+
+    fn note_applied(&mut self, xid: u64) {
+        if self.applied.last() != Some(&xid) {
+            self.applied.push(xid);
+        }
     }
 
     pub(super) fn news(&self, image: Option<Cause>, changes: Vec<WindowChange>) -> News {

@@ -6,8 +6,8 @@ use rillbase_documents::refusal::Refusal;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 
-use crate::message::{Definition, News, QueryHash, Row};
-use crate::node::Output;
+use crate::message::{Definition, News, QueryHash, Row, StreamId};
+use crate::node::{Begin, Output};
 use crate::snapshot::Snapshot;
 
 use super::order::Place;
@@ -15,13 +15,14 @@ use super::orphans::Orphans;
 use super::query::Query;
 use super::rows::Rows;
 use super::sources::Sources;
-use super::{Begin, Phase, SortNode};
+use super::{Phase, SortNode};
 
 /// A rebuild that is under way.
 #[derive(Debug)]
 pub(super) struct Rebuild {
     matcher: Matcher,
     building: HashMap<QueryId, Building>,
+    requests: StreamId,
     snapshot: Snapshot,
 }
 
@@ -65,6 +66,7 @@ impl SortNode {
         let mut rebuild = Rebuild {
             matcher: Matcher::new(config.limits),
             building: HashMap::new(),
+            requests: begin.requests,
             snapshot: begin.snapshot,
         };
         for definition in &begin.queries {
@@ -79,7 +81,8 @@ impl SortNode {
 
     fn build(&self, rebuild: &mut Rebuild, definition: &Definition) -> Result<(), Refusal> {
         let filter = crate::filter_node::parse(definition)?;
-        let query = Query::new(definition)?;
+        let mut query = Query::new(definition)?;
+        query.read = rebuild.requests;
         let added = rebuild
             .matcher
             .add(definition.collection, definition.tenant, &filter);

@@ -1,19 +1,22 @@
 //! Queries come, are joined by others, get new rows, and go.
+//!
+//! Rows that come with a request are put aside until all filter nodes have answered that request.
 
 use rillbase_documents::refusal::Refusal;
 
-use crate::message::{Definition, Gone, News, QueryHash, Row};
+use crate::message::{Definition, Gone, News, QueryHash, Row, StreamId};
 use crate::node::Output;
 use crate::snapshot::Snapshot;
 
 use super::SortNode;
-use super::query::Query;
+use super::query::{Aside, Judgement, Query};
 use super::rows::Rows;
 use super::steps::steps;
 
 /// A request to keep a query, or new rows for it.
 #[derive(Debug)]
 pub(super) struct Registration<'r> {
+    pub(super) id: StreamId,
     pub(super) query: &'r Definition,
     pub(super) snapshot: &'r Snapshot,
     pub(super) rows: &'r [Row],
@@ -30,53 +33,62 @@ impl SortNode {
     ) {
         let hash = registration.query.hash;
         let activation = registration.query.activation;
-        match self.queries.get(&hash).map(|query| query.activation) {
+        let done = match self.queries.get(&hash).map(|query| query.activation) {
             Some(known) if known > activation => return,
-            Some(known) if known == activation => {
-                return self.register_again(registration, now_us, out);
-            }
+            Some(known) if known == activation => self.register_again(registration, now_us, out),
             _ if registration.renewal => return,
-            _ => {}
+            _ => {
+                self.outlive(hash, now_us);
+                self.register_first(registration, now_us, out)
+            }
+        };
+        if let Err(refusal) = done {
+            return self.fail(hash, &refusal, out);
         }
-        match self.register_first(registration, now_us) {
-            Ok(true) => {}
-            Ok(false) => self.renew(hash, now_us, out),
-            Err(refusal) => return self.fail(hash, &refusal, out),
-        }
-        self.tell(hash, out);
-        self.check(hash, now_us, out);
-        self.advance(hash, now_us, out);
+        self.confirm(hash, now_us, out);
     }
 
-    /// False: its rows are not to be believed.
     fn register_first(
         &mut self,
         registration: &Registration<'_>,
         now_us: u64,
-    ) -> Result<bool, Refusal> {
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
         let definition = registration.query;
+        let hash = definition.hash;
         let mut query = Query::new(definition)?;
-        let rows = self.place(&query, registration)?;
-        query.settle(rows, registration.snapshot);
-        let (hash, activation) = (definition.hash, definition.activation);
-        let (steps, believed) = self.orphans.adopt(&hash, activation, now_us);
-        for step in steps {
+        let mut orphan = self.orphans.adopt(&hash, now_us);
+        query.begin(orphan.answers(definition.activation), orphan.told, now_us);
+        query.read = registration.id;
+        query.may_begin(registration.snapshot);
+        query.owed = true;
+        for step in orphan.steps {
             query.push(step, self.config.max_waiting);
         }
-        let behind = query.is_behind(&self.sources);
-        query.joined = registration.snapshot.clone();
+        let believed = query.can_settle(registration.snapshot, &self.sources);
+        if believed {
+            query.aside = Some(self.place(&query, registration)?);
+        }
         self.queries.insert(hash, query);
-        Ok(believed && !behind)
+        if !believed {
+            self.ask(hash, now_us, out);
+        }
+        Ok(())
     }
 
-    fn place(&self, query: &Query, registration: &Registration<'_>) -> Result<Rows, Refusal> {
+    fn place(&self, query: &Query, registration: &Registration<'_>) -> Result<Aside, Refusal> {
         let order = query.order();
         let rows = registration.rows.iter();
         let placed: Result<Vec<_>, Refusal> = rows
             .map(|row| Ok((order.place(row)?, row.clone())))
             .collect();
         let capacity = query.capacity(self.config.max_rows);
-        Ok(Rows::new(placed?, registration.complete, capacity))
+        Ok(Aside {
+            rows: Rows::new(placed?, registration.complete, capacity),
+            snapshot: registration.snapshot.clone(),
+            request: registration.id,
+            steps: Vec::new(),
+        })
     }
 
     fn register_again(
@@ -84,48 +96,100 @@ impl SortNode {
         registration: &Registration<'_>,
         now_us: u64,
         out: &mut Vec<Output>,
-    ) {
+    ) -> Result<(), Refusal> {
         let hash = registration.query.hash;
         let Some(query) = self.queries.get_mut(&hash) else {
-            return;
+            return Ok(());
         };
-        if !registration.renewal {
-            query.joined = registration.snapshot.clone();
+        // Filter nodes may have answered already.
+        let doubtful = query.is_doubtful(self.config.partitions);
+        query.read = registration.id;
+        let waits = query.waiting.is_some();
+        if (waits || doubtful) && !registration.renewal {
+            query.may_begin(registration.snapshot);
         }
-        let Some(query) = self.queries.get(&hash) else {
-            return;
-        };
         let newer = !registration.renewal && !query.covers(registration.snapshot);
-        let wanted = query.waiting.is_some() || (query.doubtful && newer);
-        if wanted && query.can_settle(registration.snapshot, &self.sources) {
-            match self.place(query, registration) {
-                Ok(rows) => self.settle(hash, rows, registration.snapshot, out),
-                Err(refusal) => return self.fail(hash, &refusal, out),
-            }
-        } else if wanted {
-            self.renew(hash, now_us, out);
+        if waits || (doubtful && newer) {
+            self.renew_with(registration, now_us, out)?;
         }
         if !registration.renewal {
             self.tell(hash, out);
+        }
+        Ok(())
+    }
+
+    /// Puts rows aside that are needed, or asks for others. Whoever joins later does not replace rows
+    /// that wait for answers already, or these would never be there.
+    fn renew_with(
+        &mut self,
+        registration: &Registration<'_>,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
+        let hash = registration.query.hash;
+        let Some(query) = self.queries.get(&hash) else {
+            return Ok(());
+        };
+        if query.aside.is_some() {
+            return Ok(());
+        }
+        if !query.can_settle(registration.snapshot, &self.sources) {
+            self.renew(hash, now_us, out);
+            return Ok(());
+        }
+        let aside = self.place(query, registration)?;
+        if let Some(query) = self.queries.get_mut(&hash) {
+            query.aside = Some(aside);
+        }
+        Ok(())
+    }
+
+    /// Rows are taken when all filter nodes have answered the request that they came with.
+    pub(super) fn confirm(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+        let Some(query) = self.queries.get_mut(&hash) else {
+            return;
+        };
+        match query.judge(&self.sources, self.config.partitions) {
+            Judgement::Open => {}
+            Judgement::Taken(aside) => {
+                if let Err(refusal) = self.settle(hash, aside, now_us, out) {
+                    return self.fail(hash, &refusal, out);
+                }
+            }
+            // Those who asked first ask again, as they are told the same.
+            Judgement::TooOld if !query.shown => {}
+            Judgement::TooOld | Judgement::Outdated if query.waiting.is_some() => {
+                self.ask(hash, now_us, out);
+            }
+            Judgement::TooOld | Judgement::Outdated => self.renew(hash, now_us, out),
         }
         self.check(hash, now_us, out);
         self.advance(hash, now_us, out);
     }
 
     /// New rows are there: everybody is told what is different.
-    fn settle(&mut self, hash: QueryHash, rows: Rows, snapshot: &Snapshot, out: &mut Vec<Output>) {
+    fn settle(
+        &mut self,
+        hash: QueryHash,
+        aside: Aside,
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
         let Some(query) = self.queries.get_mut(&hash) else {
-            return;
+            return Ok(());
         };
-        let before = query.window();
-        query.settle(rows, snapshot);
-        let left = |row: &Row| (row.version, Gone::Left);
-        let changes = steps(&before, &query.window(), &left);
-        let (news, owed) = (query.news(None, changes), query.owed);
-        self.voice.say(news, out);
-        if owed {
+        let (before, shown) = (query.window(), query.shown);
+        query.take(aside, now_us)?;
+        if shown {
+            let left = |row: &Row| (row.version, Gone::Left);
+            let changes = steps(&before, &query.window(), &left);
+            let news = query.news(None, changes);
+            self.voice.say(news, out);
+        }
+        if query.owed {
             self.tell(hash, out);
         }
+        Ok(())
     }
 
     /// From where those start who have just come: now, or when the rows are complete.
@@ -133,7 +197,7 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
-        query.owed = query.waiting.is_some();
+        query.owed = query.waiting.is_some() || query.aside.is_some();
         if query.owed {
             return;
         }
@@ -143,16 +207,24 @@ impl SortNode {
         let active = News::Active {
             query: hash,
             activation: query.activation,
+            request: query.read,
         };
         self.voice.say(active, out);
     }
 
-    pub(super) fn expire(&mut self, hash: &QueryHash, activation: u64) {
-        self.unsorted.remove(hash);
-        let query = self.queries.get(hash);
+    pub(super) fn expire(&mut self, hash: QueryHash, activation: u64, now_us: u64) {
+        self.unsorted.remove(&hash);
+        let query = self.queries.get(&hash);
         if query.is_some_and(|query| query.activation <= activation) {
-            self.queries.remove(hash);
-            self.held.remove(hash);
+            self.outlive(hash, now_us);
+        }
+    }
+
+    /// A life is over. What was told of it may have been meant for the next one.
+    fn outlive(&mut self, hash: QueryHash, now_us: u64) {
+        self.held.remove(&hash);
+        if let Some(query) = self.queries.remove(&hash) {
+            self.orphans.outlived(hash, query.told(), now_us);
         }
     }
 }

@@ -73,6 +73,10 @@ impl Sources {
             return Heard::Nothing;
         }
         if notification.token > known {
+            // What a new holder says begins with its start, unless the log is read from its midst.
+            if known != Token::default() && notification.count != 1 {
+                return Heard::Lost;
+            }
             *filter = Filter {
                 token: notification.token,
                 count: notification.count,

@@ -64,10 +64,12 @@ fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
         ACTIVE => News::Active {
             query: reader.hash()?,
             activation: reader.u64()?,
+            request: reader.stream_id()?,
         },
         TOO_OLD => News::TooOld {
             query: reader.hash()?,
             activation: reader.u64()?,
+            request: reader.stream_id()?,
         },
         FAILED => News::Failed {
             query: reader.hash()?,
@@ -207,9 +209,19 @@ fn put_news(out: &mut Vec<u8>, news: &News) {
             out.put_hashes(removed);
         }
         News::Done { xid } => out.put_u64(*xid),
-        News::Active { query, activation } | News::TooOld { query, activation } => {
+        News::Active {
+            query,
+            activation,
+            request,
+        }
+        | News::TooOld {
+            query,
+            activation,
+            request,
+        } => {
             out.put(&query.0);
             out.put_u64(*activation);
+            out.put_stream_id(*request);
         }
         News::Failed {
             query,

@@ -199,7 +199,9 @@ fn line(news: &News) -> String {
             line
         }
         News::Done { xid } => format!("done {xid}"),
-        News::Active { query, activation } => format!("active {} {activation}", name(query)),
+        News::Active {
+            query, activation, ..
+        } => format!("active {} {activation}", name(query)),
         News::TooOld { query, .. } => format!("too old {}", name(query)),
         News::Failed { query, code, .. } => format!("failed {} {code}", name(query)),
         News::Tick(tick) => format!("tick {}", tick.count),

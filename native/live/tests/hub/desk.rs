@@ -25,6 +25,7 @@ pub(crate) struct Desk {
     pub(crate) log: Vec<(StreamId, Notification)>,
     counts: HashMap<Source, (u64, u64)>,
     pub(crate) life: [u8; 16],
+    requests: u64,
 }
 
 impl Desk {
@@ -46,6 +47,7 @@ impl Desk {
             log: Vec::new(),
             counts: HashMap::new(),
             life: [1; 16],
+            requests: 0,
         };
         desk.pass(0);
         desk
@@ -57,6 +59,7 @@ impl Desk {
         other.now_us = self.now_us;
         other.log.clone_from(&self.log);
         other.counts.clone_from(&self.counts);
+        other.requests = self.requests;
         other.pass(0);
         other
     }
@@ -149,14 +152,38 @@ impl Desk {
         snapshot: Snapshot,
         rows: &[Row],
     ) {
-        let life = query.activation;
+        self.requests += 1;
+        let registered = (query.activation, self.request());
         self.hub
-            .registered(&query.hash, life, end, snapshot, rows.to_vec());
+            .registered(&query.hash, registered, end, snapshot, rows.to_vec());
     }
 
+    /// The last request.
+    pub(crate) fn request(&self) -> StreamId {
+        StreamId {
+            ms: 1,
+            number: self.requests,
+        }
+    }
+
+    /// A node answers the last request.
     pub(crate) fn active(&mut self, source: Source, query: &Definition) {
-        let (query, activation) = (query.hash, query.activation);
-        self.say(source, News::Active { query, activation });
+        let news = News::Active {
+            query: query.hash,
+            activation: query.activation,
+            request: self.request(),
+        };
+        self.say(source, news);
+    }
+
+    /// A filter node does not go on from the rows of the last request.
+    pub(crate) fn too_old(&mut self, source: Source, query: &Definition) {
+        let news = News::TooOld {
+            query: query.hash,
+            activation: query.activation,
+            request: self.request(),
+        };
+        self.say(source, news);
     }
 
     /// Registers, and lets all nodes answer until subscribers are told that they are ready.

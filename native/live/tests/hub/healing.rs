@@ -35,6 +35,8 @@ fn after_a_hole_the_query_is_registered_again_and_the_difference_is_told() {
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.register(&q, until(8), &[row("a", 2, 1), row("c", 1, 1)]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
     desk.ticks(8);
     desk.pass(250_000);
     let expected = [
@@ -96,8 +98,7 @@ fn too_old_asks_for_a_registration_once() {
     desk.register(&q, until(5), &[]);
     desk.wishes();
     for source in [F0, F1] {
-        let (query, activation) = (q.hash, q.activation);
-        desk.say(source, News::TooOld { query, activation });
+        desk.too_old(source, &q);
     }
     assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
 }

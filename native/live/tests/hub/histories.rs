@@ -263,6 +263,8 @@ impl World {
             .collect();
         let q = self.q.clone();
         self.desk.register(&q, until(self.next), &rows);
+        self.desk.active(F0, &q);
+        self.desk.active(F1, &q);
     }
 
     fn take(&mut self, most: usize) {

@@ -2,8 +2,8 @@
 //! does, but one small step at a time, and it may stop between any two.
 
 use rillbase_live::filter_node::{self, FilterNode};
-use rillbase_live::message::{Definition, Notification, Row, StreamId, Token};
-use rillbase_live::node::Output;
+use rillbase_live::message::{Definition, Notification, Request, Row, StreamId, Token};
+use rillbase_live::node::{Begin, Input, Output};
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::sort_node::{self, SortNode};
 
@@ -32,6 +32,35 @@ impl Kind {
 enum Machine {
     Filter(Box<FilterNode>),
     Sort(Box<SortNode>),
+}
+
+/// What both kinds are told alike.
+enum Plain {
+    Start,
+    Begin(Begin),
+    Rows {
+        collection: [u8; 16],
+        rows: Vec<Row>,
+    },
+    End,
+    Request {
+        id: StreamId,
+        request: Request,
+    },
+    Idle,
+}
+
+impl Plain {
+    fn of<E>(self) -> Input<E> {
+        match self {
+            Self::Start => Input::Start,
+            Self::Begin(begin) => Input::Begin(begin),
+            Self::Rows { collection, rows } => Input::Rows { collection, rows },
+            Self::End => Input::End,
+            Self::Request { id, request } => Input::Request { id, request },
+            Self::Idle => Input::Idle,
+        }
+    }
 }
 
 /// How far a rebuild is.
@@ -68,7 +97,7 @@ pub(crate) struct Driver {
     entries_at: StreamId,
     requests_at: StreamId,
     /// Said and not appended yet.
-    unsaid: Vec<(Notification, StreamId)>,
+    unsaid: Vec<Notification>,
     pub(crate) stopped_until_us: u64,
     /// How far its clock is ahead.
     pub(crate) skew_us: u64,
@@ -151,7 +180,7 @@ impl Driver {
         let now_us = valkey.now_us + self.skew_us;
         self.phase = match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => {
-                self.give(filter_node::Input::Start, sort_node::Input::Start, now_us);
+                self.give(Plain::Start, now_us);
                 Phase::Note
             }
             // What `start` gave out must be in the log before anything is read.
@@ -200,36 +229,17 @@ impl Driver {
         rows: Vec<Row>,
         now_us: u64,
     ) {
-        let position = self.entries_at;
-        let begin = (
-            filter_node::Begin {
-                position,
-                count,
-                queries: queries.clone(),
-                snapshot: snapshot.clone(),
-            },
-            sort_node::Begin {
-                position,
-                queries,
-                snapshot,
-            },
-        );
+        let begin = Begin {
+            position: self.entries_at,
+            count,
+            requests: self.requests_at,
+            queries,
+            snapshot,
+        };
         let collection = COLLECTION;
-        let (first, second) = begin;
-        self.give(
-            filter_node::Input::Begin(first),
-            sort_node::Input::Begin(second),
-            now_us,
-        );
-        self.give(
-            filter_node::Input::Rows {
-                collection,
-                rows: rows.clone(),
-            },
-            sort_node::Input::Rows { collection, rows },
-            now_us,
-        );
-        self.give(filter_node::Input::End, sort_node::Input::End, now_us);
+        self.give(Plain::Begin(begin), now_us);
+        self.give(Plain::Rows { collection, rows }, now_us);
+        self.give(Plain::End, now_us);
     }
 
     /// Reads some entries of both streams, in any order of the two.
@@ -245,10 +255,9 @@ impl Driver {
                 Some(true) => {}
                 Some(false) => return Phase::Start,
                 None => {
-                    let idle = (filter_node::Input::Idle, sort_node::Input::Idle);
                     let caught_up = valkey.requests.end() <= self.requests_at
                         && self.end(valkey) <= self.entries_at;
-                    if caught_up && !self.give(idle.0, idle.1, now_us) {
+                    if caught_up && !self.give(Plain::Idle, now_us) {
                         return Phase::Start;
                     }
                 }
@@ -268,11 +277,7 @@ impl Driver {
     fn read_request(&mut self, valkey: &Valkey, now_us: u64) -> Option<bool> {
         let (id, request) = valkey.requests.read(self.requests_at, 1).pop()?;
         self.requests_at = id;
-        let inputs = (
-            filter_node::Input::Request(request.clone()),
-            sort_node::Input::Request(request),
-        );
-        Some(self.give(inputs.0, inputs.1, now_us))
+        Some(self.give(Plain::Request { id, request }, now_us))
     }
 
     fn read_entry(&mut self, valkey: &Valkey, now_us: u64) -> Option<bool> {
@@ -282,25 +287,24 @@ impl Driver {
                 let stream = &valkey.writes[usize::from(partition)];
                 let (id, entry) = stream.read(self.entries_at, 1).pop()?;
                 self.entries_at = id;
-                node.handle(filter_node::Input::Write { id, entry }, now_us, &mut out);
+                node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }
             (Kind::Sort, Some(Machine::Sort(node))) => {
-                let (id, (notification, _)) = valkey.log.read(self.entries_at, 1).pop()?;
+                let (id, entry) = valkey.log.read(self.entries_at, 1).pop()?;
                 self.entries_at = id;
-                let input = sort_node::Input::Log { id, notification };
-                node.handle(input, now_us, &mut out);
+                node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }
             _ => return None,
         }
         Some(self.take(out))
     }
 
-    /// Gives the machine what is meant for its kind. False: it must be rebuilt.
-    fn give(&mut self, filter: filter_node::Input, sort: sort_node::Input, now_us: u64) -> bool {
+    /// Gives the machine what is the same for both kinds. False: it must be rebuilt.
+    fn give(&mut self, input: Plain, now_us: u64) -> bool {
         let mut out = Vec::new();
         match &mut self.machine {
-            Some(Machine::Filter(node)) => node.handle(filter, now_us, &mut out),
-            Some(Machine::Sort(node)) => node.handle(sort, now_us, &mut out),
+            Some(Machine::Filter(node)) => node.handle(input.of(), now_us, &mut out),
+            Some(Machine::Sort(node)) => node.handle(input.of(), now_us, &mut out),
             None => {}
         }
         self.take(out)
@@ -310,9 +314,7 @@ impl Driver {
         let mut whole = true;
         for output in out {
             match output {
-                Output::Notify(notification) => {
-                    self.unsaid.push((notification, self.requests_at));
-                }
+                Output::Notify(notification) => self.unsaid.push(notification),
                 Output::Rebuild(_) => whole = false,
             }
         }

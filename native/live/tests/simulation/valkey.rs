@@ -81,8 +81,7 @@ pub(crate) struct Valkey {
     pub(crate) life: u8,
     pub(crate) writes: Vec<Stream<WriteEntry>>,
     pub(crate) requests: Stream<Request>,
-    /// With each entry, how far its node had read the requests.
-    pub(crate) log: Stream<(Notification, StreamId)>,
+    pub(crate) log: Stream<Notification>,
     pub(crate) registry: BTreeMap<QueryHash, Definition>,
     activation: u64,
     leases: BTreeMap<String, Lease>,
@@ -158,12 +157,7 @@ impl Valkey {
     }
 
     /// Appends to the log, unless the node has another holder by now.
-    pub(crate) fn append(
-        &mut self,
-        node: &str,
-        token: Token,
-        said: Vec<(Notification, StreamId)>,
-    ) -> bool {
+    pub(crate) fn append(&mut self, node: &str, token: Token, said: Vec<Notification>) -> bool {
         if self
             .leases
             .get(node)

@@ -64,10 +64,8 @@ pub(crate) struct Watcher {
     activation: u64,
     life: u8,
     cursor: StreamId,
-    /// The request that registered it, and whether what is being read was said behind it: what a
-    /// node said to those who came before is no answer.
+    /// The request that registered it: what a node said to those who came before is no answer.
     request: StreamId,
-    answered: bool,
     filters: Vec<Heard>,
     sort: Heard,
     /// What the rows have seen, by write partition.
@@ -96,7 +94,6 @@ impl Watcher {
             life: 0,
             cursor: StreamId::default(),
             request: StreamId::default(),
-            answered: false,
             filters: vec![Heard::default(); usize::from(partitions)],
             sort: Heard::default(),
             seen: Vec::new(),
@@ -178,9 +175,8 @@ impl Watcher {
             self.restart();
             return Ok(());
         }
-        for (id, (notification, answered)) in valkey.log.read(self.cursor, most) {
+        for (id, notification) in valkey.log.read(self.cursor, most) {
             self.cursor = id;
-            self.answered = answered >= self.request;
             self.hear(notification)?;
             if !matches!(self.phase, Phase::Watching) {
                 break;
@@ -229,10 +225,16 @@ impl Watcher {
                     ..Heard::default()
                 };
             }
-            News::Active { query, activation } if query == hash => {
-                heard.active |= activation == self.activation && self.answered;
+            News::Active {
+                query,
+                activation,
+                request,
+            } if query == hash => {
+                heard.active |= activation == self.activation && request >= self.request;
             }
-            News::TooOld { query, .. } if query == hash => self.restart(),
+            News::TooOld { query, request, .. } if query == hash && request == self.request => {
+                self.restart();
+            }
             News::Failed { query, code, .. } if query == hash => {
                 return Err(format!("{query:?} failed: {code}"));
             }
@@ -389,8 +391,12 @@ impl Watcher {
                 self.based = false;
                 self.started = false;
             }
-            News::Active { query, activation } if query == hash => {
-                self.sort.active |= activation == self.activation && self.answered;
+            News::Active {
+                query,
+                activation,
+                request,
+            } if query == hash => {
+                self.sort.active |= activation == self.activation && request >= self.request;
             }
             News::Tick(tick) if self.sort.active => self.sort.tick = Some(tick),
             News::Renew {
