@@ -435,6 +435,18 @@ class DuplicateKey(ApiError):
     title = "A unique index has this key already"
 
 
+class InvalidOperation(ApiError):
+    status = 400
+    code = "invalid_operation"
+    title = "The GraphQL operation is malformed, does not fit the schema, or is too large"
+
+
+class PersistedQueryNotFound(ApiError):
+    status = 404
+    code = "persisted_query_not_found"
+    title = "No operation is known by this hash"
+
+
 class IdInUse(ApiError):
     status = 409
     code = "id_in_use"

@@ -103,26 +103,31 @@ class DataPlane:
 
 
 async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
-    """Return who calls. Refused credentials count against the address that they came from."""
+    """Return who calls."""
+    principal, tenant = await counted(lambda: authenticate_data_plane(head))
+    request_context.principal.set(principal.actor)
+    request_context.tenant_id.set(str(tenant.id))
+    return principal, tenant
+
+
+async def counted(look_up: Callable[[], T]) -> T:
+    """Look credentials up. Refused ones count against the address that they came from."""
     try:
-        principal, tenant = await _look_up(head)
+        return await _look_up(look_up)
     except ApiError as refused:
         if refused.status == Unauthenticated.status:
             decision = await limiter().acheck(refusal_limits())
             if not decision.allowed:
                 raise decision.refusal() from None
         raise
-    request_context.principal.set(principal.actor)
-    request_context.tenant_id.set(str(tenant.id))
-    return principal, tenant
 
 
-async def _look_up(head: Head) -> tuple[Principal, TenantFacts]:
+async def _look_up(look_up: Callable[[], T]) -> T:
     try:
         with cached_only():
-            return authenticate_data_plane(head)
+            return look_up()
     except NotCached:
-        return await looked_up(lambda: authenticate_data_plane(head))
+        return await looked_up(look_up)
 
 
 async def looked_up(look_up: Callable[[], T]) -> T:

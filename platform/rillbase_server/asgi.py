@@ -26,7 +26,7 @@ def build_application() -> Edge:
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
-    from rillbase_server import garbage, live  # noqa: PLC0415
+    from rillbase_server import garbage, graphql, live  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
@@ -34,7 +34,7 @@ def build_application() -> Edge:
         instrument_celery()
     alive = live.build()
     data_plane = DataPlane(django, [*OPERATIONS, *alive.operations])
-    served = Health(alive.around(data_plane), settings)
+    served = Health(graphql.around(alive.around(data_plane), alive.kinds, alive.crowd), settings)
     publisher.publish_from_here()
     return Edge(
         Lifespan(

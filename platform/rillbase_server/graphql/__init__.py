@@ -1,0 +1,29 @@
+"""GraphQL: the REST API and the live protocol, asked for by fields.
+
+A field stands for a REST call or a subscription and is answered by the same handler, so scopes,
+access rules, limits, preconditions, idempotency keys and error codes are the same. What is GraphQL
+about it is here:
+
+    documents    fields over any collection, documents as JSON
+    typed        fields over the collections that have a JSON Schema, with types made from it
+    control      tenants, members, keys, collections and the rest of the control plane
+    live         subscriptions: frames of the live protocol as payloads
+    assembly     one schema per tenant, made from all of these, in a bounded cache
+    operations   reading, checking and running what a client sends; persisted queries
+    http, socket how operations arrive
+"""
+
+from __future__ import annotations
+
+from documents.live import Kinds
+from foundation.asgi import App
+from realtime.socket.crowd import Crowd
+from rillbase_server.graphql.assembly import Schemas
+from rillbase_server.graphql.http import GraphqlHttp
+from rillbase_server.graphql.socket import GraphqlSocket
+
+
+def around(app: App, kinds: Kinds, crowd: Crowd) -> App:
+    """Return the application with GraphQL in front of it."""
+    schemas = Schemas()
+    return GraphqlSocket(GraphqlHttp(app, schemas), schemas, kinds, crowd)

@@ -1,0 +1,202 @@
+"""One schema for each tenant: what all have, and what its collections add.
+
+Schemas are made in a thread, since that takes long for tenants with many collections, and kept
+while their collections stay as they are; the ones that were not used for longest go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import cast
+from uuid import UUID
+
+import strawberry
+from drf_spectacular.generators import SchemaGenerator
+from graphql import (
+    GraphQLField,
+    GraphQLInterfaceType,
+    GraphQLNamedType,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLSchema,
+)
+
+from documents.store.database import pool, scope
+from foundation.json_types import JsonObject
+from foundation.postgres import Statement
+from foundation.postgres.session import Oid
+from rillbase_server.graphql.context import Resolving
+from rillbase_server.graphql.control import ControlPlane
+from rillbase_server.graphql.documents import (
+    AnyDocument,
+    DocumentMutations,
+    DocumentQueries,
+)
+from rillbase_server.graphql.live import DocumentSubscriptions
+from rillbase_server.graphql.operations import Texts
+from rillbase_server.graphql.typed.fields import CollectionFields, Declared
+from rillbase_server.graphql.typed.filters import Filters
+from rillbase_server.graphql.typed.shapes import Record, Schema, shape_of
+from rillbase_server.graphql.typed.types import Types
+
+MAX_SCHEMAS = 200
+#: For so long a tenant's collections are taken to be as they were.
+BELIEVED_S = 1.0
+
+_SCHEMAS = Statement(
+    "SELECT name, schema FROM documents_collection "
+    "WHERE tenant_id = $1 AND state = 'active' AND schema IS NOT NULL ORDER BY name",
+    (Oid.UUID,),
+)
+
+#: Names of collections with their JSON Schemas, as text.
+Found = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(slots=True)
+class _Entry:
+    collections: Found
+    texts: Texts
+    believed_until: float
+
+
+@dataclass(slots=True)
+class Schemas:
+    """The schemas of an event loop."""
+
+    _entries: OrderedDict[UUID, _Entry] = field(default_factory=OrderedDict)
+    _making: dict[tuple[UUID, Found], asyncio.Task[Texts]] = field(default_factory=dict)
+
+    async def of(self, tenant_id: UUID | None) -> Texts:
+        """Return a tenant's schema; without a tenant, what all of them have."""
+        if tenant_id is None:
+            return without_collections()
+        entry = self._entries.get(tenant_id)
+        now = time.monotonic()
+        if entry is not None and entry.believed_until > now:
+            return entry.texts
+        collections = await _collections(tenant_id)
+        if entry is not None and entry.collections == collections:
+            texts = entry.texts
+        else:
+            texts = await self._made(tenant_id, collections)
+        self._entries[tenant_id] = _Entry(collections, texts, now + BELIEVED_S)
+        self._entries.move_to_end(tenant_id)
+        while len(self._entries) > MAX_SCHEMAS:
+            self._entries.popitem(last=False)
+        return texts
+
+    async def _made(self, tenant_id: UUID, collections: Found) -> Texts:
+        """Make a schema once, however many ask for it at the same time."""
+        key = (tenant_id, collections)
+        task = self._making.get(key)
+        if task is None:
+            task = asyncio.create_task(asyncio.to_thread(_texts, collections))
+            self._making[key] = task
+            task.add_done_callback(lambda _: self._making.pop(key, None))
+        return await asyncio.shield(task)
+
+
+async def _collections(tenant_id: UUID) -> Found:
+    async with pool().session() as session:
+        _, rows = await session.run([scope(tenant_id), (_SCHEMAS, (tenant_id.bytes,))])
+    return tuple((rows.text(number, 0), rows.bytes(number, 1)) for number in range(rows.rows))
+
+
+@strawberry.type
+class Query(DocumentQueries):
+    pass
+
+
+@strawberry.type
+class Mutation(DocumentMutations):
+    pass
+
+
+@strawberry.type
+class Subscription(DocumentSubscriptions):
+    pass
+
+
+@lru_cache(maxsize=1)
+def static_schema() -> GraphQLSchema:
+    """Return the part that is written down as classes."""
+    made = strawberry.Schema(Query, Mutation, Subscription, types=[AnyDocument])
+    return made._schema  # the library has no other name for it
+
+
+@lru_cache(maxsize=1)
+def without_collections() -> Texts:
+    """Return what everybody has, tenant or not."""
+    return _texts(())
+
+
+def _texts(collections: Found) -> Texts:
+    taken = without_collections().schema.type_map if collections else {}
+    declared = []
+    for name, text in collections:
+        shape = shape_of(cast("Schema", json.loads(text)))
+        if isinstance(shape, Record):
+            declared.append(Declared.of(name, shape, taken))
+    return Texts(assembled(declared))
+
+
+def assembled(declared: list[Declared]) -> GraphQLSchema:
+    """Put a schema together."""
+    static = static_schema()
+    types = Types(cast("GraphQLScalarType", static.type_map["JSON"]))
+    filters = Filters(types)
+    control = ControlPlane(
+        _components(), types, cast("GraphQLObjectType", static.type_map["PageInfo"])
+    )
+    made = [CollectionFields(each, static, types, filters) for each in declared]
+    roots = (static.query_type, static.mutation_type, static.subscription_type)
+    query, mutation, subscription = (dict(root.fields) if root else {} for root in roots)
+    query |= control.queries()
+    mutation |= control.mutations()
+    for each in made:
+        query |= each.queries()
+        mutation |= each.mutations()
+        subscription |= each.subscriptions()
+    nodes: list[GraphQLNamedType] = [each.node for each in made]
+    general = static.type_map["AnyDocument"]
+    schema = GraphQLSchema(
+        query=_root("Query", query),
+        mutation=_root("Mutation", mutation),
+        subscription=_root("Subscription", subscription),
+        types=[general, *nodes],
+        extensions={"nodes": {each.declared.collection: each.declared.type for each in made}},
+    )
+    _resolve_nodes(cast("GraphQLInterfaceType", static.type_map["Node"]))
+    return schema
+
+
+def _root(name: str, fields: dict[str, GraphQLField]) -> GraphQLObjectType:
+    return GraphQLObjectType(name, fields)
+
+
+def _resolve_nodes(interface: GraphQLInterfaceType) -> None:
+    """Let a document be of its collection's type where there is one."""
+
+    def resolve(value: AnyDocument, info: Resolving, _: object) -> str:
+        named: dict[str, str] = info.schema.extensions["nodes"]
+        return named.get(value.collection, "AnyDocument")
+
+    interface.resolve_type = resolve
+
+
+@lru_cache(maxsize=1)
+def _components() -> dict[str, Schema]:
+    """Return the REST API's own description of what it takes and answers."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    found = cast(
+        "JsonObject",
+        generator.get_schema(request=None, public=True),  # type: ignore[no-untyped-call]
+    )
+    components = cast("JsonObject", found["components"])
+    return cast("dict[str, Schema]", components["schemas"])

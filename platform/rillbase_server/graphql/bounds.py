@@ -1,0 +1,166 @@
+"""What one operation may ask for: how deep, under how many names, and how much in all.
+
+Depth and names are judged when an operation is first seen. Its weight depends on its variables,
+so that is judged each time: a field weighs one, what is below a list as often as the list may be
+long. So a client that follows lists through lists is stopped before anything has been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    InlineFragmentNode,
+    IntValueNode,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    VariableNode,
+)
+
+from foundation.errors import InvalidOperation, QueryTooExpensive
+from rillbase_server.graphql.pages import DEFAULT_FIRST
+
+MAX_TOKENS = 5_000
+MAX_DEPTH = 15
+MAX_ALIASES = 30
+#: Fields that ask something of a store.
+MAX_ROOTS = 50
+MAX_WEIGHT = 200_000
+#: How long a list is taken to be that names no `first`.
+_LISTS: Mapping[str, int] = {"nodes": 1, "edges": 1}
+
+
+@dataclass(slots=True)
+class _Measured:
+    depth: int = 0
+    aliases: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An operation that is neither too deep nor under too many names."""
+
+    operation: OperationDefinitionNode
+    fragments: Mapping[str, FragmentDefinitionNode]
+    looks_at_the_schema: bool
+
+    def weigh(self, variables: Mapping[str, object]) -> None:
+        """Raise `QueryTooExpensive` when it may ask for too much."""
+        weight = _Scale(self.fragments, variables).weight(self.operation.selection_set)
+        if weight > MAX_WEIGHT:
+            raise QueryTooExpensive(
+                f"The operation may return {weight} values; {MAX_WEIGHT} are allowed. "
+                "Ask for fewer with `first`, or for fewer fields."
+            )
+
+
+def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bounded:
+    """Judge a valid document, or raise `InvalidOperation`."""
+    fragments = {
+        definition.name.value: definition
+        for definition in document.definitions
+        if isinstance(definition, FragmentDefinitionNode)
+    }
+    ruler = _Ruler(fragments)
+    found = ruler.measure(operation.selection_set)
+    if found.depth > MAX_DEPTH:
+        raise InvalidOperation(f"Fields are nested {found.depth} deep; {MAX_DEPTH} are allowed.")
+    if found.aliases > MAX_ALIASES:
+        raise InvalidOperation(f"There are {found.aliases} aliases; {MAX_ALIASES} are allowed.")
+    roots = [node.name.value for node in ruler.fields(operation.selection_set)]
+    if len(roots) > MAX_ROOTS:
+        raise InvalidOperation(f"There are {len(roots)} fields; {MAX_ROOTS} are allowed.")
+    return Bounded(operation, fragments, any(name in ("__schema", "__type") for name in roots))
+
+
+@dataclass(slots=True)
+class _Ruler:
+    """Measures selections, each fragment once however often it is spread."""
+
+    fragments: Mapping[str, FragmentDefinitionNode]
+    _known: dict[str, _Measured] = field(default_factory=dict)
+
+    def measure(self, selections: SelectionSetNode | None) -> _Measured:
+        found = _Measured()
+        for node in selections.selections if selections is not None else ():
+            if isinstance(node, FieldNode):
+                below = self.measure(node.selection_set)
+                below.depth += 1
+                below.aliases += node.alias is not None
+            elif isinstance(node, InlineFragmentNode):
+                below = self.measure(node.selection_set)
+            elif isinstance(node, FragmentSpreadNode):
+                below = self._fragment(node.name.value)
+            else:
+                continue
+            found.depth = max(found.depth, below.depth)
+            found.aliases += below.aliases
+        return found
+
+    def _fragment(self, name: str) -> _Measured:
+        if name not in self._known:
+            self._known[name] = self.measure(self.fragments[name].selection_set)
+        return self._known[name]
+
+    def fields(self, selections: SelectionSetNode) -> list[FieldNode]:
+        """Return the fields of a selection, those of its fragments included."""
+        found: list[FieldNode] = []
+        for node in selections.selections:
+            if isinstance(node, FieldNode):
+                found.append(node)
+            elif isinstance(node, InlineFragmentNode):
+                found += self.fields(node.selection_set)
+            elif isinstance(node, FragmentSpreadNode) and len(found) <= MAX_ROOTS:
+                found += self.fields(self.fragments[node.name.value].selection_set)
+        return found
+
+
+@dataclass(slots=True)
+class _Scale:
+    """Weighs selections, each fragment once."""
+
+    fragments: Mapping[str, FragmentDefinitionNode]
+    variables: Mapping[str, object]
+    _known: dict[str, int] = field(default_factory=dict)
+
+    def weight(self, selections: SelectionSetNode | None) -> int:
+        total = 0
+        for node in selections.selections if selections is not None else ():
+            if isinstance(node, FieldNode):
+                total += 1 + self._times(node) * self.weight(node.selection_set)
+            elif isinstance(node, InlineFragmentNode):
+                total += self.weight(node.selection_set)
+            elif isinstance(node, FragmentSpreadNode):
+                total += self._fragment(node.name.value)
+        return total
+
+    def _fragment(self, name: str) -> int:
+        if name not in self._known:
+            self._known[name] = self.weight(self.fragments[name].selection_set)
+        return self._known[name]
+
+    def _times(self, node: FieldNode) -> int:
+        """Return how often what is below a field may come."""
+        if node.selection_set is None or node.name.value in _LISTS:
+            return 1
+        for argument in node.arguments or ():
+            if argument.name.value == "first":
+                return self._number(argument.value)
+        has_pages = any(
+            isinstance(below, FieldNode) and below.name.value in _LISTS
+            for below in node.selection_set.selections
+        )
+        return DEFAULT_FIRST if has_pages else 1
+
+    def _number(self, value: object) -> int:
+        if isinstance(value, IntValueNode):
+            return max(int(value.value), 1)
+        if isinstance(value, VariableNode):
+            given = self.variables.get(value.name.value)
+            return max(given, 1) if isinstance(given, int) else DEFAULT_FIRST
+        return 1

@@ -1,0 +1,44 @@
+"""Who sends an operation.
+
+As in the data plane, except that members need not name a tenant: what they ask of the control
+plane names its own.
+"""
+
+from __future__ import annotations
+
+from foundation import request_context
+from foundation.http import Head
+from foundation.limits import limiter
+from tenants import data_plane
+from tenants.credentials import authenticate
+from tenants.credentials.authenticate import TENANT_HEADER
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Principal
+from tenants.quotas import user_limits
+
+
+async def authenticated(head: Head) -> tuple[Principal, TenantFacts | None]:
+    """Return who sends it, and in which tenant."""
+    principal, tenant = await data_plane.counted(lambda: _look_up(head))
+    request_context.principal.set(principal.actor)
+    if tenant is not None:
+        request_context.tenant_id.set(str(tenant.id))
+    return principal, tenant
+
+
+def _look_up(head: Head) -> tuple[Principal, TenantFacts | None]:
+    principal = authenticate.require(head)
+    if principal.user_id is not None and not head.headers.get(TENANT_HEADER):
+        return principal, None
+    return authenticate.authenticate_data_plane(head)
+
+
+async def let_in(principal: Principal, tenant: TenantFacts | None, headers: dict[str, str]) -> None:
+    """Count an operation, or raise `RateLimited`."""
+    if tenant is not None:
+        await data_plane.let_in(principal, tenant, headers)
+        return
+    decision = await limiter().acheck(user_limits(str(principal.user_id)))
+    headers.update(decision.headers())
+    if not decision.allowed:
+        raise decision.refusal()

@@ -1,0 +1,356 @@
+"""Fields over any collection. Documents, filters and updates are JSON, as in the REST API."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import strawberry
+from strawberry.scalars import JSON
+
+from documents.api import bulk, by_filter, queries
+from foundation.api.rendering import to_json
+from foundation.json_types import JsonObject, JsonValue
+from realtime.socket import messages, requests
+from rillbase_server.graphql import global_ids, pages
+from rillbase_server.graphql.context import Context, Info, reference
+from rillbase_server.graphql.pages import Rows
+from tenants.asked import Asked
+
+Collection = Annotated[str, strawberry.argument(description="The collection's name.")]
+Key = Annotated[JSON, strawberry.argument(description="The document's `_id`, as Extended JSON.")]
+
+
+@strawberry.interface(description="Whatever has an id that is unique in the whole schema.")
+class Node:
+    id: strawberry.ID
+
+
+@strawberry.type(description="A document of any collection.")
+class AnyDocument(Node):
+    collection: str
+    key: JSON = strawberry.field(description="The document's `_id`.")
+    version: int | None
+    created_at: str | None
+    updated_at: str | None
+    document: JSON
+
+
+@strawberry.type
+class PageInfo:
+    has_next_page: bool
+    has_previous_page: bool
+    start_cursor: str | None
+    end_cursor: str | None
+
+
+@strawberry.type
+class AnyDocumentEdge:
+    cursor: str
+    node: AnyDocument
+
+
+@strawberry.type(description="Documents in the order that was asked for.")
+class AnyDocumentConnection:
+    nodes: list[AnyDocument]
+    edges: list[AnyDocumentEdge]
+    page_info: PageInfo
+    collection: strawberry.Private[str]
+    filter: strawberry.Private[JsonValue]
+
+    @strawberry.field(description="How many documents match, on whatever page.")
+    async def total_count(self, info: Info) -> int:
+        return await count(info.context, self.collection, self.filter)
+
+
+async def count(context: Context, collection: str, filter: JsonValue) -> int:  # noqa: A002
+    """Count what matches."""
+    body = to_json({"filter": filter})
+    found = await context.ask_collection(queries.count, "count", collection, body)
+    return int(str(found["count"]))
+
+
+def row(collection: str, envelope: JsonObject) -> AnyDocument:
+    """Return a document as fields show it."""
+    key = envelope["id"]
+    version = envelope.get("version")
+    return AnyDocument(
+        id=strawberry.ID(global_ids.write(collection, key)),
+        collection=collection,
+        key=cast("JSON", key),
+        version=None if version is None else int(str(version)),
+        created_at=_text(envelope.get("created_at")),
+        updated_at=_text(envelope.get("updated_at")),
+        document=cast("JSON", envelope.get("document")),
+    )
+
+
+def _text(value: JsonValue) -> str | None:
+    return None if value is None else str(value)
+
+
+async def connection(
+    context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
+) -> AnyDocumentConnection:
+    """Answer a query as a connection."""
+    rows: Rows = await pages.read(context, collection, query, first, after)
+    nodes = [row(collection, item) for item in rows.items]
+    edges = [
+        AnyDocumentEdge(cursor=cursor, node=node)
+        for cursor, node in zip(rows.cursors, nodes, strict=True)
+    ]
+    return AnyDocumentConnection(
+        nodes=nodes,
+        edges=edges,
+        page_info=PageInfo(
+            has_next_page=rows.has_next,
+            has_previous_page=rows.has_previous,
+            start_cursor=rows.cursors[0] if rows.cursors else None,
+            end_cursor=rows.cursors[-1] if rows.cursors else None,
+        ),
+        collection=collection,
+        filter=query.get("filter"),
+    )
+
+
+async def by_key(context: Context, collection: str, key: object) -> AnyDocument | None:
+    """Return one document; those that are asked for together are read together."""
+    found = await context.documents.load(reference(collection, key))
+    return None if found is None else row(collection, found)
+
+
+async def write(context: Context, kind: str, collection: str, **members: object) -> JsonValue:
+    """Do what the message of this name does; members that are None are absent."""
+    given = {name: value for name, value in members.items() if value is not None}
+    text = to_json({"type": kind, "id": "graphql", "collection": collection, **given})
+    context.documents.clear_all()
+    return await context.ask(requests.asked(messages.read(text)))
+
+
+async def written(
+    context: Context, kind: str, collection: str, **members: object
+) -> AnyDocument | None:
+    """Write, and return the document as it stands now; None: the caller may not read it."""
+    found = await write(context, kind, collection, **members)
+    return row(collection, found) if isinstance(found, dict) and "id" in found else None
+
+
+@strawberry.type
+class DocumentQueries:
+    @strawberry.field(description="Documents of a collection, page by page.")
+    async def documents(
+        self,
+        info: Info,
+        collection: Collection,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+        sort: JSON | None = None,
+        projection: JSON | None = None,
+        first: int | None = None,
+        after: str | None = None,
+    ) -> AnyDocumentConnection:
+        query = {"filter": filter, "sort": sort, "projection": projection}
+        return await connection(info.context, collection, cast("JsonObject", query), first, after)
+
+    @strawberry.field(description="One document, or null where there is none to be read.")
+    async def document(self, info: Info, collection: Collection, key: Key) -> AnyDocument | None:
+        return await by_key(info.context, collection, key)
+
+    @strawberry.field(description="How many documents match.")
+    async def count(
+        self,
+        info: Info,
+        collection: Collection,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+    ) -> int:
+        return await count(info.context, collection, cast("JsonValue", filter))
+
+    @strawberry.field(description="How a query is answered.")
+    async def explain(
+        self,
+        info: Info,
+        collection: Collection,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+        sort: JSON | None = None,
+    ) -> JSON:
+        body = to_json({"filter": filter, "sort": sort})
+        found = await info.context.ask_collection(queries.explain, "explain", collection, body)
+        return cast("JSON", found)
+
+    @strawberry.field(description="Whatever has this global id.")
+    async def node(self, info: Info, id: strawberry.ID) -> Node | None:  # noqa: A002
+        return await by_key(info.context, *global_ids.read(id))
+
+    @strawberry.field(description="Whatever has these global ids, in their order.")
+    async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[Node | None]:
+        wanted = [reference(*global_ids.read(text)) for text in ids]
+        found = await info.context.documents.load_many(wanted)
+        return [
+            None if envelope is None else row(collection, envelope)
+            for (collection, _), envelope in zip(wanted, found, strict=True)
+        ]
+
+
+@strawberry.type
+class DocumentMutations:
+    @strawberry.mutation(description="Insert a document.")
+    async def insert_document(
+        self,
+        info: Info,
+        collection: Collection,
+        document: JSON,
+        idempotency_key: str | None = None,
+    ) -> AnyDocument | None:
+        return await written(
+            info.context,
+            "insert",
+            collection,
+            document=document,
+            idempotency_key=idempotency_key,
+        )
+
+    @strawberry.mutation(description="Replace a document, or create it.")
+    async def replace_document(
+        self,
+        info: Info,
+        collection: Collection,
+        key: Key,
+        document: JSON,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AnyDocument | None:
+        return await written(
+            info.context,
+            "replace",
+            collection,
+            key=key,
+            document=document,
+            if_version=if_version,
+            idempotency_key=idempotency_key,
+        )
+
+    @strawberry.mutation(description="Change a document by update operators.")
+    async def update_document(
+        self,
+        info: Info,
+        collection: Collection,
+        key: Key,
+        update: JSON,
+        array_filters: JSON | None = None,
+        upsert: bool | None = None,  # noqa: FBT001 -- an argument by name
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AnyDocument | None:
+        return await written(
+            info.context,
+            "update",
+            collection,
+            key=key,
+            update=update,
+            array_filters=array_filters,
+            upsert=upsert,
+            if_version=if_version,
+            idempotency_key=idempotency_key,
+        )
+
+    @strawberry.mutation(description="Change a document by a merge patch (RFC 7396).")
+    async def merge_document(
+        self,
+        info: Info,
+        collection: Collection,
+        key: Key,
+        patch: JSON,
+        upsert: bool | None = None,  # noqa: FBT001 -- an argument by name
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AnyDocument | None:
+        return await written(
+            info.context,
+            "update",
+            collection,
+            key=key,
+            patch=patch,
+            upsert=upsert,
+            if_version=if_version,
+            idempotency_key=idempotency_key,
+        )
+
+    @strawberry.mutation(description="Delete a document. Returns its key.")
+    async def delete_document(
+        self,
+        info: Info,
+        collection: Collection,
+        key: Key,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> JSON:
+        await write(
+            info.context,
+            "delete",
+            collection,
+            key=key,
+            if_version=if_version,
+            idempotency_key=idempotency_key,
+        )
+        return key
+
+    @strawberry.mutation(description="Update whatever matches.")
+    async def update_documents(
+        self,
+        info: Info,
+        collection: Collection,
+        filter: JSON,  # noqa: A002 -- the API's name
+        update: JSON,
+        array_filters: JSON | None = None,
+        limit: int | None = None,
+    ) -> JSON:
+        body: dict[str, object] = {
+            "filter": filter,
+            "update": update,
+            "array_filters": array_filters,
+            "limit": limit,
+        }
+        return await _by_filter(info.context, "update", collection, body)
+
+    @strawberry.mutation(description="Delete whatever matches.")
+    async def delete_documents(
+        self,
+        info: Info,
+        collection: Collection,
+        filter: JSON,  # noqa: A002 -- the API's name
+        limit: int | None = None,
+    ) -> JSON:
+        body: dict[str, object] = {"filter": filter, "limit": limit}
+        return await _by_filter(info.context, "delete", collection, body)
+
+    @strawberry.mutation(description="Change many documents; all or none unless not ordered.")
+    async def bulk_write(
+        self,
+        info: Info,
+        collection: Collection,
+        operations: list[JSON],
+        ordered: bool = True,  # noqa: FBT001, FBT002 -- an argument by name
+    ) -> list[JSON]:
+        info.context.documents.clear_all()
+        body = to_json({"operations": operations, "ordered": ordered})
+        found = await info.context.ask_collection(bulk.bulk, "documents:bulk", collection, body)
+        return cast("list[JSON]", found["results"])
+
+    @strawberry.mutation(description="Change documents of several collections, all or none.")
+    async def transact(
+        self, info: Info, operations: list[JSON], idempotency_key: str | None = None
+    ) -> list[JSON]:
+        info.context.documents.clear_all()
+        asked = Asked(
+            bulk.transact, "POST", "/v1/transactions", {}, to_json({"operations": operations})
+        )
+        if idempotency_key is not None:
+            asked.headers["Idempotency-Key"] = idempotency_key
+        found = cast("JsonObject", await info.context.ask(asked))
+        return cast("list[JSON]", found["results"])
+
+
+async def _by_filter(context: Context, what: str, collection: str, body: dict[str, object]) -> JSON:
+    context.documents.clear_all()
+    handler = by_filter.update if what == "update" else by_filter.delete
+    given = {name: value for name, value in body.items() if value is not None}
+    found = await context.ask_collection(handler, f"documents:{what}", collection, to_json(given))
+    return cast("JSON", found)

@@ -1,0 +1,123 @@
+"""`/graphql`: one operation by POST, or a query by GET."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from graphql import OperationType
+
+from foundation.api.problems import translate
+from foundation.api.rendering import to_json
+from foundation.asgi import App, Receive, Scope, Send
+from foundation.errors import (
+    ApiError,
+    InvalidBody,
+    InvalidOperation,
+    MalformedJson,
+    MethodNotAllowed,
+)
+from foundation.http import Answer, Body, Head
+from foundation.http.body import ClientGone
+from foundation.json_body import parse_json_body
+from foundation.json_types import JsonObject
+from rillbase_server.graphql import callers, failures, persisted
+from rillbase_server.graphql.assembly import Schemas
+from rillbase_server.graphql.context import Context
+from rillbase_server.graphql.inner import Inner
+from rillbase_server.graphql.operations import Refused, Request, answer
+from tenants import cors
+
+PATH = "/graphql"
+MAX_BODY_BYTES = 32 * 1024 * 1024
+MEDIA_TYPE = "application/graphql-response+json"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlHttp:
+    """Answers operations and passes everything else on."""
+
+    app: App
+    schemas: Schemas
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != PATH:
+            await self.app(scope, receive, send)
+            return
+        scope["state"]["route"] = PATH
+        head, headers = Head(scope), dict[str, str]()
+        try:
+            found = await self._answer(scope, head, receive, headers)
+        except ClientGone:
+            return
+        except Exception as raised:  # noqa: BLE001 -- every error becomes an answer
+            found = _refusal(head, translate(raised))
+        await found.send(send, headers, with_body=head.method != "HEAD")
+
+    async def _answer(
+        self, scope: Scope, head: Head, receive: Receive, headers: dict[str, str]
+    ) -> Answer:
+        if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
+            return Answer(204, headers=cors.preflight_headers(head))
+        head.get_host()
+        if head.method not in ("GET", "POST"):
+            raise MethodNotAllowed(headers={"Allow": "GET, POST"})
+        principal, tenant = await callers.authenticated(head)
+        if tenant is not None:
+            headers.update(cors.answer_headers(head, tenant))
+        await callers.let_in(principal, tenant, headers)
+        request = Request.read(await _body(head, Body(head, receive)))
+        context = Context(principal, tenant, head, Inner(self.app, scope))
+        try:
+            found = await self._run(request, context, head)
+        except Refused as refused:
+            return _rendered(head, {"errors": refused.errors}, 400)
+        return _rendered(head, found, 200)
+
+    async def _run(self, request: Request, context: Context, head: Head) -> JsonObject:
+        text = await persisted.text_of(request, context)
+        texts = await self.schemas.of(None if context.tenant is None else context.tenant.id)
+        prepared = texts.prepare(text, request.name)
+        await persisted.keep(request, context)
+        if prepared.kind is OperationType.SUBSCRIPTION:
+            raise InvalidOperation("Subscriptions come over a WebSocket: graphql-transport-ws.")
+        if prepared.kind is OperationType.MUTATION and head.method != "POST":
+            raise MethodNotAllowed("Mutations are sent by POST.", headers={"Allow": "POST"})
+        return await answer(prepared, request.variables, context)
+
+
+async def _body(head: Head, body: Body) -> object:
+    if head.method == "POST":
+        body.require("application/json")
+        return parse_json_body(await body.read(MAX_BODY_BYTES))
+    given: dict[str, object] = dict(head.query)
+    for name in ("variables", "extensions"):
+        if name in given:
+            given[name] = _parsed(str(given[name]))
+    return given
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise MalformedJson("Parameters that are objects are JSON.") from None
+
+
+def _refusal(head: Head, error: ApiError) -> Answer:
+    """Answer an operation that did not run."""
+    found = _rendered(head, {"errors": [failures.of(error)]}, error.status)
+    found.headers.update(error.headers)
+    return found
+
+
+def _rendered(head: Head, found: JsonObject, status: int) -> Answer:
+    """Answer in the type that the client knows.
+
+    Clients of the older type take any status but 200 for a broken connection, so what went wrong
+    with an operation is said in the body alone. What went wrong before is said by the status.
+    """
+    newer = MEDIA_TYPE in head.headers.get("accept", "")
+    is_about_the_operation = status == InvalidBody.status
+    shown = 200 if is_about_the_operation and not newer else status
+    return Answer(shown, to_json(found), {}, MEDIA_TYPE if newer else "application/json")

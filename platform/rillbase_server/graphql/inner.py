@@ -1,0 +1,130 @@
+"""Calls of the control plane, made within the process.
+
+They go through everything that a request from outside goes through: authentication, limits, views
+and audit. Only the network is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from foundation.api.rendering import to_json
+from foundation.asgi import App, Message, Scope
+from foundation.errors import CATALOGUE, ApiError, FieldProblem, Internal
+from foundation.json_types import JsonObject, JsonValue
+
+#: What an inner call takes over from the request that it is part of.
+_KEPT = frozenset(
+    {b"authorization", b"cookie", b"host", b"origin", b"rillbase-key", b"rillbase-tenant"}
+    | {b"x-csrf-token", b"user-agent"}
+)
+_FAILED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """The application behind the edge, and the request that asks for something in it."""
+
+    app: App
+    scope: Scope
+
+    async def get(self, path: str, **query: str | int | None) -> JsonObject:
+        given = {name: value for name, value in query.items() if value is not None}
+        return _object(await self._call("GET", path, urlencode(given).encode(), b"", {}))
+
+    async def post(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
+        return _object(await self._call("POST", path, b"", to_json(body), headers))
+
+    async def patch(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
+        return _object(await self._call("PATCH", path, b"", to_json(body), headers))
+
+    async def delete(self, path: str, **headers: str) -> None:
+        await self._call("DELETE", path, b"", b"", headers)
+
+    async def _call(
+        self, method: str, path: str, query: bytes, body: bytes, headers: dict[str, str]
+    ) -> JsonValue:
+        receive = _Receive(body)
+        answer = _Answer()
+        await self.app(self._scope(method, path, query, headers), receive, answer.send)
+        found: JsonValue = json.loads(answer.body) if answer.body else None
+        if answer.status >= _FAILED:
+            raise _as_error(found)
+        return found
+
+    def _scope(self, method: str, path: str, query: bytes, headers: dict[str, str]) -> Scope:
+        kept = [pair for pair in self.scope["headers"] if pair[0] in _KEPT]
+        added = [
+            (name.replace("_", "-").lower().encode(), value.encode("latin-1"))
+            for name, value in headers.items()
+        ]
+        schemes = {"ws": "http", "wss": "https"}
+        scheme = self.scope.get("scheme", "http")
+        return {
+            **self.scope,
+            "type": "http",
+            "method": method,
+            "scheme": schemes.get(scheme, scheme),
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query,
+            "headers": [*kept, *added, (b"content-type", b"application/json")],
+            "state": dict(self.scope.get("state", {})),
+        }
+
+
+class _Receive:
+    """The body, and then a client that stays."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+
+    async def __call__(self) -> Message:
+        body, self._body = self._body, None
+        if body is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+class _Answer:
+    """What the application answers, whole."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.body = b""
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        elif message["type"] == "http.response.body":
+            self.body += message.get("body", b"")
+
+
+def _object(found: JsonValue) -> JsonObject:
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise TypeError("the control plane answers with objects")
+    return found
+
+
+def _as_error(found: JsonValue) -> ApiError:
+    """Return the error that a problem document stands for."""
+    problem = found if isinstance(found, dict) else {}
+    family = CATALOGUE.get(str(problem.get("code")), Internal)
+    places = problem.get("errors")
+    return family(
+        str(problem.get("detail", "")),
+        errors=[
+            FieldProblem(str(place["pointer"]), str(place["code"]), str(place["detail"]))
+            for place in (places if isinstance(places, list) else [])
+            if isinstance(place, dict)
+        ],
+    )
+
+
+def path_of(*parts: str) -> str:
+    """Return an address of the control plane. A part is one segment, whatever is in it."""
+    return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)

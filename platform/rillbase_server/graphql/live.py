@@ -1,0 +1,232 @@
+"""Subscriptions: the frames of the live protocol, as payloads.
+
+A field of a subscription opens the same subscription as a `subscribe` over the native protocol,
+and makes a payload of each of its frames. The guarantees are therefore the same; a payload's
+resume token comes in the answer's `extensions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, cast
+
+import strawberry
+from strawberry.scalars import JSON
+
+from documents.live import Kinds, Subscriber
+from foundation.api.rendering import to_json
+from foundation.errors import CATALOGUE, ApiError, Internal
+from foundation.json_types import JsonObject, JsonValue
+from realtime.socket.held import Held
+from realtime.socket.outgoing import Sent
+from rillbase_native import Value
+from rillbase_server.graphql.context import Context, Info
+from rillbase_server.graphql.documents import AnyDocument, Collection, row
+
+LIVE = "live"
+
+
+@strawberry.enum(description="What a payload of a subscription says.")
+class LiveKind(Enum):
+    RESULT = "result"
+    READY = "ready"
+    EVENT = "event"
+    RESET = "reset"
+    STATUS = "status"
+
+
+@strawberry.enum(description="How a document's place in the answer has changed.")
+class Match(Enum):
+    ADD = "add"
+    CHANGE = "change"
+    CHANGE_INDEX = "changeIndex"
+    REMOVE = "remove"
+
+
+@strawberry.enum(description="Whether the answer is known to be complete at the moment.")
+class LiveState(Enum):
+    LIVE = "live"
+    STALE = "stale"
+
+
+@strawberry.enum(description="Whether changes are told one by one, or the whole answer each time.")
+class Deliver(Enum):
+    EVENTS = "events"
+    RESULT = "result"
+
+
+@strawberry.type(description="The group of changes that a change belongs to.")
+class LiveTransaction:
+    id: str
+    index: int
+    count: int
+
+
+@strawberry.type(description="One message of a live query.")
+class LiveDocuments:
+    kind: LiveKind
+    items: list[AnyDocument] | None = strawberry.field(
+        description="With RESULT: documents of the answer. Part 0 replaces what was held."
+    )
+    part: int | None
+    last: bool | None = strawberry.field(description="With RESULT: no part of the answer follows.")
+    seq: int | None = strawberry.field(description="With EVENT: rises by one.")
+    match: Match | None
+    node: AnyDocument | None = strawberry.field(
+        description="With EVENT: the document; what was removed has no content."
+    )
+    index: int | None
+    old_index: int | None
+    transaction: LiveTransaction | None
+    state: LiveState | None
+    reason: str | None
+    resume: strawberry.Private[str | None]
+
+
+class Party(Protocol):
+    """The connection over which an operation came."""
+
+    @property
+    def kinds(self) -> Kinds: ...
+
+    def hold(self, feed: Feed) -> Held:
+        """Count a subscription in, or raise that there are too many."""
+
+    def release(self, held: Held) -> None:
+        """Count it out again."""
+
+    def subscriber(self) -> Subscriber: ...
+
+
+class Feed:
+    """The frames of one subscription, until its client takes them."""
+
+    def __init__(self) -> None:
+        self._frames: deque[tuple[bytes, Sent | None]] = deque()
+        self._wake = asyncio.Event()
+        self._over = False
+
+    def put(self, frame: bytes, sent: Sent | None = None) -> None:
+        self._frames.append((frame, sent))
+        self._wake.set()
+
+    def finish(self) -> None:
+        """Let the frames end behind those that wait."""
+        self._over = True
+        self._wake.set()
+
+    async def frames(self) -> AsyncGenerator[JsonObject, None]:
+        """Yield frames. One counts as taken when the next is asked for."""
+        while True:
+            while self._frames:
+                frame, sent = self._frames.popleft()
+                yield json.loads(frame)
+                if sent is not None:
+                    sent(len(frame))
+            if self._over:
+                return
+            self._wake.clear()
+            await self._wake.wait()
+
+
+@dataclass(slots=True)
+class LiveContext(Context):
+    """An operation that came over a connection."""
+
+    party: Party
+
+
+async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDocuments, None]:
+    """Open a subscription and yield its payloads; raise what ends it."""
+    if not isinstance(context, LiveContext):
+        raise TypeError("subscriptions come over connections")
+    party, collection = context.party, str(message["collection"])
+    given = {name: value for name, value in message.items() if value is not None}
+    value = Value.parse(to_json({"type": "subscribe", "id": LIVE, **given}))
+    feed = Feed()
+    held = party.hold(feed)
+    try:
+        kind = party.kinds.of(value)
+        held.begun(await kind.open(party.subscriber(), value, held))
+        async for frame in feed.frames():
+            if frame["type"] == "end":
+                _raise(frame["error"])
+                return
+            yield payload(collection, frame)
+    finally:
+        party.release(held)
+
+
+def payload(collection: str, frame: JsonObject) -> LiveDocuments:
+    """Return the payload that a frame becomes."""
+    is_event = frame["type"] == "event"
+    items, txn = frame.get("items"), frame.get("txn")
+    match, state = frame.get("match"), frame.get("state")
+    envelope = {**frame, "id": frame.get("key")}
+    return LiveDocuments(
+        kind=LiveKind(frame["type"]),
+        items=None if not isinstance(items, list) else [row(collection, _item(i)) for i in items],
+        part=cast("int | None", frame.get("part")),
+        last=cast("bool | None", frame.get("last")),
+        seq=cast("int | None", frame.get("seq")),
+        match=None if match is None else Match(match),
+        node=row(collection, envelope) if is_event else None,
+        index=cast("int | None", frame.get("index")),
+        old_index=cast("int | None", frame.get("old_index")),
+        transaction=_transaction(txn) if isinstance(txn, dict) else None,
+        state=None if state is None else LiveState(state),
+        reason=cast("str | None", frame.get("reason")),
+        resume=cast("str | None", frame.get("resume")),
+    )
+
+
+def _item(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _transaction(txn: JsonObject) -> LiveTransaction:
+    return LiveTransaction(
+        id=str(txn["id"]), index=int(str(txn["index"])), count=int(str(txn["count"]))
+    )
+
+
+def _raise(problem: JsonValue) -> None:
+    """Raise what ended a subscription, if it was not its client's wish."""
+    if isinstance(problem, dict):
+        family: type[ApiError] = CATALOGUE.get(str(problem.get("code")), Internal)
+        raise family(str(problem.get("detail", "")))
+
+
+@strawberry.type
+class DocumentSubscriptions:
+    @strawberry.subscription(description="A query's answer, and then every change of it.")
+    async def documents(
+        self,
+        info: Info,
+        collection: Collection,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+        sort: JSON | None = None,
+        projection: JSON | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        resume: str | None = None,
+        deliver: Deliver = Deliver.EVENTS,
+        throttle_ms: int = 0,
+    ) -> AsyncGenerator[LiveDocuments, None]:
+        message: dict[str, object] = {
+            "collection": collection,
+            "filter": filter,
+            "sort": sort,
+            "projection": projection,
+            "offset": offset,
+            "limit": limit,
+            "resume": resume,
+            "options": {"deliver": deliver.value, "throttle_ms": throttle_ms},
+        }
+        async for found in watch(info.context, cast("JsonObject", message)):
+            yield found

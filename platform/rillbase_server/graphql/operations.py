@@ -1,0 +1,213 @@
+"""From the text that a client sends to an answer.
+
+Texts are read and checked once for a schema and kept while they are used: reading one takes
+longer than answering it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    Executor,
+    GraphQLError,
+    GraphQLSchema,
+    GraphQLSyntaxError,
+    OperationType,
+    create_source_event_stream,
+    execute,
+    execute_subscription_event,
+    get_operation_ast,
+    parse,
+    validate,
+)
+from graphql.pyutils import is_awaitable
+
+from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidOperation
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql import failures
+from rillbase_server.graphql.bounds import MAX_TOKENS, Bounded, bounded
+from rillbase_server.graphql.context import Context
+
+MAX_TEXT_CHARS = 100_000
+MAX_KEPT_CHARS = 4_000_000
+_MEMBERS = ("query", "variables", "operationName", "extensions")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sends."""
+
+    text: str | None
+    variables: dict[str, object]
+    name: str | None
+    #: The hash by which the client knows the text, from `extensions.persistedQuery`.
+    hash: str | None
+
+    @classmethod
+    def read(cls, body: object) -> Request:
+        """Read the object that a client sends, or raise `InvalidBody`."""
+        if not isinstance(body, dict):
+            raise InvalidBody("An operation is an object; several at once are not taken.")
+        for member in body:
+            if member not in _MEMBERS:
+                raise _wrong(member, "This field is not known.", "unknown_field")
+        text, variables, name = (body.get(member) for member in _MEMBERS[:3])
+        if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT_CHARS):
+            raise _wrong("query", f"A string of at most {MAX_TEXT_CHARS} characters.")
+        if not (variables is None or isinstance(variables, dict)):
+            raise _wrong("variables", "An object is expected.")
+        if not (name is None or isinstance(name, str)):
+            raise _wrong("operationName", "A string is expected.")
+        return cls(text, variables or {}, name, _hash(body.get("extensions")))
+
+
+def _hash(extensions: object) -> str | None:
+    if not (extensions is None or isinstance(extensions, dict)):
+        raise _wrong("extensions", "An object is expected.")
+    persisted = (extensions or {}).get("persistedQuery")
+    if persisted is None:
+        return None
+    found = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
+    if not isinstance(found, str) or persisted.get("version") != 1:
+        raise _wrong("extensions/persistedQuery", "Version 1 with a sha256Hash is expected.")
+    return found
+
+
+def _wrong(member: str, detail: str, code: str = "invalid") -> InvalidBody:
+    return InvalidBody(errors=[FieldProblem(f"/{member}", code, detail)])
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An operation that fits its schema."""
+
+    schema: GraphQLSchema
+    document: DocumentNode
+    bounded: Bounded
+
+    @property
+    def kind(self) -> OperationType:
+        return self.bounded.operation.operation
+
+    @property
+    def name(self) -> str | None:
+        named = self.bounded.operation.name
+        return None if named is None else named.value
+
+
+class Refused(Exception):
+    """An operation that cannot be run, with the errors that say why."""
+
+    def __init__(self, errors: list[GraphQLError]) -> None:
+        super().__init__(errors[0].message)
+        self.errors: list[JsonValue] = [failures.formatted(error) for error in errors]
+
+
+@dataclass(slots=True)
+class Texts:
+    """A schema's operations, those not used for longest forgotten first."""
+
+    schema: GraphQLSchema
+    _kept: OrderedDict[tuple[str, str | None], Prepared] = field(default_factory=OrderedDict)
+    _chars: int = 0
+
+    def prepare(self, text: str, name: str | None) -> Prepared:
+        """Return the operation of this name in a text, or raise `Refused`."""
+        key = (text, name)
+        known = self._kept.get(key)
+        if known is not None:
+            self._kept.move_to_end(key)
+            return known
+        found = self._read(text, name)
+        self._kept[key] = found
+        self._chars += len(text)
+        while self._chars > MAX_KEPT_CHARS:
+            (forgotten, _), _ = self._kept.popitem(last=False)
+            self._chars -= len(forgotten)
+        return found
+
+    def _read(self, text: str, name: str | None) -> Prepared:
+        try:
+            document = parse(text, max_tokens=MAX_TOKENS)
+        except GraphQLSyntaxError as wrong:
+            raise Refused([wrong]) from None
+        except RecursionError:
+            raise InvalidOperation("The operation is nested too deeply.") from None
+        errors = validate(self.schema, document, max_errors=20)
+        if errors:
+            raise Refused(errors)
+        operation = get_operation_ast(document, name)
+        if operation is None:
+            raise InvalidOperation("Name one of the operations in `operationName`.")
+        return Prepared(self.schema, document, bounded(document, operation))
+
+
+def _check(prepared: Prepared, variables: Mapping[str, object], context: Context) -> None:
+    """Refuse what this caller may not ask, or not so much at once."""
+    if prepared.bounded.looks_at_the_schema and context.principal.control_role is None:
+        raise Forbidden("Only the tenant's members may look at the schema.")
+    prepared.bounded.weigh(variables)
+
+
+async def answer(prepared: Prepared, variables: dict[str, object], context: Context) -> JsonObject:
+    """Run a query or a mutation."""
+    _check(prepared, variables, context)
+    result = execute(
+        prepared.schema,
+        prepared.document,
+        context_value=context,
+        variable_values=variables,
+        operation_name=prepared.name,
+    )
+    return _rendered(await _come(result))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A subscription that has begun."""
+
+    executor: Executor[Context]
+    source: AsyncGenerator[object, None]
+
+    async def rendered(self, event: object) -> JsonObject:
+        """Return what a client gets of an event."""
+        result = execute_subscription_event(self.executor.build_per_event_executor(event))
+        return _rendered(await _come(result))
+
+
+async def begun(prepared: Prepared, variables: dict[str, object], context: Context) -> Stream:
+    """Begin a subscription, or raise `Refused`."""
+    _check(prepared, variables, context)
+    executor = Executor.build(
+        prepared.schema,
+        prepared.document,
+        context_value=context,
+        raw_variable_values=variables,
+        operation_name=prepared.name,
+    )
+    if isinstance(executor, list):
+        raise Refused(executor)
+    found = create_source_event_stream(executor)
+    stream = await found if is_awaitable(found) else found
+    if isinstance(stream, ExecutionResult):
+        raise Refused(stream.errors or [GraphQLError("The subscription did not begin.")])
+    return Stream(executor, cast("AsyncGenerator[object, None]", stream))
+
+
+async def _come(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:
+    """Return a result that is there, or wait for one that is not."""
+    return result if isinstance(result, ExecutionResult) else await result
+
+
+def _rendered(result: ExecutionResult) -> JsonObject:
+    """Return a result as clients get it."""
+    found: JsonObject = {"data": cast("JsonValue", result.data)}
+    if result.errors:
+        found["errors"] = [failures.formatted(error) for error in result.errors]
+    return found

@@ -1,0 +1,87 @@
+"""Relay's connections over the keyset pages of the REST API.
+
+A page has one cursor, that of the next page. A row's own cursor is therefore the page's beginning
+and how many rows to pass over; the last row's is the next page's, so that whoever goes on from
+page to page reads by keys alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+
+from documents.api import queries
+from documents.store.queries import MAX_LIMIT
+from foundation.api.rendering import to_json
+from foundation.errors import FieldProblem, InvalidBody
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql.context import Context
+
+DEFAULT_FIRST, MAX_FIRST = 100, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Between two rows: so many rows behind a page's beginning."""
+
+    start: str | None
+    passed: int
+
+    @property
+    def cursor(self) -> str:
+        return base64.urlsafe_b64encode(to_json([self.start, self.passed])).decode()
+
+    @classmethod
+    def read(cls, cursor: str | None) -> Place:
+        if cursor is None:
+            return cls(None, 0)
+        try:
+            start, passed = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        except (ValueError, TypeError, binascii.Error, RecursionError):
+            raise _wrong("after", "This is no cursor of a connection.") from None
+        if not (start is None or isinstance(start, str)) or type(passed) is not int:
+            raise _wrong("after", "This is no cursor of a connection.")
+        if not 0 <= passed <= MAX_LIMIT - MAX_FIRST:
+            raise _wrong("after", "This is no cursor of a connection.")
+        return cls(start, passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A page: envelopes, the place behind each of them, and whether more follow."""
+
+    items: list[JsonObject]
+    cursors: list[str]
+    has_next: bool
+    has_previous: bool
+
+
+async def read(
+    context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
+) -> Rows:
+    """Read the rows of a query that follow a place."""
+    wanted = DEFAULT_FIRST if first is None else first
+    if not 0 < wanted <= MAX_FIRST:
+        raise _wrong("first", f"A whole number from 1 to {MAX_FIRST}.")
+    place = Place.read(after)
+    body: dict[str, JsonValue] = {**query, "limit": wanted + place.passed, "cursor": place.start}
+    answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
+    items, following = answer["items"], answer["next_cursor"]
+    if not isinstance(items, list) or not (following is None or isinstance(following, str)):
+        raise TypeError("a page has items and a cursor")
+    rows = [item for item in items[place.passed :] if isinstance(item, dict)]
+    places = [Place(place.start, place.passed + number + 1) for number in range(len(rows))]
+    if places and following is not None:
+        places[-1] = Place(following, 0)
+    return Rows(
+        items=rows,
+        cursors=[found.cursor for found in places],
+        has_next=following is not None,
+        has_previous=after is not None,
+    )
+
+
+def _wrong(member: str, detail: str) -> InvalidBody:
+    return InvalidBody(errors=[FieldProblem(f"/{member}", "invalid", detail)])

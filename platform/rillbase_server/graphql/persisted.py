@@ -1,0 +1,65 @@
+"""Operations that clients name by a hash instead of sending them each time.
+
+A client sends the hash alone; where it is not known it sends the text with it, once. What a tenant
+sends is known to that tenant only, and is forgotten some days after it was last sent in full.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from hmac import compare_digest
+
+from redis.exceptions import RedisError
+
+from foundation.errors import FieldProblem, InvalidBody, PersistedQueryNotFound
+from realtime.valkey import wire
+from rillbase_server.graphql.context import Context
+from rillbase_server.graphql.operations import Request
+
+LIFETIME_S = 7 * 24 * 3600
+
+
+async def text_of(request: Request, context: Context) -> str:
+    """Return the text that a client means, or raise `PersistedQueryNotFound`."""
+    if request.text is not None:
+        if request.hash is not None and not _fits(request.text, request.hash):
+            raise _wrong("The text has another hash.")
+        return request.text
+    if request.hash is None:
+        problem = FieldProblem("/query", "required", "This field is required.")
+        raise InvalidBody(errors=[problem])
+    try:
+        found = await wire().call("GET", _key(context, request.hash))
+    except RedisError:
+        found = None
+    if not isinstance(found, bytes):
+        # Clients know this case by these words.
+        raise PersistedQueryNotFound("PersistedQueryNotFound")
+    return found.decode()
+
+
+async def keep(request: Request, context: Context) -> None:
+    """Remember a text that was sent with its hash and has been found valid."""
+    if request.text is None or request.hash is None:
+        return
+    try:
+        await wire().call(
+            "SET", _key(context, request.hash), request.text.encode(), "EX", LIFETIME_S
+        )
+    except RedisError:
+        return  # the client will be asked for it again
+
+
+def _key(context: Context, text_hash: str) -> str:
+    if len(text_hash) != sha256().digest_size * 2 or not text_hash.isalnum():
+        raise _wrong("A SHA-256 hash in hex is expected.")
+    return f"{{rillbase}}:graphql:{context.in_tenant().id}:{text_hash.lower()}"
+
+
+def _fits(text: str, text_hash: str) -> bool:
+    return compare_digest(sha256(text.encode()).hexdigest(), text_hash.lower())
+
+
+def _wrong(detail: str) -> InvalidBody:
+    problem = FieldProblem("/extensions/persistedQuery/sha256Hash", "invalid", detail)
+    return InvalidBody(errors=[problem])

@@ -1,0 +1,376 @@
+"""`/graphql` over a WebSocket: the protocol `graphql-transport-ws`.
+
+    GREETING  accepted; `connection_init` has to come, with credentials unless headers had them
+    OPEN      operations run, each under an id of the client's choice
+    CLOSED    nothing more is read or sent
+
+A connection is a guest of the same crowd as those of the native protocol: its credentials are
+looked at several times a second, it counts against the same quotas, and its subscriptions are in
+the tenant's live list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from dataclasses import dataclass
+
+from graphql import GraphQLError, OperationType
+
+from documents.live import Kinds, Subscriber
+from foundation.api.problems import translate
+from foundation.api.rendering import to_json
+from foundation.asgi import App, Receive, Scope, Send
+from foundation.errors import ApiError, InvalidBody, TooManySubscriptions, Unauthenticated
+from foundation.json_body import parse_json_body
+from foundation.json_types import JsonObject
+from realtime.socket import callers as socket_callers
+from realtime.socket import messages
+from realtime.socket.callers import Handshake, Party
+from realtime.socket.crowd import Crowd, Verdict
+from realtime.socket.held import Held
+from realtime.socket.outgoing import Outgoing
+from rillbase_server.graphql import failures, persisted
+from rillbase_server.graphql.assembly import Schemas
+from rillbase_server.graphql.http import PATH
+from rillbase_server.graphql.inner import Inner
+from rillbase_server.graphql.live import Feed, LiveContext, LiveDocuments
+from rillbase_server.graphql.operations import Prepared, Refused, Request, answer, begun
+from tenants.data_plane import let_in
+
+SUBPROTOCOL = "graphql-transport-ws"
+GREETING_S = 5.0
+LAST_WORDS_S = 2.0
+MAX_MESSAGE_BYTES = 1024 * 1024
+MAX_OPERATIONS = 1_000
+
+
+class Closing(Exception):
+    """What a connection is closed with. The codes are the protocol's."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason[:120]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlSocket:
+    """Accepts connections at `/graphql` and passes everything else on."""
+
+    app: App
+    schemas: Schemas
+    kinds: Kinds
+    crowd: Crowd
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket" or scope["path"] != PATH:
+            await self.app(scope, receive, send)
+            return
+        scope["state"]["route"] = PATH
+        await receive()
+        handshake = Handshake.of(scope)
+        handshake.head.get_host()
+        if SUBPROTOCOL not in scope.get("subprotocols", ()):
+            await send({"type": "websocket.close", "code": 4406, "reason": "Subprotocol"})
+            return
+        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+        await Connection(self, handshake, receive, send).run()
+
+
+class Connection:
+    """One client. `run` returns when it is over."""
+
+    def __init__(
+        self, server: GraphqlSocket, handshake: Handshake, receive: Receive, send: Send
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.party: Party | None = None
+        self.kinds = server.kinds
+        self._server = server
+        self._handshake = handshake
+        self._receive = receive
+        self._send = send
+        self._outgoing = Outgoing(self._deliver)
+        self._operations: dict[str, asyncio.Task[None]] = {}
+        self._held: dict[str, Held] = {}
+        self._closing: asyncio.Future[Closing | None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Serve the client until it goes or has to go."""
+        sender = asyncio.create_task(self._outgoing.run())
+        reader = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
+            closing = self._closing.result() if self._closing.done() else _why(reader)
+            self._server.crowd.leave(self)
+            if closing is not None and not sender.done():
+                await self._say_last(sender, closing)
+        finally:
+            tasks = (sender, reader, *self._operations.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._server.crowd.leave(self)
+
+    async def _say_last(self, sender: asyncio.Task[None], closing: Closing) -> None:
+        self._outgoing.finish()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await sender
+                await self._send(
+                    {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
+                )
+
+    def _close(self, closing: Closing) -> None:
+        if not self._closing.done():
+            self._closing.set_result(closing)
+
+    async def _deliver(self, frame: bytes) -> None:
+        await self._send({"type": "websocket.send", "text": frame.decode()})
+
+    # As a guest of the crowd
+
+    @property
+    def is_judged(self) -> bool:
+        return self.party is not None and not self._closing.done()
+
+    @property
+    def busy(self) -> bool:
+        return len(self._outgoing) > 0
+
+    @property
+    def subscriptions(self) -> list[Held]:
+        return list(self._held.values())
+
+    def tell(self, frame: bytes) -> None:
+        """Pass on what the server tells all connections, in this protocol's words."""
+        kind = json.loads(frame)["type"]
+        if kind == "heartbeat":
+            self._outgoing.put(b'{"type":"ping"}')
+        elif kind == "goodbye":
+            self._close(Closing(1012, "the server restarts"))
+
+    def end(self, name: str, error: ApiError) -> bool:
+        held = self._held.get(name)
+        if held is None:
+            return False
+        held.end(error)
+        return True
+
+    async def judge(self, verdict: Verdict) -> None:
+        party, refused = verdict
+        if refused is not None:
+            self._close(Closing(4403, refused.code))
+        elif party is not None and self.party is not None and party != self.party:
+            self.party = party
+            for name, held in list(self._held.items()):
+                await held.judge(self._subscriber(name))
+
+    # As the party of operations
+
+    def hold(self, name: str, feed: Feed) -> Held:
+        """Count a subscription in."""
+        self._server.crowd.check_room(self._open_party())
+        request_id = self._handshake.request_id
+        held = self._held[name] = Held(name, feed, request_id, self._forget_held)
+        return held
+
+    def _forget_held(self, held: Held) -> None:
+        if self._held.get(held.name) is held:
+            del self._held[held.name]
+
+    def _subscriber(self, name: str) -> Subscriber:
+        party = self._open_party()
+        return Subscriber(party.principal, party.tenant, self.id, name)
+
+    def _open_party(self) -> Party:
+        if self.party is None:
+            raise Unauthenticated("The connection is not open.")
+        return self.party
+
+    # As a reader of messages
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(GREETING_S):
+                await self._greet()
+        except TimeoutError:
+            raise Closing(4408, "Connection initialisation timeout") from None
+        while True:
+            message = await self._next()
+            match message.get("type"):
+                case "ping":
+                    self._outgoing.put(b'{"type":"pong"}')
+                case "pong":
+                    pass
+                case "subscribe":
+                    self._begin(message)
+                case "complete":
+                    task = self._operations.pop(_name(message), None)
+                    if task is not None:
+                        task.cancel()
+                case "connection_init":
+                    raise Closing(4429, "Too many initialisation requests")
+                case _:
+                    raise Closing(4400, "Invalid message")
+
+    async def _greet(self) -> None:
+        message = await self._next()
+        while message.get("type") in ("ping", "pong"):
+            message = await self._next()
+        if message.get("type") != "connection_init":
+            raise Closing(4401, "Unauthorized")
+        try:
+            if self._handshake.has_credentials:
+                party = await socket_callers.by_headers(self._handshake)
+            else:
+                payload = to_json({**_object(message.get("payload")), "type": "hello"})
+                party = await socket_callers.by_message(self._handshake, messages.read(payload))
+            self._server.crowd.admit(self, party)
+        except ApiError as refused:
+            code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
+            raise Closing(code, str(refused)) from None
+        self.party = party
+        self._outgoing.put(b'{"type":"connection_ack"}')
+
+    async def _next(self) -> JsonObject:
+        received = await self._receive()
+        if received["type"] == "websocket.disconnect":
+            raise ConnectionResetError
+        text = received.get("text")
+        if text is None or len(text) > MAX_MESSAGE_BYTES:
+            raise Closing(4400, "A message is a text of at most 1 MiB")
+        try:
+            return _object(parse_json_body(text.encode()))
+        except ApiError:
+            raise Closing(4400, "Invalid message") from None
+
+    def _begin(self, message: JsonObject) -> None:
+        name = _name(message)
+        if name in self._operations:
+            raise Closing(4409, f"Subscriber for {name} already exists")
+        task = asyncio.create_task(self._run(name, message.get("payload")))
+        self._operations[name] = task
+        task.add_done_callback(lambda done: self._forget(name, done))
+
+    def _forget(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._operations.get(name) is task:
+            del self._operations[name]
+
+    async def _run(self, name: str, payload: object) -> None:
+        """Run one operation to its end, and say how it ended."""
+        try:
+            self._check_room()
+            await self._answer(name, Request.read(payload))
+        except Refused as refused:
+            self._say("error", name, refused.errors)
+        except GraphQLError as failed:
+            self._say("error", name, [failures.formatted(failed)])
+        except Exception as failed:  # noqa: BLE001 -- every error becomes a message
+            self._say("error", name, [failures.of(translate(failed))])
+        else:
+            self._say("complete", name)
+
+    def _check_room(self) -> None:
+        if len(self._operations) > MAX_OPERATIONS:
+            raise TooManySubscriptions(f"A connection runs {MAX_OPERATIONS} operations.")
+
+    async def _answer(self, name: str, request: Request) -> None:
+        party = self._open_party()
+        await let_in(party.principal, party.tenant, {})
+        inner = Inner(self._server.app, self._handshake.scope)
+        context = LiveContext(
+            party.principal,
+            party.tenant,
+            self._handshake.head,
+            inner,
+            _OfOperation(self, name),
+        )
+        text = await persisted.text_of(request, context)
+        texts = await self._server.schemas.of(party.tenant.id)
+        prepared = texts.prepare(text, request.name)
+        await persisted.keep(request, context)
+        if prepared.kind is OperationType.SUBSCRIPTION:
+            await self._stream(name, prepared, request, context)
+        else:
+            self._say("next", name, await answer(prepared, request.variables, context))
+
+    async def _stream(
+        self, name: str, prepared: Prepared, request: Request, context: LiveContext
+    ) -> None:
+        stream = await begun(prepared, request.variables, context)
+        try:
+            async for event in stream.source:
+                found = await stream.rendered(event)
+                if isinstance(event, LiveDocuments) and event.resume is not None:
+                    found["extensions"] = {"resume": event.resume}
+                await self._sent(to_json({"id": name, "type": "next", "payload": found}))
+        finally:
+            await stream.source.aclose()
+
+    async def _sent(self, frame: bytes) -> None:
+        """Send a frame, and wait until it has left.
+
+        A client that does not read holds its streams up, and nobody else's.
+        """
+        left = asyncio.Event()
+        self._outgoing.put(frame, lambda _: left.set())
+        await left.wait()
+
+    def _say(self, kind: str, name: str, payload: object = None) -> None:
+        message: dict[str, object] = {"id": name, "type": kind}
+        if payload is not None:
+            message["payload"] = payload
+        self._outgoing.put(to_json(message))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfOperation:
+    """A connection as one of its operations sees it."""
+
+    connection: Connection
+    name: str
+
+    @property
+    def kinds(self) -> Kinds:
+        return self.connection.kinds
+
+    def hold(self, feed: Feed) -> Held:
+        return self.connection.hold(self.name, feed)
+
+    def release(self, held: Held) -> None:
+        held.close()
+        self.connection._forget_held(held)
+
+    def subscriber(self) -> Subscriber:
+        return self.connection._subscriber(self.name)
+
+
+def _name(message: JsonObject) -> str:
+    name = message.get("id")
+    if not isinstance(name, str) or not 0 < len(name) <= messages.MAX_ID_CHARS:
+        raise Closing(4400, "Invalid message: a subscription has an id")
+    return name
+
+
+def _object(value: object) -> JsonObject:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidBody("An object is expected.")
+    return value
+
+
+def _why(reader: asyncio.Task[None]) -> Closing | None:
+    """Return what a connection whose reading is over is closed with; None: the client has gone."""
+    failed = reader.exception() if reader.done() else None
+    if failed is None or isinstance(failed, OSError):
+        return None
+    if isinstance(failed, Closing):
+        return failed
+    if not isinstance(failed, Exception):
+        raise failed
+    return Closing(4500, translate(failed).code)

@@ -1,0 +1,221 @@
+"""Inputs that say which documents, and in which order; and the filters that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from graphql import (
+    GraphQLBoolean,
+    GraphQLEnumType,
+    GraphQLInputField,
+    GraphQLInputObjectType,
+    GraphQLInt,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLScalarType,
+    GraphQLString,
+)
+
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Plain, Record, Shape
+from rillbase_server.graphql.typed.types import Types, written
+
+_ORDERED = frozenset(
+    {Plain.STRING, Plain.INT, Plain.LONG, Plain.FLOAT, Plain.DATE_TIME, Plain.DECIMAL}
+    | {Plain.OBJECT_ID}
+)
+_LOGIC = {"and": "$and", "or": "$or", "nor": "$nor"}
+_OPERATORS = {
+    "eq": "$eq",
+    "ne": "$ne",
+    "in": "$in",
+    "nin": "$nin",
+    "gt": "$gt",
+    "gte": "$gte",
+    "lt": "$lt",
+    "lte": "$lte",
+}
+
+DIRECTION = GraphQLEnumType("SortDirection", {"ASC": 1, "DESC": -1})
+
+
+@dataclass(slots=True)
+class Filters:
+    """Makes the filter inputs of one schema. Those of scalars are shared by all collections."""
+
+    types: Types
+    _shared: dict[str, GraphQLInputObjectType] = field(default_factory=dict)
+
+    def of_record(
+        self, shape: Record, name: str, *, nested: bool = False
+    ) -> GraphQLInputObjectType:
+        """Return the filter of objects: a field for each member, and what joins filters.
+
+        A member called as one of the words that join filters has none of its own: `match` says
+        whatever fields cannot.
+        """
+
+        def fields() -> dict[str, GraphQLInputField]:
+            found = {
+                member.field: GraphQLInputField(
+                    self._of(member.shape, name + member.field[:1].upper() + member.field[1:])
+                )
+                for member in shape.members
+                if member.field not in _LOGIC and member.field != "match"
+            }
+            many = GraphQLList(GraphQLNonNull(made))
+            found |= {word: GraphQLInputField(many) for word in _LOGIC}
+            if not nested:
+                found["match"] = GraphQLInputField(
+                    self.types.json, description="A filter in the query language."
+                )
+            return found
+
+        made = GraphQLInputObjectType(f"{name}Filter", fields)
+        return made
+
+    def _of(self, shape: Shape, name: str) -> GraphQLInputObjectType:
+        if isinstance(shape, Record):
+            return self.of_record(shape, name, nested=True)
+        if isinstance(shape, ListOf):
+            return self._of_list(shape, name)
+        return self._of_leaf(shape, name)
+
+    def _of_list(self, shape: ListOf, name: str) -> GraphQLInputObjectType:
+        """Filters of lists hold when one of the values fits."""
+        fields: dict[str, GraphQLInputField] = {
+            "size": GraphQLInputField(GraphQLInt),
+            "exists": GraphQLInputField(GraphQLBoolean),
+        }
+        if isinstance(shape.item, Record):
+            some = self.of_record(shape.item, name)
+            fields["some"] = GraphQLInputField(some, description="One of them fits all of this.")
+        elif not isinstance(shape.item, ListOf):
+            leaf = self.types.input(shape.item, name)
+            many = GraphQLList(GraphQLNonNull(leaf))
+            fields["has"] = GraphQLInputField(leaf, description="This is one of them.")
+            fields["all"] = GraphQLInputField(many, description="Each of these is one of them.")
+            fields["any"] = GraphQLInputField(many, description="One of these is one of them.")
+        return GraphQLInputObjectType(f"{name}ListFilter", fields)
+
+    def _of_leaf(self, shape: Plain | Choice, name: str) -> GraphQLInputObjectType:
+        leaf = cast("GraphQLScalarType | GraphQLEnumType", self.types.input(shape, name))
+        title = f"{leaf.name}Filter"
+        if title not in self._shared:
+            self._shared[title] = GraphQLInputObjectType(title, _comparisons(shape, leaf))
+        return self._shared[title]
+
+
+def _comparisons(
+    shape: Plain | Choice, leaf: GraphQLScalarType | GraphQLEnumType
+) -> dict[str, GraphQLInputField]:
+    words = list(_OPERATORS)
+    if shape not in _ORDERED:
+        words = words[:4]
+    fields = {
+        word: GraphQLInputField(
+            GraphQLList(GraphQLNonNull(leaf)) if word in ("in", "nin") else leaf
+        )
+        for word in words
+    }
+    fields["exists"] = GraphQLInputField(GraphQLBoolean)
+    if shape is Plain.STRING:
+        fields["regex"] = GraphQLInputField(GraphQLString)
+    return fields
+
+
+def as_filter(shape: Record, given: Mapping[str, object] | None) -> JsonObject:
+    """Return the filter that an input stands for."""
+    parts = list(_parts(shape, given or {}, ""))
+    if not parts:
+        return {}
+    return parts[0] if len(parts) == 1 else {"$and": cast("JsonValue", parts)}
+
+
+def _parts(shape: Record, given: Mapping[str, object], path: str) -> Iterator[JsonObject]:
+    by_field = {member.field: member for member in shape.members}
+    for word, value in given.items():
+        if value is None:
+            continue
+        if word in _LOGIC:
+            inner = [_joined(shape, each, path) for each in cast("list[object]", value)]
+            yield {_LOGIC[word]: cast("JsonValue", inner)}
+        elif word == "match":
+            yield cast("JsonObject", value)
+        else:
+            yield from _of_member(by_field[word], cast("Mapping[str, object]", value), path)
+
+
+def _joined(shape: Record, given: object, path: str) -> JsonObject:
+    parts = list(_parts(shape, cast("Mapping[str, object]", given), path))
+    return parts[0] if len(parts) == 1 else {"$and": cast("JsonValue", parts or [{}])}
+
+
+def _of_member(member: Member, given: Mapping[str, object], path: str) -> Iterator[JsonObject]:
+    where, shape = path + member.name, member.shape
+    if isinstance(shape, Record):
+        yield from _parts(shape, given, f"{where}.")
+    elif isinstance(shape, ListOf):
+        for word, value in given.items():
+            yield {where: _of_list_word(shape, word, value)}
+    else:
+        for word, value in given.items():
+            yield {where: _comparison(shape, word, value)}
+
+
+def _of_list_word(shape: ListOf, word: str, value: object) -> JsonObject:
+    if word == "some" and isinstance(shape.item, Record):
+        return {"$elemMatch": as_filter(shape.item, cast("Mapping[str, object]", value))}
+    words: dict[str, Callable[[object], JsonObject]] = {
+        "size": lambda size: {"$size": cast("int", size)},
+        "exists": lambda there: {"$exists": cast("bool", there)},
+        "has": lambda one: {"$eq": written(shape.item, one)},
+        "all": lambda many: {"$all": written(shape, many)},
+        "any": lambda many: {"$in": written(shape, many)},
+    }
+    return words[word](value)
+
+
+def _comparison(shape: Plain | Choice, word: str, value: object) -> JsonObject:
+    if word == "exists":
+        return {"$exists": cast("bool", value)}
+    if word == "regex":
+        return {"$regex": cast("str", value)}
+    if word in ("in", "nin"):
+        return {_OPERATORS[word]: written(ListOf(shape), value)}
+    return {_OPERATORS[word]: written(shape, value)}
+
+
+def sort_input(shape: Record, name: str) -> GraphQLInputObjectType | None:
+    """Return the input of one key of a sort; None: there is nothing to sort by."""
+    paths: dict[str, str] = {}
+    for title, path in _paths(shape, "", ""):
+        paths.setdefault(title, path)
+    if not paths:
+        return None
+    by = GraphQLEnumType(f"{name}SortField", paths)
+    return GraphQLInputObjectType(
+        f"{name}Sort",
+        {
+            "by": GraphQLInputField(GraphQLNonNull(by)),
+            "direction": GraphQLInputField(DIRECTION, default_value=1),
+        },
+    )
+
+
+def _paths(shape: Record, title: str, path: str) -> Iterator[tuple[str, str]]:
+    for member in shape.members:
+        if isinstance(member.shape, Record):
+            yield from _paths(member.shape, f"{title}{member.field}_", f"{path}{member.name}.")
+        else:
+            yield title + member.field, path + member.name
+
+
+def as_sort(given: object) -> JsonValue:
+    """Return the sort that inputs stand for."""
+    if given is None:
+        return None
+    keys = cast("list[Mapping[str, JsonValue]]", given)
+    return [[key["by"], key["direction"]] for key in keys]

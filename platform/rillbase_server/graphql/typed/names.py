@@ -1,0 +1,51 @@
+"""Names that GraphQL allows: letters, digits and underscores, no digit first, no `__` in front."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_FORBIDDEN = re.compile(r"[^_0-9A-Za-z]")
+_ALLOWED = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*\Z")
+
+#: Root fields that are there for every tenant, with names that a collection could have.
+RESERVED = frozenset(
+    {"count", "document", "documents", "explain", "node", "nodes", "tenant", "tenants", "viewer"}
+)
+
+
+def is_name(text: str) -> bool:
+    return _ALLOWED.match(text) is not None
+
+
+def escaped(text: str) -> str:
+    """Return a name for a property: itself where that is allowed."""
+    name = _FORBIDDEN.sub("_", text)
+    if name.startswith("__"):
+        return "x" + name
+    return name if is_name(name) else f"_{name}"
+
+
+def of_collection(collection: str) -> str:
+    """Return the root field of a collection."""
+    name = collection.replace("-", "_")
+    return f"{name}_" if name in RESERVED else name
+
+
+def type_name(field: str) -> str:
+    """Return what the types that belong to a root field are called after.
+
+    Underscores before letters go, and the letters become capitals: fields that differ have
+    names that differ, since fields are lower case.
+    """
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), field[:1].upper() + field[1:])
+
+
+def clash(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return two names that become one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        first = seen.setdefault(escaped(name), name)
+        if first != name:
+            return first, name
+    return None

@@ -1,0 +1,171 @@
+"""What GraphQL can say of a JSON Schema.
+
+Whatever it cannot say is any JSON: alternatives, tuples, maps, what is nested too deeply. Nothing
+of a document is ever hidden or refused because its schema is not expressible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, Union
+
+from foundation.json_types import JsonValue
+from rillbase_server.graphql.typed import names
+
+MAX_DEPTH = 8
+MAX_MEMBERS = 200
+MAX_CHOICES = 100
+_INT32 = (-(2**31), 2**31 - 1)
+
+Schema: TypeAlias = Mapping[str, JsonValue]
+Resolve: TypeAlias = Callable[[str], Schema]
+
+
+class Plain(Enum):
+    """A value without parts."""
+
+    STRING = "String"
+    INT = "Int"
+    LONG = "Long"
+    FLOAT = "Float"
+    BOOLEAN = "Boolean"
+    DATE_TIME = "DateTime"
+    OBJECT_ID = "ObjectId"
+    DECIMAL = "Decimal"
+    JSON = "JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some strings, each of them a name."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """Values of one shape."""
+
+    item: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A property: as documents call it, and as GraphQL does."""
+
+    name: str
+    field: str
+    shape: Shape
+    required: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object with known members."""
+
+    members: tuple[Member, ...]
+
+
+Shape: TypeAlias = Union[Plain, Choice, ListOf, Record]  # noqa: UP007 -- it names itself
+
+_BY_TYPE: Mapping[str, Plain] = {
+    "string": Plain.STRING,
+    "integer": Plain.LONG,
+    "number": Plain.FLOAT,
+    "boolean": Plain.BOOLEAN,
+    "bool": Plain.BOOLEAN,
+    "int": Plain.INT,
+    "long": Plain.LONG,
+    "double": Plain.FLOAT,
+    "date": Plain.DATE_TIME,
+    "objectId": Plain.OBJECT_ID,
+    "decimal": Plain.DECIMAL,
+}
+
+
+def shape_of(schema: Schema, resolve: Resolve | None = None, depth: int = 0) -> Shape:
+    """Return the shape of what a schema allows."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if resolve is None:
+            return Plain.JSON
+        return shape_of(resolve(reference), resolve, depth)
+    if any(word in schema for word in ("oneOf", "anyOf", "not")):
+        return Plain.JSON
+    alike = schema.get("allOf")
+    if isinstance(alike, list):
+        only = alike[0] if len(alike) == 1 else None
+        return shape_of(only, resolve, depth) if isinstance(only, dict) else Plain.JSON
+    if "enum" in schema:
+        return _choice(schema["enum"])
+    kind = _kind(schema)
+    if kind == "object":
+        return _record(schema, resolve, depth)
+    if kind == "array":
+        items = schema.get("items")
+        return ListOf(shape_of(items, resolve, depth)) if isinstance(items, dict) else Plain.JSON
+    if kind == "integer" and _fits_32_bits(schema):
+        return Plain.INT
+    return _BY_TYPE.get(kind, Plain.JSON)
+
+
+def _kind(schema: Schema) -> str:
+    """Return the one type besides null, or nothing."""
+    found = schema.get("bsonType", schema.get("type"))
+    kinds = found if isinstance(found, list) else [found]
+    others = [kind for kind in kinds if kind != "null"]
+    if len(others) != 1:
+        return "object" if found is None and "properties" in schema else ""
+    return str(others[0])
+
+
+def _choice(values: JsonValue) -> Shape:
+    texts = [value for value in values if value is not None] if isinstance(values, list) else []
+    if not all(isinstance(text, str) for text in texts):
+        return Plain.JSON
+    choices = tuple(str(text) for text in texts)
+    taken = {"true", "false", "null"}
+    if len(choices) > MAX_CHOICES or not all(
+        names.is_name(text) and text not in taken for text in choices
+    ):
+        return Plain.STRING
+    return Choice(choices) if choices else Plain.JSON
+
+
+def _record(schema: Schema, resolve: Resolve | None, depth: int) -> Shape:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not 0 < len(properties) <= MAX_MEMBERS:
+        return Plain.JSON
+    if depth >= MAX_DEPTH or names.clash(properties) is not None:
+        return Plain.JSON
+    listed = schema.get("required")
+    required: Sequence[JsonValue] = listed if isinstance(listed, list) else ()
+    members = tuple(
+        Member(
+            name=name,
+            field=names.escaped(name),
+            shape=shape_of(declared, resolve, depth + 1),
+            required=name in required,
+            description=_text(declared.get("description")),
+        )
+        for name, declared in properties.items()
+        if isinstance(declared, dict)
+    )
+    return Record(members) if members else Plain.JSON
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _fits_32_bits(schema: Schema) -> bool:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    return (
+        isinstance(least, int)
+        and isinstance(most, int)
+        and least >= _INT32[0]
+        and most <= _INT32[1]
+    )

@@ -1,0 +1,117 @@
+"""From shapes to GraphQL's types.
+
+Fields of documents may always be null, whatever the schema requires: documents may be older than
+their schema, and one that lacks a member must not take its whole page with it. Inputs require
+what the schema requires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from graphql import (
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLInputField,
+    GraphQLInputObjectType,
+    GraphQLInputType,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLScalarType,
+)
+
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Plain, Record, Shape
+from rillbase_server.graphql.typed.values import SCALARS, to_document
+
+#: Types of values that may be null.
+Readable: TypeAlias = "GraphQLObjectType | GraphQLList[Any] | GraphQLEnumType | GraphQLScalarType"
+Nullable: TypeAlias = (
+    "GraphQLInputObjectType | GraphQLList[Any] | GraphQLEnumType | GraphQLScalarType"
+)
+
+
+@dataclass(slots=True)
+class Types:
+    """Makes the types of one schema. A name is used once."""
+
+    json: GraphQLScalarType
+    _enums: dict[str, GraphQLEnumType] = field(default_factory=dict)
+
+    def output(self, shape: Shape, name: str) -> Readable:
+        """Return the type of what is read."""
+        if isinstance(shape, Record):
+            fields = {
+                member.field: GraphQLField(
+                    self.output(member.shape, name + _capital(member.field)),
+                    resolve=_resolver(member),
+                    description=member.description,
+                )
+                for member in shape.members
+            }
+            return GraphQLObjectType(name, fields)
+        if isinstance(shape, ListOf):
+            return GraphQLList(self.output(shape.item, name))
+        return self._leaf(shape, name)
+
+    def input(self, shape: Shape, name: str) -> Nullable:
+        """Return the type of what is written."""
+        if isinstance(shape, Record):
+            fields = {
+                member.field: GraphQLInputField(
+                    self._required(member, name), description=member.description
+                )
+                for member in shape.members
+            }
+            return GraphQLInputObjectType(f"{name}Input", fields)
+        if isinstance(shape, ListOf):
+            return GraphQLList(self.input(shape.item, name))
+        return self._leaf(shape, name)
+
+    def _required(self, member: Member, name: str) -> GraphQLInputType:
+        found = self.input(member.shape, name + _capital(member.field))
+        return GraphQLNonNull(found) if member.required else found
+
+    def _leaf(self, shape: Choice | Plain, name: str) -> GraphQLEnumType | GraphQLScalarType:
+        if isinstance(shape, Choice):
+            known = self._enums.get(name)
+            if known is None:
+                values = {value: value for value in shape.values}
+                known = self._enums[name] = GraphQLEnumType(f"{name}Enum", values)
+            return known
+        return SCALARS.get(shape, self.json)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _resolver(member: Member) -> Callable[..., JsonValue]:
+    """Return how a field's value is found in an object of a document."""
+    name = member.name
+
+    def resolve(source: Mapping[str, JsonValue], _: object) -> JsonValue:
+        return source.get(name)
+
+    return resolve
+
+
+def written(shape: Shape, given: object) -> JsonValue:
+    """Return an input as documents have it: by their names, dates and the like wrapped."""
+    if given is None:
+        return None
+    if isinstance(shape, Record):
+        values = cast("Mapping[str, object]", given)
+        found: JsonObject = {
+            member.name: written(member.shape, values[member.field])
+            for member in shape.members
+            if member.field in values
+        }
+        return found
+    if isinstance(shape, ListOf):
+        return [written(shape.item, item) for item in cast("list[object]", given)]
+    value = cast("JsonValue", given)
+    return to_document(shape, value) if isinstance(shape, Plain) else value

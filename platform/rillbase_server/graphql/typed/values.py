@@ -1,0 +1,109 @@
+"""Scalars, in documents and in GraphQL.
+
+Documents are Extended JSON, which writes what JSON has no words for as objects such as
+`{"$date": "…"}`. In GraphQL such values are texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from graphql import (
+    GraphQLBoolean,
+    GraphQLError,
+    GraphQLFloat,
+    GraphQLInt,
+    GraphQLScalarType,
+    GraphQLString,
+)
+
+from foundation.json_types import JsonValue
+from rillbase_server.graphql.typed.shapes import Plain
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
+
+ToDocument: TypeAlias = Callable[[object], JsonValue]
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise GraphQLError("A whole number is expected.")
+    if not _LEAST <= value <= _MOST:
+        raise GraphQLError("A whole number of at most 64 bits is expected.")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise GraphQLError("A string is expected.")
+    return value
+
+
+def _written(member: str) -> Callable[[object], object]:
+    """Return how the text is found that Extended JSON wraps in an object."""
+
+    def text(value: object) -> object:
+        if isinstance(value, dict) and len(value) == 1 and member in value:
+            found = value[member]
+            return found if isinstance(found, str) else str(found)
+        raise GraphQLError("The value is of another type than the schema says.")
+
+    return text
+
+
+def _object_id(value: object) -> str:
+    if not isinstance(value, str) or not _OBJECT_ID.match(value):
+        raise GraphQLError("24 hexadecimal digits are expected.")
+    return value
+
+
+LONG = GraphQLScalarType(
+    "Long",
+    serialize=_whole,
+    parse_value=_whole,
+    description="A whole number of up to 64 bits.",
+)
+DATE_TIME = GraphQLScalarType(
+    "DateTime",
+    serialize=_written("$date"),
+    parse_value=_text,
+    description="A moment, RFC 3339.",
+)
+OBJECT_ID = GraphQLScalarType(
+    "ObjectId",
+    serialize=_written("$oid"),
+    parse_value=_object_id,
+    description="An ObjectId, as 24 hexadecimal digits.",
+)
+DECIMAL = GraphQLScalarType(
+    "Decimal",
+    serialize=_written("$numberDecimal"),
+    parse_value=_text,
+    description="A decimal number of up to 34 digits, as text.",
+)
+
+SCALARS: Mapping[Plain, GraphQLScalarType] = {
+    Plain.STRING: GraphQLString,
+    Plain.INT: GraphQLInt,
+    Plain.LONG: LONG,
+    Plain.FLOAT: GraphQLFloat,
+    Plain.BOOLEAN: GraphQLBoolean,
+    Plain.DATE_TIME: DATE_TIME,
+    Plain.OBJECT_ID: OBJECT_ID,
+    Plain.DECIMAL: DECIMAL,
+}
+
+_MEMBERS: Mapping[Plain, str] = {
+    Plain.DATE_TIME: "$date",
+    Plain.OBJECT_ID: "$oid",
+    Plain.DECIMAL: "$numberDecimal",
+}
+
+
+def to_document(plain: Plain, value: JsonValue) -> JsonValue:
+    """Return a value as documents have it."""
+    member = _MEMBERS.get(plain)
+    return value if member is None or value is None else {member: value}

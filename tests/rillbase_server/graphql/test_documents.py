@@ -1,0 +1,200 @@
+"""Documents of any collection, asked for and written by fields."""
+
+from __future__ import annotations
+
+from tests.documents.collection import MadeCollection, make_collection
+from tests.rillbase_server.graphql.asking import Asking
+
+PAGE = """
+query ($c: String!, $filter: JSON, $sort: JSON, $first: Int, $after: String) {
+  documents(collection: $c, filter: $filter, sort: $sort, first: $first, after: $after) {
+    totalCount
+    edges { cursor node { key document } }
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+  }
+}
+"""
+
+
+def _keys(found: dict[str, object]) -> list[object]:
+    return [edge["node"]["key"] for edge in found["documents"]["edges"]]  # type: ignore[index]
+
+
+def test_documents_come_in_the_order_and_number_that_is_asked_for(
+    asking: Asking, things: MadeCollection
+) -> None:
+    things.insert_many([{"_id": n, "n": n % 3} for n in range(9)])
+    found = asking.ask(
+        PAGE, c=things.name, filter={"n": {"$gt": 0}}, sort=[["n", -1], ["_id", 1]], first=4
+    )
+    assert _keys(found) == [2, 5, 8, 1]
+    assert found["documents"]["totalCount"] == 6
+    assert found["documents"]["edges"][0]["node"]["document"] == {"_id": 2, "n": 2}
+
+
+def test_whoever_follows_the_cursors_sees_every_document_once(
+    asking: Asking, things: MadeCollection
+) -> None:
+    things.insert_many([{"_id": n} for n in range(25)])
+    seen: list[object] = []
+    after = None
+    while True:
+        found = asking.ask(PAGE, c=things.name, first=10, after=after)
+        seen += _keys(found)
+        page = found["documents"]["pageInfo"]
+        assert page["hasPreviousPage"] == (after is not None)
+        if not page["hasNextPage"]:
+            break
+        after = page["endCursor"]
+    assert seen == list(range(25))
+
+
+def test_every_edge_has_a_cursor_behind_which_one_can_go_on(
+    asking: Asking, things: MadeCollection
+) -> None:
+    things.insert_many([{"_id": n} for n in range(12)])
+    first = asking.ask(PAGE, c=things.name, first=5)["documents"]["edges"]
+    for number, edge in enumerate(first):
+        behind = asking.ask(PAGE, c=things.name, first=3, after=edge["cursor"])
+        assert _keys(behind) == [number + 1, number + 2, number + 3]
+    last = asking.ask(PAGE, c=things.name)["documents"]["pageInfo"]["endCursor"]
+    things.insert({"_id": 12})
+    assert _keys(asking.ask(PAGE, c=things.name, after=last)) == [12]
+
+
+def test_documents_that_are_asked_for_by_key_in_one_operation_are_read_together(
+    asking: Asking, things: MadeCollection
+) -> None:
+    things.insert_many([{"_id": n} for n in range(3)])
+    found = asking.ask(
+        """query ($c: String!) {
+             a: document(collection: $c, key: 0) { document }
+             b: document(collection: $c, key: 2) { document id }
+             none: document(collection: $c, key: 9) { document }
+           }""",
+        c=things.name,
+    )
+    assert found["a"] == {"document": {"_id": 0}}
+    assert found["none"] is None
+    again = asking.ask(
+        "query ($id: ID!) { node(id: $id) { __typename ... on AnyDocument { document } } }",
+        id=found["b"]["id"],
+    )
+    assert again["node"] == {"__typename": "AnyDocument", "document": {"_id": 2}}
+
+
+def test_a_document_is_written_and_read_through_its_whole_life(
+    asking: Asking, things: MadeCollection
+) -> None:
+    made = asking.ask(
+        """mutation ($c: String!, $d: JSON!) {
+             insertDocument(collection: $c, document: $d) { key version createdAt document }
+           }""",
+        c=things.name,
+        d={"_id": "x", "n": 1},
+    )["insertDocument"]
+    assert (made["key"], made["version"], made["document"]["n"]) == ("x", 1, 1)
+    changed = asking.ask(
+        """mutation ($c: String!, $u: JSON!, $p: JSON!) {
+             updateDocument(collection: $c, key: "x", update: $u, ifVersion: 1) { version document }
+             mergeDocument(collection: $c, key: "x", patch: $p) { version document }
+             replaceDocument(collection: $c, key: "x", document: {a: 1}) { version document }
+             deleteDocument(collection: $c, key: "x")
+           }""",
+        c=things.name,
+        u={"$inc": {"n": 1}},
+        p={"m": True},
+    )
+    assert changed["updateDocument"]["document"] == {"_id": "x", "n": 2}
+    assert changed["mergeDocument"]["document"] == {"_id": "x", "n": 2, "m": True}
+    assert changed["replaceDocument"] == {"version": 4, "document": {"_id": "x", "a": 1}}
+    assert changed["deleteDocument"] == "x"
+    assert things.query() == []
+
+
+def test_a_write_that_is_repeated_with_its_key_happens_once(
+    asking: Asking, things: MadeCollection
+) -> None:
+    text = """mutation ($c: String!) {
+      insertDocument(collection: $c, document: {n: 1}, idempotencyKey: "once") { key }
+    }"""
+    assert asking.ask(text, c=things.name) == asking.ask(text, c=things.name)
+    assert len(things.query()) == 1
+
+
+def test_many_documents_are_changed_by_filter_in_bulk_and_over_collections(
+    asking: Asking, things: MadeCollection
+) -> None:
+    things.insert_many([{"_id": n, "n": n} for n in range(5)])
+    asking.ask(
+        """mutation ($c: String!, $f: JSON!, $u: JSON!, $ops: [JSON!]!, $tx: [JSON!]!) {
+             updateDocuments(collection: $c, filter: $f, update: $u)
+             deleteDocuments(collection: $c, filter: {n: 0})
+             bulkWrite(collection: $c, operations: $ops)
+             transact(operations: $tx)
+           }""",
+        c=things.name,
+        f={"n": {"$gte": 3}},
+        u={"$set": {"big": True}},
+        ops=[{"insert": {"_id": 10}}, {"delete": {"id": 1}}],
+        tx=[{"collection": things.name, "delete": {"id": 10}}],
+    )
+    assert things.query(sort=[["_id", 1]]) == [
+        {"_id": 2, "n": 2},
+        {"_id": 3, "n": 3, "big": True},
+        {"_id": 4, "n": 4, "big": True},
+    ]
+
+
+def test_what_a_field_refuses_is_told_with_the_rest_apis_code_and_place(
+    asking: Asking, things: MadeCollection
+) -> None:
+    error = asking.refused(PAGE, c=things.name, filter={"a": {"$nope": 1}})
+    assert error["extensions"]["code"] == "unsupported_operator"
+    assert error["extensions"]["errors"][0]["pointer"].startswith("/filter/a")
+    assert error["path"] == ["documents"]
+    assert error["extensions"]["request_id"]
+    things.insert({"_id": 1})
+    taken = asking.refused(
+        "mutation ($c: String!) { insertDocument(collection: $c, document: {_id: 1}) { key } }",
+        c=things.name,
+    )
+    assert taken["extensions"]["code"] == "duplicate_id"
+
+
+def test_one_field_that_fails_leaves_the_others_their_answers(
+    asking: Asking, things: MadeCollection
+) -> None:
+    found = asking.send(
+        """query ($c: String!) {
+             count(collection: $c)
+             explain(collection: "there-is-none")
+             document(collection: "there-is-none", key: 1) { key }
+           }""",
+        variables={"c": things.name},
+    ).json()
+    assert {error["extensions"]["code"] for error in found["errors"]} == {"not_found"}
+
+
+def test_nobody_reaches_another_tenants_documents(asking: Asking, server: str) -> None:
+    strange = make_collection(server)
+    strange.insert({"_id": 1, "secret": True})
+    error = asking.refused(PAGE, c=strange.name)
+    assert error["extensions"]["code"] == "not_found"
+    there = Asking(strange.caller).ask(
+        "query ($c: String!) { document(collection: $c, key: 1) { id } }", c=strange.name
+    )
+    stolen = asking.refused("query ($id: ID!) { node(id: $id) { id } }", id=there["document"]["id"])
+    assert stolen["extensions"]["code"] == "not_found"
+
+
+def test_end_users_see_what_the_access_rules_let_them_see(
+    things: MadeCollection, asking: Asking
+) -> None:
+    things.insert({"_id": 1})
+    anonymous = Asking(things.anonymous())
+    error = anonymous.refused(PAGE, c=things.name)
+    assert error["extensions"]["status"] == 403
+    assert anonymous.refused("{ __schema { queryType { name } } }")["extensions"]["code"] == (
+        "forbidden"
+    )
