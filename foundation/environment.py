@@ -119,6 +119,13 @@ class Environment(BaseSettings):
         description="Spark master of the grid, for example `spark://host:7077`; empty: Spark runs "
         "within the supervisor's own driver.",
     )
+    rillbase_live_memory_mib: int = Field(
+        512,
+        ge=16,
+        description="What the live queries of one server process may take in memory: their "
+        "results, and what waits for clients. Beyond it, results that nobody was given lately are "
+        "let go, clients that do not read are cut off, and what still does not fit is refused.",
+    )
     rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
     rillbase_audit_retention_days: int = Field(
         365, ge=1, description="How long audit entries are kept."

@@ -459,6 +459,12 @@ class IndexKeyTooLong(ApiError):
     title = "A key of a unique index is too long"
 
 
+class Overloaded(ApiError):
+    status = 503
+    code = "overloaded"
+    title = "The server has no room for more live queries"
+
+
 class Unavailable(ApiError):
     status = 503
     code = "unavailable"

@@ -178,6 +178,19 @@ SUBSCRIPTIONS = Gauge(
     ("state",),
     multiprocess_mode="livesum",
 )
+LIVE_BYTES = Gauge(
+    "rillbase_live_bytes",
+    "Memory of live queries in the server process, by what takes it: `results`, `waiting` for "
+    "them, `outboxes` of clients, and the `budget`.",
+    ("part",),
+    multiprocess_mode="livesum",
+)
+LIVE_RELIEFS = Gauge(
+    "rillbase_live_reliefs",
+    "What was done for want of room: results `let_go`, clients `cut_off`, queries `refused`.",
+    ("kind",),
+    multiprocess_mode="livesum",
+)
 REGISTRATIONS = Counter(
     "rillbase_registrations_total",
     "Queries handed to the grid, by outcome: `registered`, `refused`, or `away` for an attempt "

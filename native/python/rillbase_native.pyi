@@ -518,6 +518,7 @@ class Hub:
         write_partitions: int,
         outbox_frames: int,
         outbox_bytes: int,
+        memory_bytes: int,
     ) -> Hub: ...
     def attach(
         self,
@@ -582,8 +583,18 @@ class Hub:
     def subscriptions(self, query: bytes) -> list[int]:
         """Return the subscriptions of a query."""
 
-    def figures(self, subscription: int) -> tuple[str, int, int, int | None] | None:
-        """Return state, events sent, events waiting, and lag in microseconds."""
+    def figures(
+        self, subscription: int
+    ) -> tuple[str, int, int, int | None, int, int] | None:
+        """Return state, events sent, events waiting, lag in microseconds, and the bytes of what
+        waits and of the query's result."""
+
+    def has_room(self) -> bool:
+        """Tell whether more subscriptions may come."""
+
+    def memory(self) -> tuple[int, int, int, int, int, int]:
+        """Return the bytes of results, of what waits for them and of what clients have not taken;
+        how often results were let go, clients cut off, and queries refused for want of room."""
 
 class EngineError(Exception):
     """Why the storage engine failed: `code` for programs, `str()` for people.

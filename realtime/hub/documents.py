@@ -12,7 +12,7 @@ from documents.live import Outlet, Subscriber
 from documents.models.collection import NAME_PATTERN
 from documents.store import facts
 from documents.store.access import access_of
-from foundation.errors import ApiError, Forbidden, NotFound
+from foundation.errors import ApiError, Forbidden, NotFound, Overloaded
 from foundation.json_types import JsonObject
 from realtime.events.layer import query_partition
 from realtime.hub.process import Attached, HubProcess, Running
@@ -42,6 +42,8 @@ class DocumentQueries:
         if not _NAME.match(wanted.collection):
             raise NotFound(f"There is no collection {wanted.collection!r}.")
         running = await self._process.running()
+        if not running.hub.has_room():
+            raise Overloaded(headers={"Retry-After": "5"})
         watched = Watched(self, running, next(self._numbers), wanted, message, outlet, subscriber)
         await watched.begin()
         return watched
@@ -97,8 +99,8 @@ class Watched:
 
     def figures(self) -> JsonObject:
         """Describe the subscription to the tenant's members."""
-        found = self.running.hub.figures(self.number) or ("starting", 0, 0, None)
-        state, events, waiting, lag_us = found
+        found = self.running.hub.figures(self.number) or ("starting", 0, 0, None, 0, 0)
+        state, events, waiting, lag_us, waiting_bytes, result_bytes = found
         return {
             "collection": self.wanted.collection,
             "query": self._shown(),
@@ -106,6 +108,8 @@ class Watched:
             "state": state,
             "events": events,
             "waiting": waiting,
+            "waiting_bytes": waiting_bytes,
+            "result_bytes": result_bytes,
             "lag_ms": None if lag_us is None else round(lag_us / 1000, 3),
         }
 

@@ -20,6 +20,7 @@ from documents.live import Outlet
 from documents.outbox.clock import ValkeyClock
 from foundation.environment import environment
 from foundation.errors import Unavailable
+from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS
 from realtime import valkey
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer
@@ -35,7 +36,8 @@ ALIVE_S = 3.0
 FORGOTTEN_S = QUERY_TTL_MS / 1000
 FRAMES_AT_ONCE = 1_000
 OUTBOX_FRAMES = 1_000
-OUTBOX_BYTES = 8 * 1024 * 1024
+MIB = 1024 * 1024
+OUTBOX_BYTES = 8 * MIB
 
 Wish = tuple[str, bytes, int, int, str, str]
 
@@ -62,6 +64,7 @@ class Running:
             write_partitions=grid.write_partitions,
             outbox_frames=OUTBOX_FRAMES,
             outbox_bytes=OUTBOX_BYTES,
+            memory_bytes=environment().rillbase_live_memory_mib * MIB,
         )
         self.attached: dict[int, Attached] = {}
         self.clock = ValkeyClock(time.monotonic)
@@ -163,7 +166,16 @@ class Running:
                 self.clock.hear(ends.time_us)
             except RedisError as away:
                 log.debug("the event layer is away: %s", away)
+            self._measure()
             await asyncio.sleep(ALIVE_S)
+
+    def _measure(self) -> None:
+        sizes, counts = self.hub.memory()[:3], self.hub.memory()[3:]
+        for part, size in zip(("results", "waiting", "outboxes"), sizes, strict=True):
+            LIVE_BYTES.labels(part).set(size)
+        LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
+        for kind, count in zip(("let_go", "cut_off", "refused"), counts, strict=True):
+            LIVE_RELIEFS.labels(kind).set(count)
 
     def _lose_everything(self) -> None:
         log.warning("the event layer has forgotten this server's queries; they are registered anew")

@@ -37,6 +37,10 @@ class SubscriptionAnswer(serializers.Serializer[object]):
         allow_null=True, help_text="How far behind the writes the client is."
     )
     waiting = serializers.IntegerField(help_text="Events that the client has not taken yet.")
+    waiting_bytes = serializers.IntegerField(help_text="The memory that these take.")
+    result_bytes = serializers.IntegerField(
+        help_text="The memory of the result, which all who watch the query at the server share."
+    )
 
 
 class SubscriptionsAnswer(serializers.Serializer[object]):

@@ -64,6 +64,7 @@ def hub() -> Hub:
         write_partitions=1,
         outbox_frames=1_000,
         outbox_bytes=1_000_000,
+        memory_bytes=1_000_000,
     )
     hub.tick(NOW_US)
     return hub
@@ -99,7 +100,7 @@ def test_the_result_comes_first_and_then_that_it_is_ready(hub: Hub) -> None:
     result, ready = frames(hub)
     assert (result["type"], ready["type"]) == ("result", "ready")
     assert [item["id"] for item in items(result)] == ["a"]
-    state, events, _, lag_us = hub.figures(1) or ("", 0, 0, None)
+    state, events, _, lag_us, *_ = hub.figures(1) or ("", 0, 0, None, 0, 0)
     assert (state, events, lag_us) == ("live", 0, 300_000)
 
 
@@ -108,6 +109,33 @@ def test_when_ticks_stop_the_subscriber_is_told(hub: Hub) -> None:
     frames(hub)
     hub.tick(NOW_US + 2_500_000)
     assert [frame["state"] for frame in frames(hub)] == ["stale"]
+
+
+def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
+    opened(hub, query())
+    frames(hub)
+    hub.tick(NOW_US + 600_000)
+    results, _, outboxes, *_ = hub.memory()
+    assert 0 < results < 1_000
+    assert outboxes > 0
+    assert (hub.figures(1) or ())[4:] == (outboxes, results)
+    assert hub.has_room()
+    wanted = LiveQuery.read(query().definition())
+    large = body(json.dumps({"_id": "b", "text": "x" * 300_000}))
+    narrow = Hub(
+        b"secret",
+        installation=1,
+        epoch=1,
+        write_partitions=1,
+        outbox_frames=1_000,
+        outbox_bytes=1_000_000,
+        memory_bytes=1_000_000,
+    )
+    narrow.attach(1, "s1", wanted, 0, holder=HOLDER)
+    narrow.wishes()
+    narrow.registered(wanted.hash, 1, "0-0", (5, 5, []), [(b"b", 1, 0, 0, large)])
+    [(kind, _, _, _, code, _)] = narrow.wishes()
+    assert (kind, code) == ("fail", "result_too_large")
 
 
 def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:

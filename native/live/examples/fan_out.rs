@@ -58,6 +58,7 @@ fn opened(subscribers: u64) -> Hub {
         epoch: 1,
         write_partitions: 1,
         bounds: Bounds::default(),
+        memory_bytes: 1 << 30,
     });
     hub.tick(1_000_000);
     let definition = Arc::new(Definition {

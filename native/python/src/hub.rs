@@ -15,6 +15,8 @@ use crate::live_query::{LiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stre
 
 /// Kind, query, subscription, and what else the kind needs: see the stub.
 type PyWish<'py> = (&'static str, Bound<'py, PyBytes>, u64, u32, String, String);
+/// State, events sent, events waiting, lag, bytes that wait, bytes of the result.
+type PyFigures = (&'static str, u64, usize, Option<u64>, usize, usize);
 /// A place in a log, and the entry there.
 type PyEntry = (String, PyBackedBytes);
 
@@ -34,7 +36,7 @@ impl Hub {
 impl Hub {
     #[new]
     #[pyo3(signature = (
-        secret, *, installation, epoch, write_partitions, outbox_frames, outbox_bytes
+        secret, *, installation, epoch, write_partitions, outbox_frames, outbox_bytes, memory_bytes
     ))]
     fn new(
         secret: &[u8],
@@ -43,6 +45,7 @@ impl Hub {
         write_partitions: u16,
         outbox_frames: usize,
         outbox_bytes: usize,
+        memory_bytes: usize,
     ) -> Self {
         let config = Config {
             sealer: Sealer::new(secret),
@@ -53,6 +56,7 @@ impl Hub {
                 frames: outbox_frames,
                 bytes: outbox_bytes,
             },
+            memory_bytes,
         };
         Self {
             inner: Mutex::new(hub::Hub::new(config)),
@@ -200,15 +204,37 @@ impl Hub {
         self.locked().clients(&QueryHash(query))
     }
 
-    /// Return state, events sent, events waiting, and lag in microseconds.
-    fn figures(&self, subscription: u64) -> Option<(&'static str, u64, usize, Option<u64>)> {
+    /// Return state, events sent, events waiting, lag in microseconds, and the bytes of what waits
+    /// and of the query's result.
+    fn figures(&self, subscription: u64) -> Option<PyFigures> {
         let figures = self.locked().figures(subscription)?;
         Some((
             figures.state,
             figures.events,
             figures.waiting,
             figures.lag_us,
+            figures.waiting_bytes,
+            figures.result_bytes,
         ))
+    }
+
+    /// Whether more subscriptions may come.
+    fn has_room(&self) -> bool {
+        self.locked().has_room()
+    }
+
+    /// Return the bytes of results, of what waits for them and of what clients have not taken; how
+    /// often results were let go, clients cut off, and queries refused for want of room.
+    fn memory(&self) -> (usize, usize, usize, u64, u64, u64) {
+        let memory = self.locked().memory();
+        (
+            memory.results,
+            memory.waiting,
+            memory.outboxes,
+            memory.let_go,
+            memory.cut_off,
+            memory.refused,
+        )
     }
 }
 

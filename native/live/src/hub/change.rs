@@ -1,7 +1,10 @@
 //! A query's current result, and how it changes.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+use rillbase_query::bson::{Document, DocumentWriter};
 
 use crate::message::{Gone, Row, WindowChange};
 use crate::sort_node::steps;
@@ -31,9 +34,26 @@ pub(super) enum Change {
     },
 }
 
-/// The rows of a result, in order.
+/// The rows of a result in order, as they were at one moment.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) rows: Vec<Arc<Row>>,
+    pub(super) bytes: usize,
+}
+
+/// The rows of a result, and how many bytes they take.
 #[derive(Debug, Clone)]
-pub(super) enum Rows {
+pub(super) struct Rows {
+    order: Order,
+    bytes: usize,
+    /// Bodies were let go: of some rows only the `_id` is left.
+    thin: bool,
+    /// What was listed last, while nothing has changed and somebody holds it.
+    listed: RefCell<Weak<Listed>>,
+}
+
+#[derive(Debug, Clone)]
+enum Order {
     /// By key, which is the order of `_id`.
     Keyed(BTreeMap<Arc<[u8]>, Arc<Row>>),
     /// A window, in the order of its sort.
@@ -45,47 +65,147 @@ impl Rows {
     pub(super) fn new(rows: Vec<Row>, window: Option<(u32, Option<u32>)>) -> Self {
         let rows = rows.into_iter().map(Arc::new);
         match window {
-            None => Self::Keyed(rows.map(|row| (Arc::clone(&row.key), row)).collect()),
+            None => Self::keyed(rows.map(|row| (Arc::clone(&row.key), row)).collect()),
             Some((offset, limit)) => {
                 let most = limit.map_or(usize::MAX, |limit| limit as usize);
-                Self::Window(rows.skip(offset as usize).take(most).collect())
+                Self::window(rows.skip(offset as usize).take(most).collect())
             }
         }
     }
 
-    pub(super) fn list(&self) -> Vec<Arc<Row>> {
-        match self {
-            Self::Keyed(rows) => rows.values().cloned().collect(),
-            Self::Window(rows) => rows.clone(),
+    pub(super) fn keyed(rows: BTreeMap<Arc<[u8]>, Arc<Row>>) -> Self {
+        let bytes = rows.values().map(|row| bytes_of(row)).sum();
+        Self::of(Order::Keyed(rows), bytes)
+    }
+
+    pub(super) fn window(rows: Vec<Arc<Row>>) -> Self {
+        let bytes = rows.iter().map(|row| bytes_of(row)).sum();
+        Self::of(Order::Window(rows), bytes)
+    }
+
+    fn of(order: Order, bytes: usize) -> Self {
+        Self {
+            order,
+            bytes,
+            thin: false,
+            listed: RefCell::default(),
         }
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Arc<Row>> {
-        match self {
-            Self::Keyed(rows) => rows.get(key),
-            Self::Window(rows) => rows.iter().find(|row| *row.key == *key),
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether some rows have lost their bodies, so that nobody can be given the whole.
+    pub(super) fn is_thin(&self) -> bool {
+        self.thin
+    }
+
+    /// Whether there is an order other than that of `_id`.
+    pub(super) fn is_window(&self) -> bool {
+        matches!(self.order, Order::Window(_))
+    }
+
+    /// Whether this is how the rows are now.
+    pub(super) fn is_listed_as(&self, listed: &Arc<Listed>) -> bool {
+        std::ptr::eq(self.listed.borrow().as_ptr(), Arc::as_ptr(listed))
+    }
+
+    /// Lets bodies go; keys, versions and `_id`s stay, which is all that changes need.
+    pub(super) fn thin_out(&mut self) {
+        let strip = |row: &mut Arc<Row>| {
+            if let Some(short) = without_body(row) {
+                *row = Arc::new(short);
+            }
+        };
+        match &mut self.order {
+            Order::Keyed(rows) => rows.values_mut().for_each(strip),
+            Order::Window(rows) => rows.iter_mut().for_each(strip),
         }
+        self.thin = true;
+        self.bytes = self.iter().map(|row| bytes_of(row)).sum();
+        self.changed();
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = &Arc<Row>> + '_> {
+        match &self.order {
+            Order::Keyed(rows) => Box::new(rows.values()),
+            Order::Window(rows) => Box::new(rows.iter()),
+        }
+    }
+
+    fn changed(&mut self) {
+        *self.listed.get_mut() = Weak::new();
+    }
+
+    /// All rows. As long as nothing changes, all who ask hold the same list.
+    pub(super) fn list(&self) -> Arc<Listed> {
+        if let Some(known) = self.listed.borrow().upgrade() {
+            return known;
+        }
+        let listed = Arc::new(Listed {
+            rows: self.iter().cloned().collect(),
+            bytes: self.bytes,
+        });
+        *self.listed.borrow_mut() = Arc::downgrade(&listed);
+        listed
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Arc<Row>> {
+        match &self.order {
+            Order::Keyed(rows) => rows.get(key),
+            Order::Window(rows) => rows.iter().find(|row| *row.key == *key),
+        }
+    }
+
+    /// The same rows without those of which the key says so, and with these instead. Of an unsorted
+    /// result; none for a window.
+    pub(super) fn with(
+        &self,
+        goes: impl Fn(&[u8]) -> bool,
+        instead: impl Iterator<Item = Arc<Row>>,
+    ) -> Option<Self> {
+        let Order::Keyed(rows) = &self.order else {
+            return None;
+        };
+        let mut after = rows.clone();
+        after.retain(|key, _| !goes(key));
+        after.extend(instead.map(|row| (Arc::clone(&row.key), row)));
+        let thin = self.thin;
+        Some(Self {
+            thin,
+            ..Self::keyed(after)
+        })
     }
 
     /// Takes a row of an unsorted result in.
     pub(super) fn put(&mut self, row: Row) -> Option<Change> {
-        let Self::Keyed(rows) = self else {
+        let Order::Keyed(rows) = &mut self.order else {
             return None;
         };
         let row = Arc::new(row);
+        self.bytes += bytes_of(&row);
         let index = None;
-        Some(match rows.insert(Arc::clone(&row.key), Arc::clone(&row)) {
+        let change = match rows.insert(Arc::clone(&row.key), Arc::clone(&row)) {
             None => Change::Add { index, row },
-            Some(_) => Change::Stay { index, row },
-        })
+            Some(old) => {
+                self.bytes -= bytes_of(&old);
+                Change::Stay { index, row }
+            }
+        };
+        self.changed();
+        Some(change)
     }
 
     /// Takes a row of an unsorted result out.
     pub(super) fn take(&mut self, key: &[u8], version: u64, gone: Gone) -> Option<Change> {
-        let Self::Keyed(rows) = self else {
+        let Order::Keyed(rows) = &mut self.order else {
             return None;
         };
-        rows.remove(key).map(|row| Change::Remove {
+        let row = rows.remove(key)?;
+        self.bytes -= bytes_of(&row);
+        self.changed();
+        Some(Change::Remove {
             old_index: None,
             row,
             version,
@@ -95,54 +215,90 @@ impl Rows {
 
     /// Takes a step of a window.
     pub(super) fn step(&mut self, step: WindowChange) -> Option<Change> {
-        let Self::Window(rows) = self else {
+        let Order::Window(rows) = &mut self.order else {
             return None;
         };
-        match step {
-            WindowChange::Add { index, row } => {
-                let row = Arc::new(row);
-                let place = (index as usize).min(rows.len());
-                rows.insert(place, Arc::clone(&row));
-                let index = Some(index);
-                Some(Change::Add { index, row })
+        let (change, less) = stepped(rows, step)?;
+        let more = match &change {
+            Change::Add { row, .. } | Change::Stay { row, .. } | Change::Move { row, .. } => {
+                bytes_of(row)
             }
-            WindowChange::Change { index, row } => {
-                let row = Arc::new(row);
-                *rows.get_mut(index as usize)? = Arc::clone(&row);
-                let index = Some(index);
-                Some(Change::Stay { index, row })
-            }
-            WindowChange::Move {
+            Change::Remove { .. } => 0,
+        };
+        self.bytes = (self.bytes + more).saturating_sub(less);
+        self.changed();
+        Some(change)
+    }
+}
+
+/// Takes a step of a window; returns the change, and the bytes of the row that was there before.
+fn stepped(rows: &mut Vec<Arc<Row>>, step: WindowChange) -> Option<(Change, usize)> {
+    Some(match step {
+        WindowChange::Add { index, row } => {
+            let row = Arc::new(row);
+            let place = (index as usize).min(rows.len());
+            rows.insert(place, Arc::clone(&row));
+            let index = Some(index);
+            (Change::Add { index, row }, 0)
+        }
+        WindowChange::Change { index, row } => {
+            let row = Arc::new(row);
+            let old = std::mem::replace(rows.get_mut(index as usize)?, Arc::clone(&row));
+            let index = Some(index);
+            (Change::Stay { index, row }, bytes_of(&old))
+        }
+        WindowChange::Move {
+            old_index,
+            index,
+            row,
+        } => {
+            let row = Arc::new(row);
+            let old = remove(rows, old_index)?;
+            let place = (index as usize).min(rows.len());
+            rows.insert(place, Arc::clone(&row));
+            let change = Change::Move {
                 old_index,
                 index,
                 row,
-            } => {
-                let row = Arc::new(row);
-                remove(rows, old_index)?;
-                let place = (index as usize).min(rows.len());
-                rows.insert(place, Arc::clone(&row));
-                Some(Change::Move {
-                    old_index,
-                    index,
-                    row,
-                })
-            }
-            WindowChange::Remove {
-                old_index,
+            };
+            (change, bytes_of(&old))
+        }
+        WindowChange::Remove {
+            old_index,
+            version,
+            gone,
+            ..
+        } => {
+            let row = remove(rows, old_index)?;
+            let bytes = bytes_of(&row);
+            let change = Change::Remove {
+                old_index: Some(old_index),
+                row,
                 version,
                 gone,
-                ..
-            } => {
-                let row = remove(rows, old_index)?;
-                Some(Change::Remove {
-                    old_index: Some(old_index),
-                    row,
-                    version,
-                    gone,
-                })
-            }
+            };
+            (change, bytes)
         }
-    }
+    })
+}
+
+/// What a row takes, with what maps and counters take around it.
+pub(super) fn bytes_of(row: &Row) -> usize {
+    const AROUND: usize = 192;
+    row.body.len() + row.key.len() + AROUND
+}
+
+/// The row with its `_id` alone; none: it has little more.
+pub(super) fn without_body(row: &Row) -> Option<Row> {
+    let id = Document::trusted(&row.body).get("_id")?;
+    let mut writer = DocumentWriter::new();
+    writer.append("_id", id);
+    let body: Arc<[u8]> = writer.finish().into();
+    (body.len() < row.body.len()).then(|| Row {
+        body,
+        key: Arc::clone(&row.key),
+        ..*row
+    })
 }
 
 fn remove(rows: &mut Vec<Arc<Row>>, index: u32) -> Option<Arc<Row>> {
@@ -155,10 +311,10 @@ pub(super) type Leave<'l> = dyn Fn(&Row) -> (u64, Gone) + 'l;
 
 /// The changes that lead from one result to another of the same query.
 pub(super) fn difference(old: &[Arc<Row>], new: &Rows, leave: &Leave<'_>) -> Vec<Change> {
-    match new {
-        Rows::Keyed(new) => keyed(old, new, leave),
-        Rows::Window(new) => {
-            let mut rows = Rows::Window(old.to_vec());
+    match &new.order {
+        Order::Keyed(new) => keyed(old, new, leave),
+        Order::Window(new) => {
+            let mut rows = Rows::window(old.to_vec());
             let steps = steps(old, new, leave);
             steps
                 .into_iter()

@@ -6,7 +6,7 @@ use rillbase_query::projection::Projection;
 
 use crate::message::{QueryHash, StreamId};
 
-use super::change::{Change, Leave, Rows};
+use super::change::{Change, Leave, Listed, Rows, bytes_of};
 use super::frames::{self, Part};
 use super::held::Held;
 use super::outbox::Outbox;
@@ -48,6 +48,16 @@ pub struct Options {
 /// A group of changes, and the place in the log behind it.
 pub(super) type Missed = (Vec<Change>, StreamId);
 
+fn bytes_of_missed((changes, _): &Missed) -> usize {
+    let row = |change: &Change| match change {
+        Change::Add { row, .. }
+        | Change::Stay { row, .. }
+        | Change::Move { row, .. }
+        | Change::Remove { row, .. } => bytes_of(row),
+    };
+    changes.iter().map(row).sum()
+}
+
 /// Where a subscription stands.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -59,6 +69,9 @@ pub(super) enum Phase {
     Replaying(Token, Option<Vec<Missed>>),
     /// It holds what the hub holds, or what is on its way leads there.
     Running,
+    /// It did not read and memory was short: nothing is kept for it until it has taken what it was
+    /// handed.
+    CutOff,
 }
 
 /// What has happened to a query, for its subscribers.
@@ -103,6 +116,8 @@ pub(super) struct Client {
     held: Option<Held>,
     dirty: bool,
     due_us: u64,
+    /// When it took something, last.
+    pub(super) taken_us: u64,
 }
 
 impl Client {
@@ -133,7 +148,68 @@ impl Client {
             held: None,
             dirty: false,
             due_us: 0,
+            taken_us: 0,
         }
+    }
+
+    /// Whether it waits for a result.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting)
+    }
+
+    /// What is kept for it alone, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let missed = match &self.phase {
+            Phase::Replaying(_, Some(missed)) => missed.iter().map(bytes_of_missed).sum(),
+            _ => 0,
+        };
+        self.outbox.bytes() + self.held.as_ref().map_or(0, Held::bytes) + missed
+    }
+
+    /// Results as they were, which are kept for it.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<Listed>> {
+        let held = self.held.as_ref().and_then(Held::listed);
+        self.outbox.listed().chain(held)
+    }
+
+    /// Whether it will be told what is in the current rows, besides what changes from now on.
+    pub(super) fn needs_bodies(&self) -> bool {
+        self.options.whole_results || self.is_waiting() || self.is_behind()
+    }
+
+    /// Drops what waits for it; returns whether that was anything.
+    pub(super) fn cut_off(&mut self) -> bool {
+        if self.over || !matches!(self.phase, Phase::Running) {
+            return false;
+        }
+        self.outbox.clear();
+        self.held = None;
+        self.dirty = false;
+        self.ready = false;
+        self.phase = Phase::CutOff;
+        true
+    }
+
+    /// Learns what has left for it; returns whether it begins anew.
+    pub(super) fn drained(&mut self, frames: usize, bytes: usize, now_us: u64) -> bool {
+        self.taken_us = now_us;
+        self.outbox.drained(frames, bytes);
+        let anew = matches!(self.phase, Phase::CutOff) && self.outbox.is_taken();
+        if anew {
+            self.begin_anew("too_slow");
+        }
+        anew
+    }
+
+    /// Is told that a new result follows, and waits for it.
+    fn begin_anew(&mut self, reason: &str) {
+        self.outbox.clear();
+        self.seq = 0;
+        self.held = None;
+        self.dirty = false;
+        self.ready = false;
+        self.phase = Phase::Waiting;
+        self.outbox.push(frames::reset(&self.name, reason));
     }
 
     /// Whether something waits until it is due or there is room.
@@ -155,6 +231,10 @@ impl Client {
 
     /// Begins anew: a result follows, and events are counted from 1 again.
     pub(super) fn reset(&mut self, reason: &str, rows: &Rows, seal: &Seal<'_>) {
+        if rows.is_thin() {
+            self.begin_anew(reason);
+            return;
+        }
         self.outbox.clear();
         self.seq = 0;
         self.outbox.push(frames::reset(&self.name, reason));
@@ -279,7 +359,8 @@ impl Client {
     }
 
     /// Takes a frame to send, if there is one and the client has room.
-    pub(super) fn next(&mut self) -> Option<String> {
-        self.outbox.next(&self.name, self.projection.as_deref())
+    pub(super) fn next(&mut self, short: bool) -> Option<String> {
+        self.outbox
+            .next(&self.name, self.projection.as_deref(), short)
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::message::{Gone, Row};
 
-use super::change::{Change, Leave, Rows, difference};
+use super::change::{Change, Leave, Listed, Rows, bytes_of, difference};
+use super::memory::KEY_BYTES;
 
 /// What happened to a document meanwhile.
 #[derive(Debug)]
@@ -24,15 +25,35 @@ pub(super) enum Held {
     /// Of an unsorted result, what differs: by key.
     Touched(BTreeMap<Arc<[u8]>, Touched>),
     /// Of a sorted one, the whole window.
-    Window(Vec<Arc<Row>>),
+    Window(Arc<Listed>),
 }
 
 impl Held {
     /// The client holds all of this.
     pub(super) fn all(rows: &Rows) -> Self {
-        match rows {
-            Rows::Keyed(_) => Self::Touched(BTreeMap::new()),
-            Rows::Window(rows) => Self::Window(rows.clone()),
+        if rows.is_window() {
+            Self::Window(rows.list())
+        } else {
+            Self::Touched(BTreeMap::new())
+        }
+    }
+
+    /// What it takes by itself, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Touched(touched) => {
+                let held = touched.values().filter_map(|one| one.held.as_deref());
+                KEY_BYTES * touched.len() + held.map(bytes_of).sum::<usize>()
+            }
+            Self::Window(_) => 0,
+        }
+    }
+
+    /// The rows that it holds as they were at one moment.
+    pub(super) fn listed(&self) -> Option<&Arc<Listed>> {
+        match self {
+            Self::Touched(_) => None,
+            Self::Window(listed) => Some(listed),
         }
     }
 
@@ -69,7 +90,7 @@ impl Held {
     /// What leads from here to the current result.
     pub(super) fn until(self, rows: &Rows, leave: &Leave<'_>) -> Vec<Change> {
         match self {
-            Self::Window(held) => difference(&held, rows, leave),
+            Self::Window(held) => difference(&held.rows, rows, leave),
             Self::Touched(touched) => touched
                 .into_iter()
                 .filter_map(|(key, document)| change(document, rows.get(&key)))

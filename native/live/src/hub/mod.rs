@@ -14,13 +14,14 @@
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
 //! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`] — one
-//! query; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
+//! query; [`memory`] — the bounds of all; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
 //! [`replay`] — going on.
 
 mod change;
 mod client;
 mod frames;
 mod held;
+mod memory;
 mod outbox;
 mod parts;
 mod query;
@@ -44,6 +45,7 @@ use queue::Place;
 use sources::Log;
 
 pub use client::{Bounds, Options};
+pub use memory::Memory;
 pub use parts::{Attach, Config, Figures, Frame, Wish};
 pub use token::{Sealer, Token};
 
@@ -63,6 +65,8 @@ pub struct Hub {
     wishes: Vec<Wish>,
     now_us: u64,
     judged_us: u64,
+    memory: Memory,
+    in_flight_bytes: usize,
 }
 
 impl Hub {
@@ -79,6 +83,8 @@ impl Hub {
             wishes: Vec::new(),
             now_us: 0,
             judged_us: 0,
+            memory: Memory::default(),
+            in_flight_bytes: 0,
         }
     }
 
@@ -114,7 +120,6 @@ impl Hub {
         self.clients.insert(id, client);
         self.waiting.insert(hash);
         self.has_frames_for(id);
-        self.begin(id);
         self.settle(&hash);
     }
 
@@ -153,6 +158,10 @@ impl Hub {
         snapshot: Snapshot,
         rows: Vec<Row>,
     ) {
+        let bytes = rows.iter().map(change::bytes_of).sum();
+        if !self.admits(hash, bytes) {
+            return;
+        }
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
@@ -176,12 +185,8 @@ impl Hub {
         self.settle(hash);
         if let Some(query) = self.queries.get_mut(hash) {
             query.clients = told;
-            let changes = before.map_or_else(Vec::new, |before| query.difference(&before));
+            let changes = before.map_or_else(Vec::new, |before| query.difference(&before.rows));
             self.show(hash, &changes, false);
-        }
-        let clients = self.clients(hash);
-        for id in clients {
-            self.begin(id);
         }
         self.settle(hash);
     }
@@ -207,9 +212,14 @@ impl Hub {
     /// Learns what has left for a client.
     pub fn drained(&mut self, id: u64, frames: usize, bytes: usize) {
         if let Some(client) = self.clients.get_mut(&id) {
-            client.outbox.drained(frames, bytes);
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+            let (anew, query) = (client.drained(frames, bytes, self.now_us), client.query);
             if client.outbox.len() > 0 {
                 self.has_frames_for(id);
+            }
+            if anew {
+                self.waiting.insert(query);
+                self.settle(&query);
             }
         }
     }
@@ -241,6 +251,7 @@ impl Hub {
         let query = self.queries.get(&client.query)?;
         let log = self.logs.get(&query.partition)?;
         let state = match (client.ready, client.live) {
+            (false, _) if matches!(client.phase, Phase::CutOff) => "stale",
             (false, _) => "starting",
             (true, true) => "live",
             (true, false) => "stale",
@@ -250,6 +261,8 @@ impl Hub {
             state,
             events: client.events,
             waiting: client.outbox.waiting(),
+            waiting_bytes: client.bytes(),
+            result_bytes: query.bytes().0,
             lag_us: client.ready.then_some(lag_us),
         })
     }

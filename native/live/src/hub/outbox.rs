@@ -5,23 +5,22 @@ use std::sync::Arc;
 
 use rillbase_query::projection::Projection;
 
-use crate::message::Row;
-
+use super::change::Listed;
 use super::client::Bounds;
 use super::frames;
 
 /// A result is cut into parts of about so many bytes.
 const PART_BYTES: usize = 1024 * 1024;
-/// Frames and bytes handed out and not reported as sent.
-const IN_FLIGHT_FRAMES: usize = 128;
-const IN_FLIGHT_BYTES: usize = 2 * 1024 * 1024;
+/// Frames and bytes handed out and not reported as sent; fewer while memory is short.
+const IN_FLIGHT: (usize, usize) = (128, 2 * 1024 * 1024);
+const IN_FLIGHT_SHORT: (usize, usize) = (16, 64 * 1024);
 
 #[derive(Debug)]
 enum Out {
     Frame(String),
     /// A result, of which rows are rendered when their part is sent.
     Result {
-        rows: Vec<Arc<Row>>,
+        listed: Arc<Listed>,
         next: usize,
         part: usize,
         resume: String,
@@ -33,6 +32,7 @@ enum Out {
 pub(super) struct Outbox {
     waiting: VecDeque<Out>,
     bytes: usize,
+    results: usize,
     in_flight: (usize, usize),
 }
 
@@ -46,15 +46,40 @@ impl Outbox {
         self.waiting.len() + self.in_flight.0
     }
 
+    /// Whether the client has taken all that it was handed.
+    pub(super) fn is_taken(&self) -> bool {
+        self.in_flight.0 == 0
+    }
+
+    /// What it takes by itself, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.in_flight.1
+    }
+
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        self.in_flight.1
+    }
+
+    /// Results that are on their way, as they were when they were asked for.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<Listed>> {
+        let some = self.results > 0;
+        let waiting = self.waiting.iter().filter(move |_| some);
+        waiting.filter_map(|out| match out {
+            Out::Result { listed, .. } => Some(listed),
+            Out::Frame(_) => None,
+        })
+    }
+
     pub(super) fn push(&mut self, frame: String) {
         self.bytes += frame.len();
         self.waiting.push_back(Out::Frame(frame));
     }
 
     /// The whole result, which replaces what the client holds.
-    pub(super) fn push_result(&mut self, rows: Vec<Arc<Row>>, resume: String) {
+    pub(super) fn push_result(&mut self, listed: Arc<Listed>, resume: String) {
+        self.results += 1;
         self.waiting.push_back(Out::Result {
-            rows,
+            listed,
             next: 0,
             part: 0,
             resume,
@@ -64,6 +89,7 @@ impl Outbox {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.bytes = 0;
+        self.results = 0;
     }
 
     pub(super) fn is_full(&self, bounds: Bounds) -> bool {
@@ -76,8 +102,14 @@ impl Outbox {
     }
 
     /// Takes a frame to send, if there is one and the client has room.
-    pub(super) fn next(&mut self, name: &str, projection: Option<&Projection>) -> Option<String> {
-        if self.in_flight.0 >= IN_FLIGHT_FRAMES || self.in_flight.1 >= IN_FLIGHT_BYTES {
+    pub(super) fn next(
+        &mut self,
+        name: &str,
+        projection: Option<&Projection>,
+        short: bool,
+    ) -> Option<String> {
+        let most = if short { IN_FLIGHT_SHORT } else { IN_FLIGHT };
+        if self.in_flight.0 >= most.0 || self.in_flight.1 >= most.1 {
             return None;
         }
         let (frame, last) = match self.waiting.front_mut()? {
@@ -86,13 +118,13 @@ impl Outbox {
                 (std::mem::take(frame), true)
             }
             Out::Result {
-                rows,
+                listed,
                 next,
                 part,
                 resume,
             } => {
                 let mut items = String::new();
-                while let Some(row) = rows.get(*next)
+                while let Some(row) = listed.rows.get(*next)
                     && items.len() < PART_BYTES
                 {
                     if !items.is_empty() {
@@ -101,15 +133,15 @@ impl Outbox {
                     frames::item(&mut items, row, projection);
                     *next += 1;
                 }
-                let last = *next >= rows.len();
+                let last = *next >= listed.rows.len();
                 let token = last.then_some(resume.as_str());
                 let frame = frames::result(name, &items, *part, last, token);
                 *part += 1;
                 (frame, last)
             }
         };
-        if last {
-            self.waiting.pop_front();
+        if last && let Some(Out::Result { .. }) = self.waiting.pop_front() {
+            self.results -= 1;
         }
         self.in_flight.0 += 1;
         self.in_flight.1 += frame.len();

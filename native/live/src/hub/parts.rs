@@ -22,6 +22,8 @@ pub struct Config {
     pub write_partitions: u16,
     /// What waits for one client.
     pub bounds: Bounds,
+    /// What all subscriptions may take together.
+    pub memory_bytes: usize,
 }
 
 /// A subscription that begins.
@@ -92,6 +94,10 @@ pub struct Figures {
     pub events: u64,
     /// Events that have not been taken.
     pub waiting: usize,
+    /// What is kept for this subscription alone.
+    pub waiting_bytes: usize,
+    /// What its query's result takes, which all who watch the query share.
+    pub result_bytes: usize,
     /// How far behind the writes the query is, in microseconds.
     pub lag_us: Option<u64>,
 }

@@ -5,24 +5,17 @@ use std::sync::Arc;
 
 use rillbase_documents::id::key_hash;
 
-use crate::message::{
-    AfterImage, Content, Definition, Gone, News, Row, Source, StreamId, WindowChange,
-};
+use crate::message::{AfterImage, Content, Definition, Gone, Row, Source, StreamId, WindowChange};
 use crate::snapshot::Snapshot;
 
-use super::change::{Change, Leave, Rows, difference};
-use super::queue::{Item, Place, Queue, Step};
+use super::change::{Change, Leave, Rows, difference, without_body};
+use super::memory;
+use super::queue::{Entry, HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::window::Window;
 
 /// Removed keys are remembered for so long.
 const GONE_US: u64 = 60_000_000;
-/// So much of the log is kept while a registration is on its way, and so many changes wait for the
-/// rest of their batch; then the query is read again.
-const MOST_WAITING: usize = 20_000;
-
-/// An entry of the log, for a query.
-pub(super) type Entry = (Place, Source, News);
 
 /// Changes that belong together. `broken`: a part of them may be missing.
 #[derive(Debug)]
@@ -38,6 +31,8 @@ pub(super) enum Registration {
     UnderWay,
     /// It is on its way, and something was lost meanwhile: another one has to follow.
     Outdated,
+    /// It is on its way because bodies were let go that somebody needs. Nothing was lost.
+    Refreshing,
     /// It is done.
     Done,
 }
@@ -51,10 +46,12 @@ pub(super) struct Query {
     /// None: it has not been registered yet.
     pub(super) rows: Option<Rows>,
     pub(super) registration: Registration,
-    held_back: Vec<Entry>,
+    held_back: HeldBack,
     pub(super) activation: u64,
     /// What the rows of the registration have seen; default: nothing that the log may still bring.
     pub(super) snapshot: Snapshot,
+    /// When somebody was given the whole result, last.
+    pub(super) given_us: u64,
     /// Since when it is live.
     pub(super) live_us: Option<u64>,
     /// A write was made under other access rules than these: nothing more is shown.
@@ -85,7 +82,8 @@ impl Query {
             clients: BTreeSet::new(),
             rows: None,
             registration: Registration::UnderWay,
-            held_back: Vec::new(),
+            held_back: HeldBack::default(),
+            given_us: 0,
             activation: 0,
             snapshot: Snapshot::default(),
             live_us: None,
@@ -123,7 +121,10 @@ impl Query {
     pub(super) fn is_live(&self, log: &Log, now_us: u64) -> bool {
         self.is_ready()
             && !self.outdated
-            && self.registration == Registration::Done
+            && matches!(
+                self.registration,
+                Registration::Done | Registration::Refreshing
+            )
             && !self.window.is_renewing()
             && self
                 .sources
@@ -159,13 +160,35 @@ impl Query {
         ask
     }
 
+    /// Needs the bodies that were let go; returns whether a registration has to be asked for.
+    pub(super) fn refresh(&mut self) -> bool {
+        let ask = self.registration == Registration::Done;
+        if ask {
+            self.registration = Registration::Refreshing;
+        }
+        ask
+    }
+
+    /// Whether the whole result is at hand.
+    pub(super) fn is_whole(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| !rows.is_thin())
+    }
+
+    /// What it takes, in bytes: its rows, and what waits to become part of them.
+    pub(super) fn bytes(&self) -> (usize, usize) {
+        let rows = self.rows.as_ref().map_or(0, Rows::bytes);
+        let parts = self.parts.values().flatten();
+        let parts: usize = parts.map(super::change::bytes_of).sum();
+        let remembered = memory::KEY_BYTES * (self.gone.len() + self.left.len());
+        let waiting = self.held_back.bytes() + self.queue.bytes();
+        (rows + remembered, waiting + parts)
+    }
+
     /// Keeps an entry until the registration is there.
     pub(super) fn hold_back(&mut self, entry: Entry) {
-        if self.held_back.len() >= MOST_WAITING {
-            self.held_back.clear();
+        if !self.held_back.keep(entry) {
             self.registration = Registration::Outdated;
         }
-        self.held_back.push(entry);
     }
 
     /// Takes the rows of a registration; returns what the log has said since it was asked for, and
@@ -202,7 +225,7 @@ impl Query {
         } else {
             Registration::Done
         };
-        (std::mem::take(&mut self.held_back), again)
+        (self.held_back.take(), again)
     }
 
     /// Why a row that is shown no longer is there.
@@ -246,7 +269,7 @@ impl Query {
 
     /// Whether more waits than may.
     pub(super) fn is_flooded(&self) -> bool {
-        self.queue.len() > MOST_WAITING
+        self.queue.is_flooded()
     }
 
     pub(super) fn has_waiting(&self) -> bool {
@@ -302,24 +325,26 @@ impl Query {
     fn replace_partition(&mut self, partition: u16, told: Vec<Row>) -> Vec<Change> {
         let filters = self.sources.iter().filter(|one| **one != Source::Sort);
         let count = i32::try_from(filters.count().max(1)).unwrap_or(i32::MAX);
-        let Some(Rows::Keyed(rows)) = &self.rows else {
+        let Some(rows) = &self.rows else {
             return Vec::new();
         };
-        let mut after = rows.clone();
-        after.retain(|key, _| key_hash(key) % count != i32::from(partition));
-        for row in told {
-            let newer = rows
-                .get(&row.key)
-                .filter(|held| held.version >= row.version);
+        let known = |row: &Row| {
             let gone = self.gone.get(&row.key);
-            if gone.is_none_or(|(version, ..)| *version < row.version) {
-                let row = newer.cloned().unwrap_or_else(|| Arc::new(row));
-                after.insert(Arc::clone(&row.key), row);
-            }
-        }
-        let before = self.rows.replace(Rows::Keyed(after));
-        let before = before.as_ref().map(Rows::list).unwrap_or_default();
-        self.difference(&before)
+            gone.is_none_or(|(version, ..)| *version < row.version)
+        };
+        let told = told.into_iter().filter(known).map(|row| {
+            let newer = rows.get(&row.key).filter(|held| held.version > row.version);
+            newer.cloned().unwrap_or_else(|| Arc::new(row))
+        });
+        let goes = |key: &[u8]| key_hash(key) % count == i32::from(partition);
+        rows.with(goes, told)
+            .map_or_else(Vec::new, |after| self.replace(after))
+    }
+
+    /// Shows another result; returns the difference.
+    fn replace(&mut self, after: Rows) -> Vec<Change> {
+        let before = self.rows.replace(after);
+        before.map_or_else(Vec::new, |before| self.difference(&before.list().rows))
     }
 
     /// What has changed since the result was another one.
@@ -361,12 +386,9 @@ impl Query {
         let rows = self.parts.remove(&source).unwrap_or_default();
         match source {
             Source::Sort => {
-                let told = rows.into_iter().map(Arc::new).collect();
-                let Some(told) = self.window.told(told) else {
-                    return Vec::new();
-                };
-                let before = self.rows.replace(Rows::Window(told));
-                self.difference(&before.as_ref().map(Rows::list).unwrap_or_default())
+                let told = Rows::new(rows, Some((0, None)));
+                let told = self.window.told(told);
+                told.map_or_else(Vec::new, |told| self.replace(told))
             }
             Source::Filter(_) if self.definition.sorted || self.snapshot.covers(snapshot) => {
                 Vec::new()
@@ -405,8 +427,8 @@ impl Query {
         let shown: Vec<_> = shown.filter_map(|step| rows.step(step.clone())).collect();
         for change in &shown {
             if let Change::Remove { row, .. } = change {
-                self.left
-                    .insert(Arc::clone(&row.key), (Arc::clone(row), now_us));
+                let short = without_body(row).map_or_else(|| Arc::clone(row), Arc::new);
+                self.left.insert(Arc::clone(&row.key), (short, now_us));
             }
         }
         shown
@@ -439,8 +461,7 @@ impl Query {
         let Some(ahead) = self.window.show() else {
             return Vec::new();
         };
-        let before = self.rows.replace(Rows::Window(ahead));
-        self.difference(&before.as_ref().map(Rows::list).unwrap_or_default())
+        self.replace(ahead)
     }
 
     pub(super) fn renew(&mut self, before: StreamId) {

@@ -7,13 +7,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::message::{Gone, Row, Source, StreamId};
+use crate::message::{Gone, News, Row, Source, StreamId};
 use crate::snapshot::Snapshot;
 
+use super::change::bytes_of;
+use super::memory::{KEY_BYTES, of_news};
 use super::sources::Log;
 
 /// A batch whose end does not come is not waited for longer, while everybody is there.
 const BATCH_US: u64 = 2_000_000;
+
+/// So much of the log is kept while a registration is on its way, and so many changes wait for the
+/// rest of their batch; then the query is read again.
+const MOST_WAITING: usize = 20_000;
+const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 /// One write's effect.
 #[derive(Debug)]
@@ -39,6 +46,24 @@ pub(super) enum Item {
     },
 }
 
+impl Step {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Put(row) => bytes_of(row),
+            Self::Take(key, ..) => KEY_BYTES + key.len(),
+        }
+    }
+}
+
+impl Item {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Writes { steps, .. } => steps.iter().map(Step::bytes).sum(),
+            Self::State { rows, .. } => rows.iter().map(bytes_of).sum(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Waiting {
     item: Item,
@@ -53,6 +78,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
+    bytes: usize,
 }
 
 /// The place of an entry: behind which one it stands, its own, and when it was read.
@@ -63,13 +89,57 @@ pub(super) struct Place {
     pub(super) now_us: u64,
 }
 
+/// An entry of the log, for a query.
+pub(super) type Entry = (Place, Source, News);
+
+/// What the log says of a query while its registration is on its way.
+#[derive(Debug, Default)]
+pub(super) struct HeldBack {
+    entries: Vec<Entry>,
+    bytes: usize,
+}
+
+impl HeldBack {
+    /// Keeps an entry; returns whether there was room for all of them.
+    pub(super) fn keep(&mut self, entry: Entry) -> bool {
+        let bytes = of_news(&entry.2);
+        let fits = self.entries.len() < MOST_WAITING && self.bytes + bytes <= MOST_WAITING_BYTES;
+        if !fits {
+            self.take();
+        }
+        self.bytes += bytes;
+        self.entries.push(entry);
+        fits
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Entry> {
+        self.bytes = 0;
+        std::mem::take(&mut self.entries)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Queue {
+    /// Whether more waits than may.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.waiting.len() > MOST_WAITING || self.bytes > MOST_WAITING_BYTES
+    }
+
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
+    /// What waits, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
+        self.bytes = 0;
     }
 
     /// The place in front of everything that waits.
@@ -84,6 +154,7 @@ impl Queue {
         if let Some(waiting) = known.rev().find(batch)
             && let Item::Writes { steps, .. } = &mut waiting.item
         {
+            self.bytes += step.bytes();
             steps.push(step);
             waiting.last = place.at;
             return;
@@ -97,6 +168,7 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, item: Item, place: Place) {
+        self.bytes += item.bytes();
         self.waiting.push_back(Waiting {
             item,
             since_us: place.now_us,
@@ -130,7 +202,9 @@ impl Queue {
         }
         count = self.without_overlap(count);
         let items = self.waiting.drain(..count).map(|one| one.item);
-        (items.collect(), broken && count > 0)
+        let items: Vec<Item> = items.collect();
+        self.bytes -= items.iter().map(Item::bytes).sum::<usize>();
+        (items, broken && count > 0)
     }
 
     fn is_complete(&self, at: usize, log: &Log, sources: &[Source]) -> bool {

@@ -224,6 +224,7 @@ impl Hub {
         if let Some(group) = group {
             self.show(hash, &group.changes, group.broken);
         }
+        self.begin_all(hash);
         if self.make_all_ready(hash) && !waits {
             self.waiting.remove(hash);
         } else {

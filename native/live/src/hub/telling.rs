@@ -6,7 +6,7 @@ use crate::message::{Notification, QueryHash, StreamId};
 use crate::snapshot::Snapshot;
 
 use super::change::Change;
-use super::client::{Missed, News, Phase};
+use super::client::{Client, Missed, News, Phase};
 use super::query::Query;
 use super::sources::Log;
 use super::token::Token;
@@ -37,6 +37,7 @@ impl Hub {
             return;
         };
         let mut bodies: Vec<Arc<str>> = Vec::new();
+        let mut anew = false;
         let mut told = Vec::with_capacity(query.clients.len());
         for id in &query.clients {
             let Some(client) = self.clients.get_mut(id) else {
@@ -73,12 +74,17 @@ impl Hub {
                         missed.push((changes.to_vec(), query.resume_from(log)));
                     }
                 }
-                Phase::Waiting | Phase::Resuming(_) => continue,
+                Phase::Waiting | Phase::Resuming(_) | Phase::CutOff => continue,
             }
+            anew |= client.is_waiting();
             told.push(*id);
         }
         for id in told {
             self.has_frames_for(id);
+        }
+        if anew {
+            self.waiting.insert(*hash);
+            self.refresh(hash);
         }
     }
 
@@ -87,13 +93,14 @@ impl Hub {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
-        let Some(query) = self.queries.get(&client.query) else {
+        let Some(query) = self.queries.get_mut(&client.query) else {
             return;
         };
+        query.given_us = self.now_us;
         let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
             return;
         };
-        if matches!(client.phase, Phase::Waiting) {
+        if client.is_waiting() && !rows.is_thin() {
             let stamp = Stamp::new(&self.config, query, log, client.holder);
             client.phase = Phase::Running;
             client.give(rows, &|seq| stamp.seal(seq));
@@ -106,7 +113,8 @@ impl Hub {
         let Some(query) = self.queries.get(hash) else {
             return true;
         };
-        let starting = |id: &&u64| self.clients.get(id).is_some_and(|client| !client.ready);
+        let starts = |client: &Client| !client.ready && !matches!(client.phase, Phase::CutOff);
+        let starting = |id: &&u64| self.clients.get(id).is_some_and(starts);
         let starting: Vec<u64> = query.clients.iter().filter(starting).copied().collect();
         if starting.is_empty() {
             return true;
@@ -120,7 +128,9 @@ impl Hub {
         let mut all = true;
         for id in starting {
             let client = self.clients.get(&id);
-            if passed || client.is_some_and(|one| !matches!(one.phase, Phase::Resuming(_))) {
+            if client.is_some_and(Client::is_waiting) {
+                all = false;
+            } else if passed || client.is_some_and(|one| !matches!(one.phase, Phase::Resuming(_))) {
                 self.make_ready(id);
             } else {
                 all = false;
@@ -142,7 +152,7 @@ impl Hub {
         let stamp = Stamp::new(&self.config, query, log, client.holder);
         let seal = |seq| stamp.seal(seq);
         match std::mem::replace(&mut client.phase, Phase::Running) {
-            Phase::Running | Phase::Waiting => client.tell_ready(&seal),
+            Phase::Running => client.tell_ready(&seal),
             Phase::Resuming(token) if resumable(&token, query, log) => {
                 self.wishes.push(Wish::Replay {
                     client: id,
@@ -155,10 +165,12 @@ impl Hub {
             }
             Phase::Resuming(_) => {
                 client.reset("resume_not_possible", rows, &seal);
-                client.tell_ready(&seal);
+                if !client.is_waiting() {
+                    client.tell_ready(&seal);
+                }
             }
-            replaying @ Phase::Replaying(..) => {
-                client.phase = replaying;
+            other => {
+                client.phase = other;
                 return;
             }
         }
@@ -207,11 +219,14 @@ impl Hub {
             client.put_together_if_full(rows, self.now_us);
         } else {
             client.reset("resume_not_possible", rows, &|seq| stamp.seal(seq));
-            client.tell_ready(&|seq| stamp.seal(seq));
+            if !client.is_waiting() {
+                client.tell_ready(&|seq| stamp.seal(seq));
+            }
         }
         if client.is_behind() {
             self.behind.insert(id);
         }
+        self.waiting.insert(client.query);
         self.has_frames_for(id);
     }
 
@@ -224,6 +239,7 @@ impl Hub {
         if now_us.saturating_sub(self.judged_us) >= JUDGE_US {
             self.judged_us = now_us;
             self.judge_all();
+            self.keep_within_budget();
         }
         for hash in self.waiting.clone() {
             self.settle(&hash);
@@ -284,6 +300,7 @@ impl Hub {
     /// Takes frames to send, about so many at most, in turn from all who have some.
     pub fn poll(&mut self, most: usize) -> Vec<Frame> {
         let mut found = Vec::new();
+        let short = self.is_short();
         while found.len() < most
             && let Some(id) = self.outgoing.pop_front()
         {
@@ -292,10 +309,11 @@ impl Hub {
             };
             let mut more = true;
             for _ in 0..TURN {
-                let Some(text) = client.next() else {
+                let Some(text) = client.next(short) else {
                     more = false;
                     break;
                 };
+                self.in_flight_bytes += text.len();
                 let over = client.over && client.outbox.len() == 0;
                 found.push(Frame {
                     client: id,

@@ -6,9 +6,8 @@
 //! the query. Then the difference is shown, and every step from there on.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use crate::message::{Row, Source, StreamId, WindowChange};
+use crate::message::{Source, StreamId, WindowChange};
 
 use super::change::Rows;
 
@@ -71,12 +70,12 @@ impl Window {
     }
 
     /// The whole window; handed back if it is to be shown.
-    pub(super) fn told(&mut self, rows: Vec<Arc<Row>>) -> Option<Vec<Arc<Row>>> {
+    pub(super) fn told(&mut self, rows: Rows) -> Option<Rows> {
         self.renewing = None;
         if self.is_shown() {
             return Some(rows);
         }
-        self.state = State::Ahead(Rows::Window(rows));
+        self.state = State::Ahead(rows);
         None
     }
 
@@ -109,9 +108,9 @@ impl Window {
     }
 
     /// The window that was followed unseen, from now on shown.
-    pub(super) fn show(&mut self) -> Option<Vec<Arc<Row>>> {
+    pub(super) fn show(&mut self) -> Option<Rows> {
         match std::mem::take(&mut self.state) {
-            State::Ahead(Rows::Window(rows)) => {
+            State::Ahead(rows) => {
                 self.state = State::Shown;
                 Some(rows)
             }

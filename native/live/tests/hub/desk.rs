@@ -34,12 +34,22 @@ impl Desk {
     }
 
     pub(crate) fn bounded(bounds: Bounds) -> Self {
+        Self::with(bounds, 1 << 30)
+    }
+
+    /// A hub that may take so many bytes.
+    pub(crate) fn narrow(memory_bytes: usize) -> Self {
+        Self::with(Bounds::default(), memory_bytes)
+    }
+
+    fn with(bounds: Bounds, memory_bytes: usize) -> Self {
         let config = Config {
             sealer: Sealer::new(b"secret"),
             installation: 1,
             epoch: 1,
             write_partitions: 2,
             bounds,
+            memory_bytes,
         };
         let mut desk = Self {
             hub: Hub::new(config),

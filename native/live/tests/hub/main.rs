@@ -16,6 +16,7 @@ mod batches;
 mod bounds;
 mod healing;
 mod histories;
+mod memory;
 mod resume;
 mod windows;
 mod writes;

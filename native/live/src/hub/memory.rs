@@ -1,0 +1,285 @@
+//! What the hub's memory goes to, and what is let go when there is too much.
+//!
+//! One budget holds for all subscriptions together. Beyond it, in this order:
+//!
+//! 1. Results that nobody was given lately lose their bodies. Changes need keys, versions and `_id`s
+//!    alone; who needs the whole result again has it read again.
+//! 2. Clients that do not take what they are sent lose what waits for them. Once they read again
+//!    they begin anew.
+//! 3. No result comes in that does not fit, and nobody is let in.
+//! 4. The largest queries are ended.
+//!
+//! One query may take a quarter of the budget and one tenant a half, so that it is theirs that end.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::message::{Content, News, QueryHash, Row, WindowChange};
+
+use super::change::{Listed, bytes_of};
+use super::client::Client;
+use super::{Hub, Wish};
+
+/// What it takes to remember a key.
+pub(super) const KEY_BYTES: usize = 160;
+/// What is let go is enough for some time.
+const RELIEVED: (usize, usize) = (9, 10);
+/// Beyond this share of the budget queries are ended.
+const ENDING: (usize, usize) = (5, 4);
+/// A client that has taken nothing for so long does not read.
+const UNREAD_US: u64 = 2_000_000;
+/// Of the budget, frames that were handed out and not taken may have this part, before fewer are.
+const IN_FLIGHT_PART: usize = 8;
+
+/// What the memory of a hub goes to, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Current results, and what is remembered of rows that have gone.
+    pub results: usize,
+    /// What the log said and is not shown yet.
+    pub waiting: usize,
+    /// What clients have not taken.
+    pub outboxes: usize,
+    /// How often a result was let go.
+    pub let_go: u64,
+    /// How often a client was cut off that did not read.
+    pub cut_off: u64,
+    /// How many queries were refused or ended for want of room.
+    pub refused: u64,
+}
+
+impl Memory {
+    /// All of it.
+    pub fn total(&self) -> usize {
+        self.results + self.waiting + self.outboxes
+    }
+}
+
+/// What a message takes that is kept for later.
+pub(super) fn of_news(news: &News) -> usize {
+    let rows = |rows: &[Row]| rows.iter().map(bytes_of).sum::<usize>();
+    let own = match news {
+        News::Match { image, .. } => match &image.content {
+            Content::Document(body) | Content::Deleted(body) => body.len() + image.key.len(),
+            Content::Superseded => 0,
+        },
+        News::Rebase { rows: told, .. } => rows(told),
+        News::Window { changes, .. } => {
+            let row = |change: &WindowChange| match change {
+                WindowChange::Add { row, .. }
+                | WindowChange::Change { row, .. }
+                | WindowChange::Move { row, .. } => bytes_of(row),
+                WindowChange::Remove { .. } => KEY_BYTES,
+            };
+            changes.iter().map(row).sum()
+        }
+        _ => 0,
+    };
+    KEY_BYTES + own
+}
+
+fn part(of: usize, (numerator, denominator): (usize, usize)) -> usize {
+    of / denominator * numerator
+}
+
+impl Hub {
+    /// What the memory goes to, as it was when it was looked at last.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Whether more subscriptions may come.
+    pub fn has_room(&self) -> bool {
+        self.memory.total() < self.config.memory_bytes
+    }
+
+    /// Whether clients are handed less at once.
+    pub(super) fn is_short(&self) -> bool {
+        self.in_flight_bytes > self.config.memory_bytes / IN_FLIGHT_PART
+    }
+
+    /// Looks at the memory, and lets go of what is too much.
+    pub(super) fn keep_within_budget(&mut self) {
+        self.look_at_memory();
+        if self.memory.total() <= self.config.memory_bytes {
+            return;
+        }
+        let aim = part(self.config.memory_bytes, RELIEVED);
+        self.let_go_of_results(aim);
+        if self.memory.total() > aim {
+            self.cut_off_who_does_not_read(aim);
+            self.let_go_of_results(aim);
+        }
+        if self.memory.total() > part(self.config.memory_bytes, ENDING) {
+            self.end_the_largest();
+        }
+    }
+
+    fn look_at_memory(&mut self) {
+        let mut memory = Memory {
+            results: 0,
+            waiting: 0,
+            outboxes: 0,
+            ..self.memory
+        };
+        for query in self.queries.values() {
+            let (results, waiting) = query.bytes();
+            memory.results += results;
+            memory.waiting += waiting;
+        }
+        let mut in_flight = 0;
+        let mut counted: HashSet<*const Listed> = HashSet::new();
+        for client in self.clients.values() {
+            memory.outboxes += client.bytes();
+            in_flight += client.outbox.in_flight_bytes();
+            let rows = self.queries.get(&client.query);
+            let rows = rows.and_then(|query| query.rows.as_ref());
+            for listed in client.listed() {
+                let known = rows.is_some_and(|rows| rows.is_listed_as(listed));
+                if !known && counted.insert(Arc::as_ptr(listed)) {
+                    memory.outboxes += listed.bytes;
+                }
+            }
+        }
+        self.in_flight_bytes = in_flight;
+        self.memory = memory;
+    }
+
+    /// Whoever was given the whole longest ago comes first.
+    fn let_go_of_results(&mut self, aim: usize) {
+        let mut known: Vec<(u64, QueryHash)> = Vec::new();
+        for (hash, query) in &self.queries {
+            let mut clients = query.clients.iter().filter_map(|id| self.clients.get(id));
+            if !clients.any(Client::needs_bodies) {
+                known.push((query.given_us, *hash));
+            }
+        }
+        known.sort_unstable();
+        for (_, hash) in known {
+            if self.memory.total() <= aim {
+                return;
+            }
+            let rows = self
+                .queries
+                .get_mut(&hash)
+                .and_then(|one| one.rows.as_mut());
+            if let Some(rows) = rows {
+                let before = rows.bytes();
+                rows.thin_out();
+                let less = before.saturating_sub(rows.bytes());
+                self.memory.results = self.memory.results.saturating_sub(less);
+                self.memory.let_go += u64::from(less > 0);
+            }
+        }
+    }
+
+    fn cut_off_who_does_not_read(&mut self, aim: usize) {
+        let unread = |taken_us: u64| self.now_us.saturating_sub(taken_us) >= UNREAD_US;
+        let clients = self.clients.iter().filter(|(_, client)| {
+            client.bytes() > 0 && !client.outbox.is_taken() && unread(client.taken_us)
+        });
+        let mut slow: Vec<_> = clients
+            .map(|(id, one)| (Reverse(one.bytes()), *id))
+            .collect();
+        slow.sort_unstable();
+        for (_, id) in slow {
+            if self.memory.total() <= aim {
+                break;
+            }
+            if let Some(client) = self.clients.get_mut(&id)
+                && client.cut_off()
+            {
+                self.memory.cut_off += 1;
+                self.behind.remove(&id);
+            }
+            self.look_at_memory();
+        }
+    }
+
+    fn end_the_largest(&mut self) {
+        let queries = self.queries.iter();
+        let mut largest: Vec<_> = queries
+            .map(|(hash, query)| {
+                let (results, waiting) = query.bytes();
+                (Reverse(results + waiting), *hash)
+            })
+            .collect();
+        largest.sort_unstable();
+        for (Reverse(bytes), hash) in largest {
+            if self.memory.total() <= self.config.memory_bytes {
+                return;
+            }
+            self.memory.results = self.memory.results.saturating_sub(bytes);
+            self.has_no_room_for(&hash, "overloaded");
+        }
+    }
+
+    /// Whether a result may come in that is so large; if not, its subscribers are told.
+    pub(super) fn admits(&mut self, hash: &QueryHash, bytes: usize) -> bool {
+        let budget = self.config.memory_bytes;
+        let Some(query) = self.queries.get(hash).filter(|query| query.rows.is_none()) else {
+            return true;
+        };
+        let tenant = query.definition.tenant;
+        if self.memory.total() + bytes > budget {
+            self.look_at_memory();
+            self.let_go_of_results(budget.saturating_sub(bytes));
+        }
+        let code = if bytes > budget / 4 {
+            "result_too_large"
+        } else if self.memory.total() + bytes > budget {
+            "overloaded"
+        } else if bytes > budget / 16 && self.of_tenant(&tenant) + bytes > budget / 2 {
+            "quota_exceeded"
+        } else {
+            self.memory.results += bytes;
+            return true;
+        };
+        self.has_no_room_for(hash, code);
+        false
+    }
+
+    fn of_tenant(&self, tenant: &[u8; 16]) -> usize {
+        let theirs = self.queries.values();
+        let theirs = theirs.filter(|query| query.definition.tenant == *tenant);
+        theirs.map(|query| query.bytes().0).sum()
+    }
+
+    fn has_no_room_for(&mut self, hash: &QueryHash, code: &str) {
+        let detail = "The result does not fit into the memory that live queries may take.";
+        self.memory.refused += 1;
+        self.wishes
+            .push(Wish::Fail(*hash, code.to_owned(), detail.to_owned()));
+    }
+
+    /// Has a query read again whose bodies were let go.
+    pub(super) fn refresh(&mut self, hash: &QueryHash) {
+        if let Some(query) = self.queries.get_mut(hash)
+            && query.rows.is_some()
+            && !query.is_whole()
+            && query.refresh()
+        {
+            self.wishes.push(Wish::Register(*hash));
+        }
+    }
+
+    /// Gives those who wait for it the whole result, or has it read.
+    pub(super) fn begin_all(&mut self, hash: &QueryHash) {
+        let Some(query) = self.queries.get(hash) else {
+            return;
+        };
+        let waits = |id: &&u64| self.clients.get(id).is_some_and(Client::is_waiting);
+        let waiting: Vec<u64> = query.clients.iter().filter(waits).copied().collect();
+        if waiting.is_empty() || query.rows.is_none() {
+            return;
+        }
+        if !query.is_whole() {
+            self.refresh(hash);
+            return;
+        }
+        for id in waiting {
+            self.begin(id);
+        }
+    }
+}
