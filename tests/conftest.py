@@ -11,9 +11,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -21,6 +22,10 @@ from psycopg import sql
 
 from tests.launched import Place
 from tests.launcher_command import reachable_directory
+from tests.own_valkey import OwnValkey
+
+if TYPE_CHECKING:
+    from foundation.valkey_wire import ValkeyWire
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "rillbase_template"
@@ -153,6 +158,25 @@ def place() -> Iterator[Place]:
     """A data directory in which a test may bring up a Rillbase of its own."""
     with reachable_directory() as directory:
         yield Place(directory)
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
+    """An event layer of the test's own, that may be killed and emptied."""
+    own = OwnValkey(tmp_path)
+    yield own
+    own.close()
+
+
+@pytest.fixture
+async def wire(valkey: OwnValkey) -> AsyncIterator[ValkeyWire]:
+    """A connection to it."""
+    # Settings can be imported once there is an environment.
+    from foundation.valkey_wire import ValkeyWire
+
+    wire = ValkeyWire(valkey.url, connect_timeout_s=2, answer_timeout_s=5)
+    yield wire
+    await wire.aclose()
 
 
 @pytest.fixture(autouse=True)

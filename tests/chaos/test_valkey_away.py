@@ -24,13 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
-    server = OwnValkey(tmp_path)
-    yield server
-    server.close()
-
-
-@pytest.fixture
 def web(valkey: OwnValkey, tmp_path: Path) -> Iterator[str]:
     """A web process of its own, on a Valkey that the test may kill."""
     port = free_port()

@@ -11,7 +11,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-TIMEOUT_S = 10.0
+from tests.waiting import TIMEOUT_S
+
 Frame = dict[str, Any]
 
 

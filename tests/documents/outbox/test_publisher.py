@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from uuid import uuid4
@@ -20,9 +20,9 @@ from documents.outbox.loop_publisher import MAX_QUEUED_BYTES, LoopPublisher
 from rillbase_native import Definition, Operation, Operations, Plan, Value, id_key
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
+from tests.waiting import until
 
 ID = Value.parse(b"2")
-TIMEOUT_S = 15.0
 #: Ids that no transaction of the suite's database reaches.
 _xids = count(10**12)
 
@@ -39,15 +39,6 @@ async def publisher(
     yield publisher
     await publisher.close()
     await close_relay_pool()
-
-
-async def until(holds: Callable[[], bool], what: str) -> None:
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            while not holds():  # noqa: ASYNC110 -- the streams are in another process
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
 
 
 @dataclass(frozen=True, slots=True)

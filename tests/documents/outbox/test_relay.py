@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,8 +11,7 @@ from documents.outbox.loop import RelayLoop
 from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
-
-TIMEOUT_S = 15.0
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -31,16 +29,6 @@ async def relay(
 @pytest.fixture
 def writer(postgres_url: str) -> SqlWriter:
     return SqlWriter(postgres_url)
-
-
-async def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition while the relay runs in this loop."""
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            while not holds():  # noqa: ASYNC110 -- the streams are in another process
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
 
 
 def images(streams: Streams, writer: SqlWriter) -> list[Image]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import redis
@@ -16,19 +16,9 @@ from realtime.events.layer import GridLayer, Node
 from realtime.grid.layout import Grid
 from realtime.grid.processes import ProcessLauncher, ProcessTask
 from tests.realtime.grid.wire import WRITE_PARTITIONS, Log
+from tests.waiting import TIMEOUT_S, until
 
-TIMEOUT_S = 30.0
 GRID = Grid(1, 1, WRITE_PARTITIONS)
-
-
-async def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition while the relay runs in this loop."""
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            while not holds():  # noqa: ASYNC110 -- what is waited for is in other processes
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"waited {TIMEOUT_S} s in vain for {what}") from None
 
 
 class RunningGrid:

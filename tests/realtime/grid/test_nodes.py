@@ -16,8 +16,9 @@ import redis
 from documents.outbox.events import stream
 from realtime.grid.layout import Node
 from tests.documents.collection import MadeCollection, make_collection
-from tests.realtime.grid.conftest import RunningGrid, until
+from tests.realtime.grid.conftest import RunningGrid
 from tests.realtime.grid.wire import Log, News, Query, register
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 FILTER_NODES = {"filter:0", "filter:1"}

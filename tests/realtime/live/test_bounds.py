@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 
 import pytest
 
@@ -30,11 +29,9 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_catches_up(
         for number in range(60):
             documents = [{"_id": f"d{n}", "n": number, **DOCUMENT} for n in range(30)]
             operations = [{"replace": {"id": d["_id"], "document": d}} for d in documents]
-            sent_at = time.monotonic()
             todos.caller.post(f"{todos.path}/documents:bulk", {"operations": operations})
             while [d["n"] for d in quick.documents] != [number] * 30:
-                quick.take()
-            assert time.monotonic() - sent_at < 5.0
+                quick.next()
         expected = todos.query(limit=1000)
         slow.until_shows(expected, timeout_s=60.0)
         assert len(slow.events) < 60 * 30

@@ -78,7 +78,7 @@ def settle(answer: Answer, todos: MadeCollection, wanted: dict[str, Any], seed: 
     limit = {"limit": 10_000, **wanted}
     expected = todos.query(limit.pop("filter", None), **limit)
     while not answer.ready:
-        answer.take(SETTLED_S)
+        answer.next(SETTLED_S)
     try:
         answer.until_shows(expected, timeout_s=SETTLED_S)
     except TimeoutError:

