@@ -54,7 +54,7 @@ test-long: ## Run the soak and chaos suites, which take longer
 	$(bin)/pytest -m long $(ARGS)
 
 .PHONY: lint
-lint: ## Check style, types, layers, stubs, Rust and the repository's own promises
+lint: ## Check style, types, layers, stubs, Rust, TypeScript and the repository's own promises
 	$(setup_dev)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
@@ -62,6 +62,7 @@ lint: ## Check style, types, layers, stubs, Rust and the repository's own promis
 	$(python) -m mypy.stubtest rillbase_native --allowlist native/python/stubtest-allowlist.txt
 	cargo fmt $(filter-out --locked,$(manifest)) --all --check
 	$(cargo) clippy $(manifest) --workspace --all-targets --quiet -- -D warnings
+	cd sdk/js && npm run --silent check
 	$(python) -m scripts.check_readme
 	$(python) -m scripts.check_locks
 	$(python) -m scripts.check_licences
@@ -77,11 +78,12 @@ layers: ## Check that imports point one way
 	PYTHONPATH=.:platform $(bin)/lint-imports --no-logo
 
 .PHONY: format
-format: ## Put Python and Rust into the one format
+format: ## Put Python, Rust and TypeScript into the one format
 	$(setup_dev)
 	$(bin)/ruff check --fix-only --quiet .
 	$(bin)/ruff format .
 	cargo fmt $(filter-out --locked,$(manifest)) --all
+	cd sdk/js && npm run --silent format
 
 .PHONY: bench
 bench: ## Run every benchmark, quick
@@ -106,6 +108,6 @@ setup: ## Only set up
 
 .PHONY: clean
 clean: ## Remove what was built; data and the shared cache stay
-	rm -rf .venv site native/target .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv site native/target sdk/js/dist sdk/js/.build sdk/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 	@if [ -d .rillbase ]; then echo "Data stays in .rillbase: stop Rillbase and delete the folder if you mean to."; fi

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from scripts.provision import native_module, packages, prerequisites, tools
+from scripts.provision import javascript, native_module, packages, prerequisites, tools
 from scripts.provision.packages import Profile
 from scripts.provision.places import ENVIRONMENT, cache
 from scripts.provision.problem import SetUpProblem
@@ -74,7 +74,8 @@ def _set_up(profile: Profile) -> None:
 
 
 def _is_done(profile: Profile) -> bool:
-    return Stamp.read() == Stamp.wanted(profile) and packages.environment_works()
+    done = Stamp.read() == Stamp.wanted(profile)
+    return done and packages.environment_works() and javascript.is_built()
 
 
 def _install(steps: Steps, profile: Profile) -> None:
@@ -91,8 +92,11 @@ def _install(steps: Steps, profile: Profile) -> None:
     if not packages_fit:
         packages.install(steps, installed, profile)
         # Installing removed what no lock file names, the native module among it.
-        replace(wanted, native="").write()
-    native_module.install(steps, installed)
+        replace(wanted, native="", javascript="").write()
+    if not packages_fit or present is None or present.native != wanted.native:
+        native_module.install(steps, installed)
+        replace(wanted, javascript="").write()
+    javascript.install(steps)
     wanted.write()
 
 

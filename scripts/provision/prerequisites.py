@@ -91,10 +91,19 @@ TOOLS = (
     Tool(
         "Node.js",
         ("node", "--version"),
-        (20, 0),
+        (20, 16),
         "builds the console and the JavaScript SDK",
         ("console/package.json", "sdk/js/package.json"),
         "sudo apt install nodejs npm",
+        "brew install node",
+    ),
+    Tool(
+        "npm",
+        ("npm", "--version"),
+        None,
+        "installs what the JavaScript SDK is built with",
+        ("console/package.json", "sdk/js/package.json"),
+        "sudo apt install npm",
         "brew install node",
     ),
     Tool(

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from scripts.provision import native_module, packages
+from scripts.provision import javascript, native_module, packages
 from scripts.provision.packages import Profile
 from scripts.provision.places import CHECKOUT, ENVIRONMENT
 
@@ -20,13 +20,20 @@ class Stamp:
     profile: Profile
     packages: str
     native: str
+    javascript: str
     checkout: str
     """An environment does not survive being moved: its programs name their interpreter."""
 
     @classmethod
     def wanted(cls, profile: Profile) -> Self:
         made_from = packages.made_from(profile)
-        return cls(profile, made_from, native_module.made_from(), str(CHECKOUT))
+        return cls(
+            profile,
+            made_from,
+            native_module.made_from(),
+            javascript.made_from(),
+            str(CHECKOUT),
+        )
 
     @classmethod
     def read(cls) -> Self | None:

@@ -1,0 +1,163 @@
+/** The client: one connection, one outbox, and the collections of a tenant. */
+
+import { type Clock, REAL_CLOCK } from "./clock.js";
+import { Collection } from "./collection.js";
+import type { Core } from "./core.js";
+import { type CredentialOptions, Credentials } from "./credentials.js";
+import { idSegment } from "./ejson/path.js";
+import type { RillbaseError } from "./errors.js";
+import { type CallOptions, Http } from "./http/http.js";
+import { Connection, type ConnectionState } from "./live/connection.js";
+import type { EnvelopeFrame } from "./live/frames.js";
+import { Registry } from "./live/registry.js";
+import { rowOf } from "./live/view.js";
+import { LocalWrites } from "./local/writes.js";
+import { TransactionSteps } from "./steps.js";
+import type { Dial } from "./transport/socket.js";
+import { platformDial } from "./transport/web-socket.js";
+import type { Document } from "./types.js";
+import { transaction } from "./writes/calls.js";
+import { DirectOutbox, type Outbox } from "./writes/outbox.js";
+import { QueueOutbox } from "./writes/queue.js";
+import type { QueueStorage } from "./writes/storage.js";
+
+export interface ClientOptions extends CredentialOptions {
+  /** Where the server is: `https://db.example.com`. */
+  readonly url: string;
+  /** For a call over HTTP, repetitions included. */
+  readonly timeoutMs?: number;
+  /** Whether writes are seen locally before the server has confirmed them. They are by default. */
+  readonly optimistic?: boolean;
+  /** Keeps writes while there is no connection, instead of failing them. */
+  readonly queue?: QueueStorage;
+  /** Told of queued writes that were refused after the program that made them had ended. */
+  readonly onQueueError?: (error: RillbaseError) => void;
+  /** A connection that was silent for so long is given up; by default twice the heartbeat. */
+  readonly silenceMs?: number;
+  /** Another way to connect, for platforms without WebSocket and for tests. */
+  readonly dial?: Dial;
+  readonly fetch?: typeof fetch;
+  readonly clock?: Clock;
+}
+
+const TIMEOUT_MS = 30_000;
+/** When the machine says that the network has gone, the connection gets so long to prove it wrong. */
+const PROBE_MS = 3_000;
+
+/** Makes a client. It connects when the first subscription begins. */
+export function createClient(options: ClientOptions): Client {
+  return new Client(options);
+}
+
+export class Client {
+  private readonly core: Core;
+  private readonly connection: Connection;
+  private readonly queue: QueueOutbox | undefined;
+  private readonly stopWatching: () => void;
+
+  constructor(options: ClientOptions) {
+    const clock = options.clock ?? REAL_CLOCK;
+    const url = options.url.replace(/\/+$/, "");
+    const credentials = new Credentials(options, () => clock.now());
+    const http = new Http({
+      url,
+      credentials,
+      clock,
+      fetch: options.fetch ?? ((...call) => fetch(...call)),
+      timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    });
+    this.connection = new Connection({
+      url,
+      credentials,
+      clock,
+      dial: options.dial ?? platformDial(),
+      silenceMs: options.silenceMs ?? null,
+    });
+    const writes = new LocalWrites();
+    this.queue = options.queue && queueOf(options.queue, options, http, writes, clock);
+    const outbox: Outbox = this.queue ?? new DirectOutbox(http, writes, options.optimistic ?? true);
+    const read = readerOf(http);
+    const live = new Registry({ connection: this.connection, writes, clock, read });
+    this.core = { http, outbox, live };
+    this.stopWatching = this.watchNetwork();
+  }
+
+  /** A collection of documents of one shape. */
+  collection<T extends Document = Document>(name: string): Collection<T> {
+    return new Collection<T>(this.core, name);
+  }
+
+  /** Writes to several documents and collections, of which all are done or none. */
+  async transaction(
+    build: (steps: TransactionSteps) => void,
+    options: CallOptions = {},
+  ): Promise<{ readonly id: unknown; readonly version: number }[]> {
+    const list = new TransactionSteps();
+    build(list);
+    const body = await this.core.outbox.submit(transaction(list.steps), options);
+    return (body as { results: { id: unknown; version: number }[] }).results;
+  }
+
+  /** How the connection is. */
+  get state(): ConnectionState {
+    return this.connection.state;
+  }
+
+  /** Calls the listener whenever the connection's state changes. Returns how to stop. */
+  onState(listener: (state: ConnectionState) => void): () => void {
+    return this.connection.onState(listener);
+  }
+
+  /** How many writes wait in the queue. */
+  get queuedWrites(): number {
+    return this.queue?.length ?? 0;
+  }
+
+  /** Ends all subscriptions and the connection. What waits in the queue stays there. */
+  close(): void {
+    this.stopWatching();
+    this.core.live.close();
+    this.queue?.close();
+    this.connection.close();
+  }
+
+  /** Follows what the machine says of its network, where it says something. */
+  private watchNetwork(): () => void {
+    if (!("addEventListener" in globalThis)) return () => {};
+    const online = () => {
+      this.connection.retryNow();
+      this.queue?.retryNow();
+    };
+    const offline = () => this.connection.probe(PROBE_MS);
+    const stopState = this.connection.onState((state) => {
+      if (state === "open") this.queue?.retryNow();
+    });
+    addEventListener("online", online);
+    addEventListener("offline", offline);
+    return () => {
+      stopState();
+      removeEventListener("online", online);
+      removeEventListener("offline", offline);
+    };
+  }
+}
+
+function queueOf(
+  storage: QueueStorage,
+  options: ClientOptions,
+  http: Http,
+  local: LocalWrites,
+  clock: Clock,
+): QueueOutbox {
+  const refused = options.onQueueError ?? (() => {});
+  return new QueueOutbox({ http, local, clock, storage, refused });
+}
+
+/** Returns how a document is read that was too large to be sent with its change. */
+function readerOf(http: Http) {
+  return async (collection: string, id: unknown) => {
+    const documents = `/v1/collections/${encodeURIComponent(collection)}/documents`;
+    const path = `${documents}/${idSegment(id)}`;
+    return rowOf((await http.call({ method: "GET", path })) as EnvelopeFrame);
+  };
+}

@@ -1,0 +1,17 @@
+/** Time and chance, handed in, so that tests turn the clock themselves. */
+
+export type Timer = ReturnType<typeof setTimeout> | number;
+
+export interface Clock {
+  now(): number;
+  random(): number;
+  after(ms: number, act: () => void): Timer;
+  cancel(timer: Timer | undefined): void;
+}
+
+export const REAL_CLOCK: Clock = {
+  now: () => Date.now(),
+  random: () => Math.random(),
+  after: (ms, act) => setTimeout(act, ms),
+  cancel: (timer) => clearTimeout(timer),
+};

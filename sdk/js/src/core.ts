@@ -1,0 +1,11 @@
+/** The parts of a client, as its collections and queries use them. */
+
+import type { Http } from "./http/http.js";
+import type { Registry } from "./live/registry.js";
+import type { Outbox } from "./writes/outbox.js";
+
+export interface Core {
+  readonly http: Http;
+  readonly live: Registry;
+  readonly outbox: Outbox;
+}

@@ -1,0 +1,96 @@
+/** What can go wrong, by what the caller does about it. */
+
+/** A place in what was sent, and what is wrong there. */
+export interface ErrorPlace {
+  /** A JSON pointer into the body. */
+  readonly pointer: string;
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** A problem document as the server sends it (RFC 9457). */
+export interface Problem {
+  readonly status?: number;
+  readonly code?: string;
+  readonly title?: string;
+  readonly detail?: string;
+  readonly errors?: readonly ErrorPlace[];
+  readonly request_id?: string;
+}
+
+/** The base of all errors. Program against `code`: it is stable, the texts are for people. */
+export class RillbaseError extends Error {
+  override readonly name: string = "RillbaseError";
+
+  constructor(
+    readonly code: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+
+  /** Whether the same call may succeed later as it stands. */
+  get isTemporary(): boolean {
+    return false;
+  }
+}
+
+/** The server refused. `code` is one of those in the documentation's list of errors. */
+export class ServerError extends RillbaseError {
+  override readonly name = "ServerError";
+  readonly status: number;
+  /** Each offending place of the body. */
+  readonly places: readonly ErrorPlace[];
+  readonly requestId: string | undefined;
+
+  constructor(
+    problem: Problem,
+    status: number,
+    readonly retryAfterMs?: number,
+  ) {
+    const code = problem.code ?? `http_${status}`;
+    super(code, problem.detail ?? problem.title ?? `The server answered ${status}.`);
+    this.status = problem.status ?? status;
+    this.places = problem.errors ?? [];
+    this.requestId = problem.request_id;
+  }
+
+  override get isTemporary(): boolean {
+    return this.status === 429 || this.status >= 502 || this.code === "idempotency_in_progress";
+  }
+}
+
+/** The server could not be reached, or the connection broke before it had answered. */
+export class ConnectionError extends RillbaseError {
+  override readonly name = "ConnectionError";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("connection_lost", message, options);
+  }
+
+  override get isTemporary(): boolean {
+    return true;
+  }
+}
+
+/** No answer came within the time that the call had. */
+export class TimeoutError extends RillbaseError {
+  override readonly name = "TimeoutError";
+
+  constructor(timeoutMs: number) {
+    super("timeout", `There was no answer within ${timeoutMs} ms.`);
+  }
+}
+
+/** Returns whether a signal ended the call, not a failure. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
+}
+
+/** Returns anything that was thrown as an error of this library. */
+export function asRillbaseError(thrown: unknown): RillbaseError {
+  if (thrown instanceof RillbaseError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new RillbaseError("client_error", message, { cause: thrown });
+}

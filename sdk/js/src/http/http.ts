@@ -1,0 +1,149 @@
+/**
+ * Calls over HTTP: credentials, time limits, and repeating what may be repeated.
+ *
+ * Reads may always be repeated. Writes carry an idempotency key, with which the server makes a
+ * repeated call happen once, so they may be repeated too.
+ */
+
+import { backoffMs, RETRY } from "../backoff.js";
+import type { Clock } from "../clock.js";
+import type { Credentials } from "../credentials.js";
+import { decode } from "../ejson/decode.js";
+import { ConnectionError, type Problem, ServerError, TimeoutError } from "../errors.js";
+
+export interface CallOptions {
+  /** Ends the call, and with it whatever it waits for. */
+  readonly signal?: AbortSignal;
+  /** For the whole call, repetitions included. */
+  readonly timeoutMs?: number;
+}
+
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  /** Extended JSON. */
+  readonly body?: string;
+  readonly contentType?: string;
+  readonly idempotencyKey?: string;
+  readonly ifMatch?: string;
+  /** Not to be repeated by itself. */
+  readonly once?: boolean;
+}
+
+export interface HttpOptions {
+  readonly url: string;
+  readonly credentials: Credentials;
+  readonly clock: Clock;
+  readonly fetch: typeof fetch;
+  readonly timeoutMs: number;
+}
+
+const MAX_ATTEMPTS = 4;
+
+export class Http {
+  constructor(private readonly options: HttpOptions) {}
+
+  /** Returns the body of the answer; undefined where there is none. */
+  async call(request: Request, options: CallOptions = {}): Promise<unknown> {
+    const timeoutMs = options.timeoutMs ?? this.options.timeoutMs;
+    const limit = new AbortController();
+    const { clock } = this.options;
+    const timer = clock.after(timeoutMs, () => limit.abort(new TimeoutError(timeoutMs)));
+    const signals = [limit.signal, ...(options.signal === undefined ? [] : [options.signal])];
+    try {
+      return await this.repeated(request, AbortSignal.any(signals));
+    } finally {
+      clock.cancel(timer);
+    }
+  }
+
+  private async repeated(request: Request, signal: AbortSignal): Promise<unknown> {
+    let renewed = false;
+    const most = request.once === true ? 1 : MAX_ATTEMPTS;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.attempt(request, signal);
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        if (isRefusedToken(error) && this.options.credentials.canRenew && !renewed) {
+          renewed = true;
+          this.options.credentials.forget();
+        } else if (isWorthRepeating(error) && attempt < most) {
+          await this.pause(waitOf(error, attempt, this.options.clock.random()), signal);
+        } else {
+          throw error;
+        }
+      }
+    }
+  }
+
+  private async attempt(request: Request, signal: AbortSignal): Promise<unknown> {
+    const headers = await this.options.credentials.headers();
+    signal.throwIfAborted();
+    if (request.body !== undefined) {
+      headers["Content-Type"] = request.contentType ?? "application/json";
+    }
+    if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
+    if (request.ifMatch !== undefined) headers["If-Match"] = request.ifMatch;
+    const { method, body = null } = request;
+    const init: RequestInit = { method, headers, body, signal, credentials: "omit" };
+    let answer: Response;
+    let text: string;
+    try {
+      answer = await this.options.fetch(this.options.url + request.path, init);
+      text = await answer.text();
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw new ConnectionError("The server could not be reached.", { cause: error });
+    }
+    if (!answer.ok) throw refusal(answer, text);
+    return text === "" ? undefined : decode(JSON.parse(text));
+  }
+
+  private pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.options;
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clock.cancel(timer);
+        reject(signal.reason);
+      };
+      const timer = clock.after(ms, () => {
+        signal.removeEventListener("abort", end);
+        resolve();
+      });
+      signal.addEventListener("abort", end, { once: true });
+    });
+  }
+}
+
+function isWorthRepeating(error: unknown): boolean {
+  return (error instanceof ServerError || error instanceof ConnectionError) && error.isTemporary;
+}
+
+function isRefusedToken(error: unknown): boolean {
+  return error instanceof ServerError && error.status === 401;
+}
+
+function waitOf(error: unknown, attempt: number, random: number): number {
+  const asked = error instanceof ServerError ? error.retryAfterMs : undefined;
+  return Math.max(asked ?? 0, backoffMs(attempt, random, RETRY));
+}
+
+function refusal(answer: Response, text: string): ServerError {
+  const after = Number(answer.headers.get("Retry-After") ?? Number.NaN);
+  return new ServerError(
+    problemOf(text),
+    answer.status,
+    ...(Number.isNaN(after) ? [] : [after * 1000]),
+  );
+}
+
+function problemOf(text: string): Problem {
+  try {
+    const found: unknown = JSON.parse(text);
+    return typeof found === "object" && found !== null ? found : {};
+  } catch {
+    // A proxy on the way answered with a page of its own; the status has to do.
+    return {};
+  }
+}

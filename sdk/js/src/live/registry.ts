@@ -1,0 +1,42 @@
+/** The live queries of a client: whoever asks for the same query shares one. */
+
+import type { Timer } from "../clock.js";
+import { LiveQuery, type Surroundings } from "./live-query.js";
+import { type QuerySpec, specKey } from "./spec.js";
+
+/** A query that nobody listens to any more stays for those who are just coming. */
+const LINGER_MS = 1_000;
+
+export class Registry {
+  private readonly queries = new Map<string, LiveQuery>();
+  private readonly leaving = new Map<string, Timer>();
+
+  constructor(private readonly around: Surroundings) {}
+
+  /** Returns the live query; it subscribes when somebody listens. */
+  of(spec: QuerySpec): LiveQuery {
+    const key = specKey(spec);
+    const held = this.queries.get(key);
+    if (held !== undefined && held.snapshot.error === null) return held;
+    const made: LiveQuery = new LiveQuery(spec, this.around, () => this.unused(key, made));
+    this.queries.set(key, made);
+    this.unused(key, made);
+    return made;
+  }
+
+  close(): void {
+    for (const timer of this.leaving.values()) this.around.clock.cancel(timer);
+    for (const query of this.queries.values()) query.close();
+    this.queries.clear();
+  }
+
+  private unused(key: string, query: LiveQuery): void {
+    this.around.clock.cancel(this.leaving.get(key));
+    const timer = this.around.clock.after(LINGER_MS, () => {
+      if (query.isUsed) return;
+      query.close();
+      if (this.queries.get(key) === query) this.queries.delete(key);
+    });
+    this.leaving.set(key, timer);
+  }
+}

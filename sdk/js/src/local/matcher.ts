@@ -1,0 +1,114 @@
+/**
+ * Does a document match a filter? `undefined` means that only the server can tell.
+ *
+ * This serves the local view of writes that are on their way, nothing else: the server decides
+ * about every answer. So it knows the common operators and is honest about all others.
+ */
+
+import { compare, isSameKind, numberOf } from "./compare.js";
+import { isPlain, type Plain, valuesAt } from "./paths.js";
+
+export type Verdict = boolean | undefined;
+
+export function matches(filter: Plain, document: unknown): Verdict {
+  return all(Object.entries(filter), ([name, condition]) => clause(name, condition, document));
+}
+
+function clause(name: string, condition: unknown, document: unknown): Verdict {
+  if (!name.startsWith("$")) return field(valuesAt(document, name), condition);
+  if (name === "$comment") return true;
+  if (!Array.isArray(condition)) return undefined;
+  const each = (part: unknown) => (isPlain(part) ? matches(part, document) : undefined);
+  switch (name) {
+    case "$and":
+      return all(condition, each);
+    case "$or":
+      return any(condition, each);
+    case "$nor":
+      return not(any(condition, each));
+    default:
+      return undefined;
+  }
+}
+
+function field(values: readonly unknown[], condition: unknown): Verdict {
+  if (condition instanceof RegExp) return undefined;
+  if (!isPlain(condition) || !Object.keys(condition).some((name) => name.startsWith("$"))) {
+    return equals(values, condition);
+  }
+  return all(Object.entries(condition), ([name, operand]) => operator(name, values, operand));
+}
+
+function operator(name: string, values: readonly unknown[], operand: unknown): Verdict {
+  switch (name) {
+    case "$eq":
+      return equals(values, operand);
+    case "$ne":
+      return not(equals(values, operand));
+    case "$in":
+      return Array.isArray(operand) ? any(operand, (one) => equals(values, one)) : undefined;
+    case "$nin":
+      return not(operator("$in", values, operand));
+    case "$exists":
+      return values.length > 0 === Boolean(operand);
+    case "$size":
+      return values.some((value) => Array.isArray(value) && value.length === numberOf(operand));
+    case "$not":
+      return isPlain(operand) ? not(field(values, operand)) : undefined;
+    default:
+      return ranged(name, values, operand);
+  }
+}
+
+const RANGES: Record<string, (order: number) => boolean> = {
+  $lt: (order) => order < 0,
+  $lte: (order) => order <= 0,
+  $gt: (order) => order > 0,
+  $gte: (order) => order >= 0,
+};
+
+/** Comparisons hold between values of one kind only; an array is tried element by element. */
+function ranged(name: string, values: readonly unknown[], operand: unknown): Verdict {
+  const holds = Object.hasOwn(RANGES, name) ? RANGES[name] : undefined;
+  if (holds === undefined || operand === null || typeof operand === "object") {
+    return operand instanceof Date && holds !== undefined
+      ? candidates(values).some((value) => value instanceof Date && holds(compare(value, operand)))
+      : undefined;
+  }
+  return candidates(values).some((value) => {
+    return isSameKind(value, operand) && holds(compare(value, operand));
+  });
+}
+
+function equals(values: readonly unknown[], wanted: unknown): Verdict {
+  if (wanted instanceof RegExp) return undefined;
+  if (wanted === null || wanted === undefined) {
+    return values.length === 0 || candidates(values).some((value) => value === null);
+  }
+  return candidates(values).some((value) => {
+    return isSameKind(value, wanted) && compare(value, wanted) === 0;
+  });
+}
+
+/** A field that holds a list matches as a whole and by each of its elements. */
+function candidates(values: readonly unknown[]): unknown[] {
+  return values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
+}
+
+function not(verdict: Verdict): Verdict {
+  return verdict === undefined ? undefined : !verdict;
+}
+
+function all<T>(parts: readonly T[], judge: (part: T) => Verdict): Verdict {
+  let verdict: Verdict = true;
+  for (const part of parts) {
+    const found = judge(part);
+    if (found === false) return false;
+    if (found === undefined) verdict = undefined;
+  }
+  return verdict;
+}
+
+function any<T>(parts: readonly T[], judge: (part: T) => Verdict): Verdict {
+  return not(all(parts, (part) => not(judge(part))));
+}

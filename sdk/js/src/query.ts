@@ -1,0 +1,175 @@
+/** Queries, asked once or subscribed to. Immutable: every method returns another query. */
+
+import type { Core } from "./core.js";
+import { stringify } from "./ejson/encode.js";
+import type { CallOptions } from "./http/http.js";
+import { changesOf, type QueryEvent } from "./live/changes.js";
+import type { EnvelopeFrame } from "./live/frames.js";
+import type { QuerySnapshot } from "./live/snapshot.js";
+import { type QuerySpec, specKey } from "./live/spec.js";
+import { rowOf } from "./live/view.js";
+import type { Direction } from "./local/order.js";
+import type { Plain } from "./local/paths.js";
+import type { Document, Filter, Projection } from "./types.js";
+
+export type WhereOperator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not-in";
+
+const OPERATORS: Record<WhereOperator, string> = {
+  "==": "$eq",
+  "!=": "$ne",
+  "<": "$lt",
+  "<=": "$lte",
+  ">": "$gt",
+  ">=": "$gte",
+  in: "$in",
+  "not-in": "$nin",
+};
+
+/** The most that the server sends as one page. */
+const MAX_PAGE = 1_000;
+
+/** Called with every state of the answer. */
+export type SnapshotListener<T> = (snapshot: QuerySnapshot<T>) => void;
+
+export class Query<T extends Document = Document> {
+  constructor(
+    /** @internal */ readonly core: Core,
+    /** The query as data. */
+    readonly spec: QuerySpec,
+  ) {}
+
+  /** Equal for equal queries. */
+  get key(): string {
+    return specKey(this.spec);
+  }
+
+  /** Narrows by one condition: `.where("rank", "<", 10)`. */
+  where(
+    field: (keyof T & string) | (string & {}),
+    operator: WhereOperator,
+    value: unknown,
+  ): Query<T> {
+    return this.filter({ [field]: { [OPERATORS[operator]]: value } } as Filter<T>);
+  }
+
+  /** Narrows by a filter in MongoDB's language. */
+  filter(filter: Filter<T>): Query<T> {
+    const held = this.spec.filter;
+    const both = Object.keys(held).length === 0 ? filter : { $and: [held, filter] };
+    return this.with({ filter: both as Plain });
+  }
+
+  /** Sorts, behind the keys that were named before. */
+  sort(
+    field: (keyof T & string) | (string & {}),
+    direction: "asc" | "desc" | Direction = "asc",
+  ): Query<T> {
+    const sign: Direction = direction === "desc" || direction === -1 ? -1 : 1;
+    return this.with({ sort: [...(this.spec.sort ?? []), [field, sign]] });
+  }
+
+  /** Keeps so many of the first documents. */
+  limit(limit: number): Query<T> {
+    return this.with({ limit });
+  }
+
+  /** Passes over so many of the first documents. */
+  offset(offset: number): Query<T> {
+    return this.with({ offset });
+  }
+
+  /** Shows parts of the documents: names of fields, or a projection. */
+  project(projection: Projection<T> | readonly (keyof T & string)[]): Query<T> {
+    const plain = Array.isArray(projection)
+      ? Object.fromEntries(projection.map((name: string) => [name, 1]))
+      : projection;
+    return this.with({ projection: plain as Plain });
+  }
+
+  /** Asks once and returns the documents, all of them or as many as `limit` says. */
+  async fetch(options: CallOptions = {}): Promise<T[]> {
+    const found: T[] = [];
+    for await (const page of this.pages(options)) found.push(...page);
+    return found;
+  }
+
+  /** Asks once and returns the first document, or null. */
+  async first(options: CallOptions = {}): Promise<T | null> {
+    return (await this.limit(1).fetch(options))[0] ?? null;
+  }
+
+  /** Asks once and yields the documents page by page, for answers too large to hold. */
+  async *pages(options: CallOptions & { readonly pageSize?: number } = {}): AsyncGenerator<T[]> {
+    const { collection, limit = Number.POSITIVE_INFINITY, ...rest } = this.spec;
+    const pageSize = options.pageSize ?? MAX_PAGE;
+    let cursor: string | null = null;
+    for (let left = limit; left > 0; ) {
+      const body: Plain = { ...rest, limit: Math.min(left, pageSize) };
+      if (cursor !== null) {
+        body.cursor = cursor;
+        // The cursor stands behind whatever was passed over.
+        delete body.offset;
+      }
+      const page = await this.ask(collection, body, options);
+      left -= page.documents.length;
+      yield page.documents;
+      if (page.cursor === null) return;
+      cursor = page.cursor;
+    }
+  }
+
+  /** Counts the documents that match the filter. */
+  async count(options: CallOptions = {}): Promise<number> {
+    const path = `/v1/collections/${encodeURIComponent(this.spec.collection)}/count`;
+    const body = stringify({ filter: this.spec.filter });
+    const answer = await this.core.http.call({ method: "POST", path, body }, options);
+    return Number((answer as { count: number }).count);
+  }
+
+  /**
+   * Subscribes. The listener is called with the answer, and again with each change of it, of the
+   * state, or of writes that are on their way. Returns how to stop.
+   */
+  onSnapshot(listener: SnapshotListener<T>): () => void {
+    const live = this.core.live.of(this.spec);
+    let isOver = false;
+    const tell = () => {
+      if (!isOver) listener(live.snapshot as QuerySnapshot<T>);
+    };
+    const stop = live.listen(tell);
+    // A query that others listen to has an answer already.
+    if (live.snapshot.hasAnswer || live.snapshot.error !== null) queueMicrotask(tell);
+    return () => {
+      isOver = true;
+      stop();
+    };
+  }
+
+  /**
+   * Subscribes, and yields what the server tells: first the answer, then each change of it, without
+   * writes that are on their way, across interruptions, nothing lost and nothing twice. Throws when
+   * the subscription ends with an error; ends with the signal.
+   */
+  changes(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<QueryEvent<T>, void> {
+    return changesOf<T>(this.core.live.of(this.spec), options.signal);
+  }
+
+  private async ask(
+    collection: string,
+    body: Plain,
+    options: CallOptions,
+  ): Promise<{ documents: T[]; cursor: string | null }> {
+    const path = `/v1/collections/${encodeURIComponent(collection)}/query`;
+    const request = { method: "POST", path, body: stringify(body) };
+    const answer = await this.core.http.call(request, options);
+    const { items, next_cursor: cursor } = answer as {
+      items: EnvelopeFrame[];
+      next_cursor: string | null;
+    };
+    return { documents: items.map((item) => rowOf(item).document as T), cursor };
+  }
+
+  private with(more: Partial<QuerySpec>): Query<T> {
+    return new Query(this.core, { ...this.spec, ...more });
+  }
+}

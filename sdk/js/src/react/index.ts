@@ -1,0 +1,71 @@
+/** Live queries as React hooks. */
+
+import { useCallback, useMemo, useSyncExternalStore } from "react";
+import type { DocumentRef } from "../document.js";
+import type { RillbaseError } from "../errors.js";
+import type { Item, QuerySnapshot, QueryState } from "../live/snapshot.js";
+import type { Query } from "../query.js";
+import type { Document } from "../types.js";
+
+export interface QueryResult<T> {
+  readonly documents: readonly T[];
+  readonly items: readonly Item<T>[];
+  readonly state: QueryState;
+  /** True until there is an answer or an error. */
+  readonly isLoading: boolean;
+  readonly hasPendingWrites: boolean;
+  readonly error: RillbaseError | null;
+}
+
+export interface DocumentResult<T> {
+  /** Null: not there yet, or there is none. */
+  readonly document: T | null;
+  readonly version: number | null;
+  readonly state: QueryState;
+  readonly isLoading: boolean;
+  readonly hasPendingWrites: boolean;
+  readonly error: RillbaseError | null;
+}
+
+const NOTHING: QuerySnapshot<never> = {
+  documents: [],
+  items: [],
+  changes: [],
+  state: "connecting",
+  hasAnswer: false,
+  hasPendingWrites: false,
+  error: null,
+};
+
+/**
+ * Keeps a component up to date with a query's answer. The query may be built anew at each
+ * rendering: equal queries are one. With null nothing is watched.
+ */
+export function useQuery<T extends Document>(query: Query<T> | null): QueryResult<T> {
+  const snapshot = useSnapshot(query);
+  return useMemo(() => {
+    const { documents, items, state, hasAnswer, hasPendingWrites, error } = snapshot;
+    const isLoading = query !== null && !hasAnswer && error === null;
+    return { documents, items, state, isLoading, hasPendingWrites, error };
+  }, [snapshot, query]);
+}
+
+/** Keeps a component up to date with one document. With null nothing is watched. */
+export function useDocument<T extends Document>(ref: DocumentRef<T> | null): DocumentResult<T> {
+  const { items, state, isLoading, hasPendingWrites, error } = useQuery(
+    ref === null ? null : ref.query,
+  );
+  const { document = null, version = null } = items[0] ?? {};
+  return { document, version, state, isLoading, hasPendingWrites, error };
+}
+
+function useSnapshot<T extends Document>(query: Query<T> | null): QuerySnapshot<T> {
+  const key = query?.key;
+  const core = query?.core;
+  // Equal queries of one client are one, however often they are built.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query.
+  const live = useMemo(() => query?.core.live.of(query.spec), [core, key]);
+  const subscribe = useCallback((told: () => void) => live?.listen(told) ?? (() => {}), [live]);
+  const read = () => (live?.snapshot ?? NOTHING) as QuerySnapshot<T>;
+  return useSyncExternalStore(subscribe, read, () => NOTHING);
+}

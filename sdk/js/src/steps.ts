@@ -1,0 +1,50 @@
+/** Operations that are gathered before they are sent together. */
+
+import { changeStep } from "./collection.js";
+import { ObjectId } from "./ejson/types.js";
+import type { Plain } from "./local/paths.js";
+import type { Update } from "./types.js";
+import type { Conditions, Step, UpdateOptions } from "./writes/calls.js";
+
+/** Operations on one collection. */
+export class StepList {
+  constructor(
+    private readonly collection: string,
+    /** @internal */ readonly steps: Step[] = [],
+  ) {}
+
+  insert(document: Plain): this {
+    const id = document._id ?? new ObjectId();
+    const { collection } = this;
+    return this.add({ operation: { kind: "insert", collection, id, document }, options: {} });
+  }
+
+  replace(id: unknown, document: Plain, options: Conditions = {}): this {
+    const { collection } = this;
+    return this.add({ operation: { kind: "replace", collection, id, document }, options });
+  }
+
+  update(id: unknown, update: Update<Plain>, options: UpdateOptions = {}): this {
+    return this.add(changeStep(this.collection, "update", id, update as Plain, options));
+  }
+
+  delete(id: unknown, options: Conditions = {}): this {
+    const { collection } = this;
+    return this.add({ operation: { kind: "delete", collection, id }, options });
+  }
+
+  private add(step: Step): this {
+    this.steps.push(step);
+    return this;
+  }
+}
+
+/** Operations on any collections. */
+export class TransactionSteps {
+  /** @internal */ readonly steps: Step[] = [];
+
+  /** The operations on a collection; all are done in the order in which they are named. */
+  collection(name: string): StepList {
+    return new StepList(name, this.steps);
+  }
+}

@@ -1,0 +1,1 @@
+"""The SDKs, on their own and against a running server."""
