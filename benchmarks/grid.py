@@ -1,191 +1,221 @@
 """Event layer → grid → notification, with the paper's workload.
 
     python -m benchmarks.grid [--queries 1500,29000] [--writes 1000] [--seconds 60]
-        [--kind range] [--partitions 2] [--quick]
+        [--kind range,equality,regex,geo,text,mixed,residual] [--sorted PERCENT]
+        [--partitions 1x2,1x4] [--peers polling,tailing] [--plot FILE] [--quick]
 
-Documents have five strings of ten characters and five integers, one of them unique and random;
-queries are `random >= i AND random < j`, so narrow that about 17 a second match, however many there
-are. `--kind equality` and `residual` ask for one value, and for what no index finds.
+Documents have five strings of ten characters and five integers, one of them unique and random.
+Queries of the kind `range` are `random >= i AND random < j`; other kinds ask for one value, a piece
+of a text, a place, a term, or for what no index finds. Whatever the kind, and however many queries
+there are, about 17 a second match. `--sorted` gives so many of a hundred an order and a window.
 
-A Valkey of the run's own, the filter nodes and the sort node as processes, and a native program
-that registers the queries in bulk and then writes and listens. There is no PostgreSQL: nodes begin
-with no documents. Latency is from before a write is appended until the notification was read.
+A Valkey of the run's own, filter nodes and sort nodes as processes, and a native program that
+registers the queries in bulk and then writes and listens. There is no PostgreSQL: nodes begin with
+no documents. Latency is from when a write was due until its notification was read. Several values
+of an option are measured one after the other, each with each.
+
+`--peers` measures beside it, at the first rate of `--writes`, what people do instead, and how many
+queries that sustains: `tailing` evaluates every query on every write (p99 of 20 ms, the rate kept,
+nothing lost), `polling` runs every query on PostgreSQL once a second.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import os
-import subprocess
+import itertools
 import sys
-import tempfile
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
+from benchmarks.peers import polling
+from benchmarks.support.grid_run import Measured, Run, measure
 from benchmarks.support.native import built
+from benchmarks.support.plot import Line, Mark, Plot
 from benchmarks.support.report import Report
-from documents.outbox.entries import Snapshot, encode_tick_body
-from documents.outbox.events import EventLayer, prefix
-from foundation.valkey_wire import ValkeyWire
-from realtime.events.layer import GridLayer
 from realtime.grid.layout import Grid
-from rillbase_server.launcher.embedded import EmbeddedValkey
 
-_ROOT = Path(__file__).resolve().parents[1]
-_INCARNATION = b"a benchmark's..."
-_START_TIMEOUT_S = 60.0
-_TICK_S = 0.25
-_P99_GOAL = "<= 20"
+_Key = TypeVar("_Key", bound=Hashable)
+
+KINDS = ("range", "equality", "regex", "geo", "text", "mixed", "residual")
+PEERS = ("polling", "tailing")
+P99_MS = 20.0
+#: A rate counts as kept when so much of it was.
+_KEPT = 0.99
+#: Tailing is tried with so many queries first, and then with ever more until it fails.
+_FIRST_TAILED = 1_000
+_MOST_TAILED = 1_000_000
+#: How closely the limit of tailing is looked for.
+_CLOSE = 1.25
+_PEER_SECONDS = 5
 
 
 def main() -> None:
-    """Measure each number of queries by itself."""
+    """Measure each combination by itself."""
     arguments = _arguments()
-    report = Report("grid", vars(arguments) | {"queries": list(arguments.queries)})
-    load = built("rillbase-nodes", example="grid_load", optimised=not arguments.unoptimised)
-    for queries in arguments.queries:
-        print(f"{queries:,} queries …", file=sys.stderr)
-        _add(report, queries, _measure(load, arguments, queries))
+    partitions = [_shape(grid) for grid in arguments.partitions]
+    told = {**vars(arguments), "partitions": partitions, "plot": str(arguments.plot or "")}
+    report = Report("grid", told)
+    program = built("rillbase-nodes", example="grid_load", optimised=not arguments.unoptimised)
+    found: dict[Run, Measured] = {}
+    for run in _runs(arguments):
+        print(f"{_name(run)} …", file=sys.stderr)
+        found[run] = measure(program, run)
+        _add(report, run, found[run])
+    _compare_numbers(report, found)
+    _compare_partitions(report, found)
+    limits = _measure_peers(report, program, arguments)
+    if arguments.plot:
+        _plot(found, limits).save(arguments.plot)
     report.finish()
 
 
-def _add(report: Report, queries: int, found: dict[str, float]) -> None:
-    name = f"{queries}_queries"
-    report.add(f"{name}_p50_ms", found["p50_ms"], "ms", "half of the notifications come sooner")
-    report.add(f"{name}_p99_ms", found["p99_ms"], "ms", "99 of 100 come sooner", _P99_GOAL)
-    report.add(f"{name}_max_ms", found["max_ms"], "ms", "the slowest notification")
-    report.add(f"{name}_average_ms", found["average_ms"], "ms", "on average")
-    report.add(f"{name}_writes_per_s", found["writes_per_s"], "/s", "appended")
-    report.add(f"{name}_notifications", found["delivered"], "", "delivered")
-    lost = found["expected"] - found["delivered"]
-    report.add(f"{name}_lost", lost, "", "expected and not delivered", "<= 0")
-    report.add(f"{name}_nodes_cpu", found["nodes_cpu"], "cores", "that the filter nodes used")
-    report.add(f"{name}_index_bytes", found["index_bytes"], "B", "of index for a query, a node")
-    rate = found["registered_per_s"]
+def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
+    for kind, grid, writes, queries in itertools.product(
+        arguments.kind, arguments.partitions, arguments.writes, arguments.queries
+    ):
+        yield Run(kind, queries, writes, arguments.seconds, grid, arguments.sorted)
+
+
+def _name(run: Run) -> str:
+    return f"{run.kind}_{run.queries}_queries_{run.writes}_writes_{_shape(run.grid)}"
+
+
+def _shape(grid: Grid) -> str:
+    return f"{grid.query_partitions}x{grid.write_partitions}"
+
+
+def _add(report: Report, run: Run, found: Measured) -> None:
+    name, load = _name(run), found.load
+    report.add(f"{name}_p50_ms", load["p50_ms"], "ms", "half of the notifications come sooner")
+    report.add(f"{name}_p95_ms", load["p95_ms"], "ms", "95 of 100 come sooner")
+    goal = f"<= {P99_MS:g}"
+    report.add(f"{name}_p99_ms", load["p99_ms"], "ms", "99 of 100 come sooner", goal)
+    report.add(f"{name}_max_ms", load["max_ms"], "ms", "the slowest notification")
+    report.add(f"{name}_average_ms", load["average_ms"], "ms", "on average")
+    least = f">= {_KEPT * run.writes:g}"
+    report.add(f"{name}_writes_per_s", load["writes_per_s"], "/s", "appended", least)
+    report.add(f"{name}_expected", load["expected"], "", "notifications that were to come")
+    report.add(f"{name}_delivered", load["delivered"], "", "notifications that came")
+    lost = abs(load["expected"] - load["delivered"])
+    report.add(f"{name}_lost", lost, "", "expected and not delivered, or the reverse", "<= 0")
+    rate = load["registered_per_s"]
     report.add(f"{name}_registered_per_s", rate, "/s", "queries registered", ">= 20000")
+    report.add(f"{name}_index_bytes", found.index_bytes, "B", "of index for a query, a node")
+    busiest = found.node_us_per_write()
+    report.add(f"{name}_node_us", busiest, "µs", "CPU of the busiest filter node a write")
+    filters = sum(found.filter_cpu_s) / found.wall_s
+    report.add(f"{name}_filters_cores", filters, "cores", "used by the filter nodes")
+    for other, used_s in found.cpu_s.items():
+        cores = used_s / found.wall_s
+        report.add(f"{name}_{other.replace(':', '_')}_cores", cores, "cores", f"used by {other}")
+    if run.kind == "residual":
+        evaluated = run.queries * load["writes"] / sum(found.filter_cpu_s)
+        what = "evaluations for a core of the filter nodes"
+        report.add(f"{name}_evaluations_per_s", evaluated, "/s", what, ">= 20000000")
 
 
-def _measure(load: Path, arguments: argparse.Namespace, queries: int) -> dict[str, float]:
-    grid = Grid(1, 1, arguments.partitions)
-    with ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rillbase-grid-"))
-        Path(directory).chmod(0o755)
-        valkey = stack.enter_context(EmbeddedValkey(Path(directory) / "valkey", password="bench"))
-        asyncio.run(_install(valkey.url, arguments.partitions))
-        stack.enter_context(_ticking(valkey.url))
-        stack.enter_context(_nodes(valkey.url, grid))
-        asyncio.run(_until_watching(valkey.url, grid))
-        options: dict[str, object] = {
-            "--url": valkey.url,
-            "--prefix": prefix(1),
-            "--queries": queries,
-            "--writes": arguments.writes,
-            "--seconds": arguments.seconds,
-            "--partitions": arguments.partitions,
-            "--kind": arguments.kind,
-        }
-        began = time.monotonic()
-        before = asyncio.run(_reports(valkey.url, grid))
-        answer = subprocess.run(
-            [load, *(str(part) for pair in options.items() for part in pair)],
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
+def _compare_numbers(report: Report, found: dict[Run, Measured]) -> None:
+    """Compare what a write costs among most queries with what it costs among fewest."""
+    for (kind, grid, writes), several in _groups(
+        found, lambda run: (run.kind, run.grid, run.writes), lambda run: run.queries
+    ):
+        fewest, most = several[0], several[-1]
+        if kind == "residual" or fewest.queries == most.queries:
+            continue
+        cost = found[most].filters_us_per_write() / found[fewest].filters_us_per_write()
+        report.add(
+            f"{kind}_{writes}_writes_{_shape(grid)}_cost_ratio",
+            cost,
+            "",
+            f"CPU a write among {most.queries:,} queries ÷ among {fewest.queries:,}",
+            "<= 2",
         )
-        found: dict[str, float] = json.loads(answer.stdout)
-        passed_s = time.monotonic() - began
-        after = asyncio.run(_reports(valkey.url, grid))
-        cpu_us = sum(node["cpu_us"] for node in after) - sum(node["cpu_us"] for node in before)
-        found["nodes_cpu"] = cpu_us / 1e6 / passed_s
-        found["index_bytes"] = max(node["index_bytes"] for node in after) / queries
-        return found
 
 
-def _wire(url: str) -> ValkeyWire:
-    return ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=10)
+def _compare_partitions(report: Report, found: dict[Run, Measured]) -> None:
+    """Compare what the busiest node has to do with what it had to do with fewer nodes."""
+    for (kind, queries, writes), several in _groups(
+        found,
+        lambda run: (run.kind, run.queries, run.writes),
+        lambda run: run.grid.query_partitions * run.grid.write_partitions,
+    ):
+        for fewer, more in itertools.pairwise(several):
+            ratio = found[more].node_us_per_write() / found[fewer].node_us_per_write()
+            shapes = f"{_shape(fewer.grid)}_to_{_shape(more.grid)}"
+            report.add(
+                f"{kind}_{queries}_queries_{writes}_writes_{shapes}",
+                ratio,
+                "",
+                "work of the busiest node, of what it was with fewer",
+                "<= 0.6",
+            )
 
 
-async def _install(url: str, partitions: int) -> None:
-    wire = _wire(url)
-    await EventLayer(wire, 1).install(1, f"1:{partitions}")
-    await wire.aclose()
+def _groups(
+    found: dict[Run, Measured], alike: Callable[[Run], _Key], order: Callable[[Run], int]
+) -> list[tuple[_Key, list[Run]]]:
+    """Return the runs that are alike, each time in order."""
+    keyed: dict[_Key, list[Run]] = {}
+    for run in found:
+        keyed.setdefault(alike(run), []).append(run)
+    return [(key, sorted(several, key=order)) for key, several in keyed.items()]
 
 
-@contextmanager
-def _ticking(url: str) -> Iterator[None]:
-    """Prove the streams complete, as the relay does."""
-    over = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(_tick(url, over)))
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def _measure_peers(
+    report: Report, program: Path, arguments: argparse.Namespace
+) -> dict[str, float]:
+    limits: dict[str, float] = {}
+    writes, seconds = arguments.writes[0], min(arguments.seconds, _PEER_SECONDS)
+    if "tailing" in arguments.peers:
+        print("tailing …", file=sys.stderr)
+        limits["evaluating all"] = _tailing(program, arguments, writes, seconds)
+        what = f"sustained when each is evaluated on each write, p99 ≤ {P99_MS:g} ms"
+        report.add("tailing_queries", limits["evaluating all"], "", what)
+    if "polling" in arguments.peers:
+        print("polling …", file=sys.stderr)
+        polled = polling.measure(writes, seconds)
+        limits["polling each second"] = polled.queries_per_s
+        what = "sustained when each is run on PostgreSQL every second"
+        report.add("polling_queries", polled.queries_per_s, "", what)
+        what = "inserted meanwhile"
+        report.add("polling_writes_per_s", polled.writes_per_s, "/s", what)
+    return limits
 
 
-async def _tick(url: str, over: threading.Event) -> None:
-    wire = _wire(url)
-    events = EventLayer(wire, 1)
-    body = encode_tick_body(1, _INCARNATION, Snapshot(1, 1, ()))
-    while not over.is_set():
-        look = await events.look()
-        await events.tick(look.time_us, 1, look, _INCARNATION, body)
-        await asyncio.sleep(_TICK_S)
-    await wire.aclose()
+def _tailing(program: Path, arguments: argparse.Namespace, writes: int, seconds: int) -> int:
+    """Find the largest number of queries with which nothing is lost or late."""
+
+    def holds(queries: int) -> bool:
+        grid = arguments.partitions[0]
+        load = measure(
+            program, Run(arguments.kind[0], queries, writes, seconds, grid, 0, tailing=True)
+        ).load
+        kept = load["writes_per_s"] >= _KEPT * writes and load["expected"] == load["delivered"]
+        return kept and load["p99_ms"] <= P99_MS
+
+    good, bad = 0, _FIRST_TAILED
+    while bad <= _MOST_TAILED and holds(bad):
+        good, bad = bad, 2 * bad
+    while good and bad > _CLOSE * good:
+        middle = (good + bad) // 2
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
 
 
-@contextmanager
-def _nodes(url: str, grid: Grid) -> Iterator[None]:
-    environment = os.environ | {
-        "EVENTS_URL": url,
-        "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "platform")]),
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.support.grid_node", node.to_json()],
-            cwd=_ROOT,
-            env=environment,
-        )
-        for node in grid.nodes()
-    ]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-async def _until_watching(url: str, grid: Grid) -> None:
-    async with asyncio.timeout(_START_TIMEOUT_S):
-        while True:
-            reports = await _all_reports(url, grid)
-            if all(report.get("state") == "running" for report in reports):
-                return
-            await asyncio.sleep(0.05)
-
-
-async def _all_reports(url: str, grid: Grid) -> list[dict[str, object]]:
-    wire = _wire(url)
-    _, found = await GridLayer(wire, 1, 1).look([node.name for node in grid.nodes()])
-    await wire.aclose()
-    held = (found.get(node.name) for node in grid.nodes())
-    return [{} if node is None else json.loads(node.report or b"{}") for node in held]
-
-
-async def _reports(url: str, grid: Grid) -> list[dict[str, float]]:
-    """What the filter nodes say, once they have said it anew."""
-    await asyncio.sleep(3)
-    reports = (await _all_reports(url, grid))[: grid.write_partitions]
-    return [
-        {name: float(str(report[name])) for name in ("cpu_us", "index_bytes")} for report in reports
-    ]
+def _plot(found: dict[Run, Measured], limits: dict[str, float]) -> Plot:
+    lines = []
+    for (kind, writes), several in _groups(
+        found, lambda run: (run.kind, run.writes), lambda run: run.queries
+    ):
+        for label, name in (("p99", "p99_ms"), ("median", "p50_ms")):
+            points = [(float(run.queries), found[run].load[name]) for run in several]
+            lines.append(Line(f"{kind}, {writes:,} writes/s, {label}", points))
+    marks = [Mark(f"{name}: up to here", limit) for name, limit in limits.items() if limit]
+    return Plot("From a write to its notification", "live queries", "latency in ms", lines, marks)
 
 
 def _arguments() -> argparse.Namespace:
@@ -193,10 +223,19 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--queries", type=_numbers, default=[1_500, 29_000], help="how many, each")
-    parser.add_argument("--writes", type=int, default=1_000, help="writes a second")
+    parser.add_argument(
+        "--writes", "--rate", type=_numbers, default=[1_000], help="writes a second"
+    )
     parser.add_argument("--seconds", type=int, default=60, help="how long they go on")
-    parser.add_argument("--kind", choices=("range", "equality", "residual"), default="range")
-    parser.add_argument("--partitions", type=int, default=2, help="write partitions")
+    parser.add_argument(
+        "--kind", "--kinds", type=_some(KINDS), default=["range"], help="of queries"
+    )
+    parser.add_argument("--sorted", type=int, default=0, help="of a hundred have a window")
+    parser.add_argument(
+        "--partitions", type=_grids, default=[Grid(1, 1, 2)], help="query x write partitions"
+    )
+    parser.add_argument("--peers", type=_some(PEERS), default=[], help="what is measured beside it")
+    parser.add_argument("--plot", type=Path, help="where a plot goes, as SVG")
     parser.add_argument("--quick", action="store_true", help="ten seconds each")
     parser.add_argument("--unoptimised", action="store_true", help="build the load quickly")
     arguments = parser.parse_args()
@@ -205,8 +244,27 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _numbers(text: str) -> Sequence[int]:
+def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
+
+
+def _some(known: tuple[str, ...]) -> Callable[[str], list[str]]:
+    def read(text: str) -> list[str]:
+        given = text.split(",")
+        if unknown := set(given) - set(known):
+            raise argparse.ArgumentTypeError(f"not known: {', '.join(unknown)}")
+        return given
+
+    return read
+
+
+def _grids(text: str) -> list[Grid]:
+    """Read `1x2,1x4`, or `2` for one query partition."""
+    grids = []
+    for part in text.split(","):
+        query, _, write = part.rpartition("x")
+        grids.append(Grid(1, 1, int(write), int(query or 1)))
+    return grids
 
 
 if __name__ == "__main__":

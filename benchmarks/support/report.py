@@ -16,6 +16,9 @@ from rich.table import Table
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
+#: Of a table that no terminal shows.
+_WIDTH = 160
+
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le}
 
 
@@ -53,9 +56,15 @@ class Report:
     def finish(self) -> None:
         """Print the table, save the raw figures, print the line of JSON."""
         console = Console()
+        if not console.is_terminal:
+            console = Console(width=_WIDTH)
         table = Table(title=f"{self.benchmark}  ({_machine()})", title_justify="left")
         for column in ("figure", "value", "goal", "holds", "what"):
-            table.add_column(column, justify="right" if column == "value" else "left")
+            table.add_column(
+                column,
+                justify="right" if column == "value" else "left",
+                no_wrap=column == "figure",
+            )
         for f in self.figures:
             mark = {None: "", True: "[green]yes", False: "[red]no"}[f.holds]
             table.add_row(f.name, f"{f.value:,.4g} {f.unit}", f.want, mark, f.what)

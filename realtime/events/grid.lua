@@ -18,7 +18,7 @@ local RETENTION_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
--- Requests come one by one; they are trimmed each time that so many have come.
+-- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.
 local ACTIVATION = 19
@@ -107,15 +107,20 @@ local function append(keys, args)
   return { 'ok', now }
 end
 
-local function send_request(epoch, qp, request)
+-- Appends requests; returns the ids of their entries.
+local function send_requests(epoch, qp, several)
   local requests = epoch .. ':requests:' .. qp
-  local number = redis.call('HINCRBY', requests .. ':count', 'entries', 1)
-  local id = redis.call('XADD', requests, '*', 'e', request, 'n', number)
-  local bytes = added(requests, #request, id)
-  if number % TRIM_EVERY == 0 then
+  local last = redis.call('HINCRBY', requests .. ':count', 'entries', #several)
+  local first, size, ids = last - #several, 0, {}
+  for position, request in ipairs(several) do
+    ids[position] = redis.call('XADD', requests, '*', 'e', request, 'n', first + position)
+    size = size + #request
+  end
+  local bytes = added(requests, size, ids[#ids])
+  if math.floor(last / TRIM_EVERY) > math.floor(first / TRIM_EVERY) then
     trim(requests, bytes, now_ms())
   end
-  return id
+  return ids
 end
 
 local function activation_of(definition)
@@ -127,29 +132,47 @@ local function with_activation(bytes, activation)
     .. string.sub(bytes, ACTIVATION + 8)
 end
 
--- Like tokens, activation numbers rise through the loss of everything.
-local function new_activation(prefix)
-  local last = tonumber(redis.call('GET', prefix .. ':activation') or 0)
-  local number = math.max(last + 1, now_us())
-  redis.call('SET', prefix .. ':activation', text(number))
-  return struct.pack('>I8', number)
+-- Gives activation numbers one after the other. Like tokens they rise through the loss of
+-- everything.
+local function activations(prefix)
+  local last
+  return {
+    next = function()
+      last = math.max((last or tonumber(redis.call('GET', prefix .. ':activation') or 0)) + 1,
+        now_us())
+      return struct.pack('>I8', last)
+    end,
+    keep = function()
+      if last then
+        redis.call('SET', prefix .. ':activation', text(last))
+      end
+    end,
+  }
 end
 
--- args: grid epoch, query partition, app server, query, definition, request.
-local function register(keys, args)
-  local prefix, qp, hub, query = keys[1], args[2], args[3], args[4]
+-- args: grid epoch, query partition, app server, then query, definition and request of each.
+-- Returns activation numbers and ids of requests, in this order.
+local function register_all(keys, args)
+  local prefix, qp, hub = keys[1], args[2], args[3]
   local epoch = prefix .. ':' .. args[1]
-  local known = redis.call('HGET', epoch .. ':registry:' .. qp, query)
-  local activation = known and activation_of(known) or new_activation(prefix)
-  redis.call('HSET', epoch .. ':registry:' .. qp, query, with_activation(args[5], activation))
+  local registry, held = epoch .. ':registry:' .. qp, epoch .. ':held:' .. qp .. ':' .. hub
   -- An app server that nobody has heard of has a lease that ends now.
   redis.call('ZADD', prefix .. ':hubs', 'NX', text(now_ms()), hub)
-  if redis.call('SADD', epoch .. ':held:' .. qp .. ':' .. hub, query) == 1 then
-    redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, 1)
-    redis.call('ZREM', epoch .. ':idle:' .. qp, query)
+  local numbers, requests, given = activations(prefix), {}, {}
+  for position = 4, #args, 3 do
+    local query = args[position]
+    local known = redis.call('HGET', registry, query)
+    local activation = known and activation_of(known) or numbers.next()
+    redis.call('HSET', registry, query, with_activation(args[position + 1], activation))
+    if redis.call('SADD', held, query) == 1 then
+      redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, 1)
+      redis.call('ZREM', epoch .. ':idle:' .. qp, query)
+    end
+    given[#given + 1] = struct.unpack('>I8', activation)
+    requests[#requests + 1] = with_activation(args[position + 2], activation)
   end
-  local id = send_request(epoch, qp, with_activation(args[6], activation))
-  return { struct.unpack('>I8', activation), id }
+  numbers.keep()
+  return { given, send_requests(epoch, qp, requests) }
 end
 
 -- Takes one holder from a query; returns whether it has none left.
@@ -185,7 +208,7 @@ local function forget(epoch, qp, query)
   local definition = redis.call('HGET', registry, query)
   if definition then
     redis.call('HDEL', registry, query)
-    send_request(epoch, qp, '\1\2' .. query .. activation_of(definition))
+    send_requests(epoch, qp, { '\1\2' .. query .. activation_of(definition) })
   end
 end
 
@@ -289,7 +312,7 @@ end
 
 redis.register_function('rillbase_grid_1_lease', lease)
 redis.register_function('rillbase_grid_1_append', append)
-redis.register_function('rillbase_grid_1_register', register)
+redis.register_function('rillbase_grid_1_register_all', register_all)
 redis.register_function('rillbase_grid_1_unregister', unregister)
 redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
 redis.register_function('rillbase_grid_1_expire', expire)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
@@ -111,13 +112,26 @@ class GridLayer:
         self, query_partition: int, hub: str, query: bytes, definition: bytes, request: bytes
     ) -> Registered:
         """Hold a query and send its request to the nodes, with its activation number in both."""
-        activation, request_id = items(
+        wanted = [(query, definition, request)]
+        (registered,) = await self.register_all(query_partition, hub, wanted)
+        return registered
+
+    async def register_all(
+        self, query_partition: int, hub: str, wanted: Sequence[tuple[bytes, bytes, bytes]]
+    ) -> list[Registered]:
+        """Do so with several: query, definition and request of each."""
+        activations, requests = items(
             await self._functions.call(
-                "register", self._epoch, query_partition, hub, query, definition, request
+                "register_all", self._epoch, query_partition, hub, *chain.from_iterable(wanted)
             ),
             2,
         )
-        return Registered(integer(activation), text(request_id))
+        return [
+            Registered(integer(activation), text(request))
+            for activation, request in zip(
+                items(activations, len(wanted)), items(requests, len(wanted)), strict=True
+            )
+        ]
 
     async def unregister(self, query_partition: int, hub: str, query: bytes) -> None:
         """Let go of a query; when nobody holds it, it ends after its time to live."""

@@ -1,0 +1,231 @@
+"""A grid of its own for a benchmark: a Valkey, ticks as the relay makes them, nodes as processes.
+
+The native load generator registers queries, says so, and goes on when it is told to: in between
+and afterwards it is looked at how much CPU time everybody has used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from documents.outbox.entries import Snapshot, encode_tick_body
+from documents.outbox.events import EventLayer, prefix
+from foundation.valkey_wire import ValkeyWire
+from realtime.events.layer import GridLayer
+from realtime.grid.layout import Grid, Node
+from rillbase_server.launcher.embedded import EmbeddedValkey
+
+_ROOT = Path(__file__).resolve().parents[2]
+_INCARNATION = b"a benchmark's..."
+_START_TIMEOUT_S = 60.0
+_TICK_S = 0.25
+#: Nodes look at their figures every two seconds.
+_REPORT_TIMEOUT_S = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is measured at once."""
+
+    kind: str
+    queries: int
+    writes: int
+    seconds: int
+    grid: Grid
+    sorted_percent: int = 0
+    #: Whether the streams are followed without a grid, evaluating each query on each write.
+    tailing: bool = False
+
+    def arguments(self, url: str) -> list[str]:
+        """Return what the load generator is told."""
+        options: dict[str, object] = {
+            "--url": url,
+            "--prefix": prefix(self.grid.installation),
+            "--queries": self.queries,
+            "--writes": self.writes,
+            "--seconds": self.seconds,
+            "--query-partitions": self.grid.query_partitions,
+            "--write-partitions": self.grid.write_partitions,
+            "--kind": self.kind,
+            "--sorted": self.sorted_percent,
+            "--tailing": int(self.tailing),
+        }
+        return [str(part) for pair in options.items() for part in pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of a run."""
+
+    #: What the load generator found.
+    load: dict[str, float]
+    #: CPU time while it wrote, in seconds: of each filter node, and of the others by name.
+    filter_cpu_s: list[float] = field(default_factory=list)
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    wall_s: float = 0.0
+    #: The index of the fullest filter node, in bytes a query.
+    index_bytes: float = 0.0
+
+    def node_us_per_write(self) -> float:
+        """Return the CPU time of the busiest filter node for a write that anybody made."""
+        return max(self.filter_cpu_s) * 1e6 / self.load["writes"]
+
+    def filters_us_per_write(self) -> float:
+        """Return the CPU time of all filter nodes for a write."""
+        return sum(self.filter_cpu_s) * 1e6 / self.load["writes"]
+
+
+def measure(program: Path, run: Run) -> Measured:
+    """Start everything, let it run, stop everything."""
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rillbase-grid-"))
+        Path(directory).chmod(0o755)
+        valkey = stack.enter_context(EmbeddedValkey(Path(directory) / "valkey", password="bench"))
+        partitions = run.grid.write_partitions
+        asyncio.run(_install(valkey.url, f"{run.grid.epoch}:{partitions}"))
+        stack.enter_context(_ticking(valkey.url))
+        nodes = [] if run.tailing else run.grid.nodes()
+        processes = stack.enter_context(_running(valkey.url, nodes))
+        asyncio.run(_until_running(valkey.url, run.grid, nodes))
+        watched = [psutil.Process(process.pid) for process in processes]
+        return _load(program, run, valkey, dict(zip(nodes, watched, strict=True)))
+
+
+def _load(
+    program: Path, run: Run, valkey: EmbeddedValkey, nodes: dict[Node, psutil.Process]
+) -> Measured:
+    command = [str(program), *run.arguments(valkey.url)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as load:
+        if load.stdout is None or load.stdin is None or load.stdout.readline() != "registered\n":
+            raise RuntimeError("the load generator could not register its queries")
+        watched = {
+            "valkey": psutil.Process(valkey.pid),
+            "load": psutil.Process(load.pid),
+            **{node.name: process for node, process in nodes.items()},
+        }
+        began, before = time.monotonic(), _cpu_s(watched)
+        load.stdin.write("\n")
+        load.stdin.close()
+        # Who waits for the last line looks too late at a process that has ended.
+        line = load.stdout.readline()
+        passed, after = time.monotonic() - began, _cpu_s(watched)
+        if load.wait() != 0:
+            raise RuntimeError("the load generator failed")
+    used = {name: after[name] - before[name] for name in after}
+    filters = [used.pop(node.name) for node in nodes if node.write_partition is not None]
+    held = asyncio.run(_index_bytes(valkey.url, run)) if nodes else 0.0
+    return Measured(json.loads(line), filters, used, passed, held)
+
+
+def _cpu_s(watched: dict[str, psutil.Process]) -> dict[str, float]:
+    used = {}
+    for name, process in watched.items():
+        times = process.cpu_times()
+        used[name] = times.user + times.system
+    return used
+
+
+def _wire(url: str) -> ValkeyWire:
+    return ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=10)
+
+
+async def _install(url: str, epochs: str) -> None:
+    wire = _wire(url)
+    # An event layer's own server keeps nothing on disk: whoever restarts it has another
+    # incarnation, and what the outbox has is published again.
+    await wire.call("CONFIG", "SET", "appendonly", "no", "maxmemory", "8gb")
+    await EventLayer(wire, 1).install(1, epochs)
+    await wire.aclose()
+
+
+@contextmanager
+def _ticking(url: str) -> Iterator[None]:
+    """Prove the streams complete, as the relay does."""
+    over = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_tick(url, over)))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+async def _tick(url: str, over: threading.Event) -> None:
+    wire = _wire(url)
+    events = EventLayer(wire, 1)
+    body = encode_tick_body(1, _INCARNATION, Snapshot(1, 1, ()))
+    while not over.is_set():
+        look = await events.look()
+        await events.tick(look.time_us, 1, look, _INCARNATION, body)
+        await asyncio.sleep(_TICK_S)
+    await wire.aclose()
+
+
+@contextmanager
+def _running(url: str, nodes: list[Node]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    paths = [str(_ROOT), str(_ROOT / "platform"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"EVENTS_URL": url, "PYTHONPATH": os.pathsep.join(paths)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.support.grid_node", node.to_json()],
+            cwd=_ROOT,
+            env=environment,
+        )
+        for node in nodes
+    ]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+async def _until_running(url: str, grid: Grid, nodes: list[Node]) -> None:
+    async with asyncio.timeout(_START_TIMEOUT_S):
+        while True:
+            reports = await _reports(url, grid, nodes)
+            if all(report.get("state") == "running" for report in reports):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def _reports(url: str, grid: Grid, nodes: list[Node]) -> list[dict[str, object]]:
+    wire = _wire(url)
+    layer = GridLayer(wire, grid.installation, grid.epoch)
+    _, found = await layer.look([node.name for node in nodes])
+    await wire.aclose()
+    held = (found.get(node.name) for node in nodes)
+    return [{} if node is None else json.loads(node.report or b"{}") for node in held]
+
+
+async def _index_bytes(url: str, run: Run) -> float:
+    """Return what the fullest filter node says of its index, once all know of all queries."""
+    nodes = [node for node in run.grid.nodes() if node.write_partition is not None]
+    end = time.monotonic() + _REPORT_TIMEOUT_S
+    while True:
+        reports = await _reports(url, run.grid, nodes)
+        known = sum(int(str(report["queries"])) for report in reports)
+        if known >= run.queries * run.grid.write_partitions or time.monotonic() > end:
+            sizes = [
+                float(str(report["index_bytes"])) / max(1, int(str(report["queries"])))
+                for report in reports
+            ]
+            return max(sizes)
+        await asyncio.sleep(0.1)

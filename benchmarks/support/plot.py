@@ -1,0 +1,123 @@
+"""Plots as SVG, written by hand: lines over a logarithmic x-axis, and marks at limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+_WIDTH, _HEIGHT = 760, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 24, 48, 60
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points that are joined."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place on the x-axis that deserves a name."""
+
+    name: str
+    x: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Both axes are logarithmic."""
+
+    title: str
+    x_name: str
+    y_name: str
+    lines: Sequence[Line]
+    marks: Sequence[Mark] = ()
+
+    def save(self, path: Path) -> None:
+        """Write it as SVG."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.svg())
+
+    def svg(self) -> str:
+        points = [point for line in self.lines for point in line.points]
+        xs = _Axis([x for x, _ in points] + [mark.x for mark in self.marks], _LEFT, _WIDTH - _RIGHT)
+        ys = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
+        up = f"translate(18 {(_TOP + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
+            '<g font-family="sans-serif" font-size="12">',
+            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
+            _text(_LEFT, 24, self.title, size=15),
+            _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 16, self.x_name, anchor="middle"),
+            f'<g transform="{up}">{_text(0, 0, self.y_name, anchor="middle")}</g>',
+            *_grid(xs, ys),
+        ]
+        for number, mark in enumerate(self.marks):
+            parts += _mark(mark, xs.place(mark.x), number)
+        for number, line in enumerate(self.lines):
+            parts += _line(line, xs, ys, number)
+        return "\n".join([*parts, "</g>", "</svg>", ""])
+
+
+class _Axis:
+    """From a value to a place, by its logarithm."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        positive = [value for value in values if value > 0] or [1.0]
+        self._low = math.floor(math.log10(min(positive)))
+        self._high = max(math.ceil(math.log10(max(positive))), self._low + 1)
+        self._begin, self._end = begin, end
+
+    def place(self, value: float) -> float:
+        share = (math.log10(max(value, 10**self._low)) - self._low) / (self._high - self._low)
+        return self._begin + share * (self._end - self._begin)
+
+    def steps(self) -> list[float]:
+        return [10.0**power for power in range(self._low, self._high + 1)]
+
+
+def _grid(xs: _Axis, ys: _Axis) -> list[str]:
+    parts = []
+    for value in xs.steps():
+        x = xs.place(value)
+        parts.append(f'<path d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#ddd"/>')
+        parts.append(_text(x, _HEIGHT - _BOTTOM + 18, f"{value:,g}", anchor="middle"))
+    for value in ys.steps():
+        y = ys.place(value)
+        parts.append(f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="#ddd"/>')
+        parts.append(_text(_LEFT - 8, y + 4, f"{value:,g}", anchor="end"))
+    return parts
+
+
+def _line(line: Line, xs: _Axis, ys: _Axis, number: int) -> list[str]:
+    colour = _COLOURS[number % len(_COLOURS)]
+    places = [(xs.place(x), ys.place(y)) for x, y in line.points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    row = _TOP + 16 + 18 * number
+    return [
+        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
+        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in places),
+        f'<path d="M{_LEFT + 10} {row - 4}h18" stroke="{colour}" stroke-width="2"/>',
+        _text(_LEFT + 34, row, line.name),
+    ]
+
+
+def _mark(mark: Mark, x: float, number: int) -> list[str]:
+    y = _HEIGHT - _BOTTOM - 14 - 16 * number
+    return [
+        f'<path d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#888" stroke-dasharray="4 3"/>',
+        _text(x + 5, y, mark.name),
+    ]
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", size: int = 12) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
+        f'fill="#222">{escape(text)}</text>'
+    )

@@ -1,0 +1,119 @@
+//! Loads the grid and measures it: `benchmarks/grid.py` starts this beside a running grid.
+//!
+//! Queries are registered; then a line on the standard output says so, and a line on the standard
+//! input lets it go on. Writes are appended at a steady rate, while another thread reads the
+//! notification logs. Latency is from when a write was due to the notification, by one clock. The
+//! last line of the output has the figures, as JSON.
+//!
+//! With `--tailing 1` there is no grid: the write streams are followed here.
+
+#![allow(clippy::print_stdout, reason = "it is what this program is for")]
+
+mod clock;
+mod options;
+mod reading;
+mod registering;
+mod tailing;
+mod workload;
+mod writing;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rillbase_nodes::server::Server;
+
+use crate::options::Options;
+use crate::reading::Reader;
+use crate::tailing::Tails;
+use crate::workload::Workload;
+use crate::writing::Sent;
+
+pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// How long it is waited for what is under way when the last write has left.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn main() -> Fallible<()> {
+    let options = options::read()?;
+    let server = Server::parse(&options.url)?;
+    let workload = Arc::new(Workload::make(&options));
+    let mut reader = Reader::open(&server, &options, Arc::clone(&workload))?;
+    let began = Instant::now();
+    let tails = if options.tailing {
+        Some(Tails::start(&server, &options, &workload)?)
+    } else {
+        registering::register(&server, &options, &workload, &mut reader)?;
+        None
+    };
+    let registered_s = began.elapsed().as_secs_f64();
+    println!("registered");
+    io::stdin().read_line(&mut String::new())?;
+    let (sent, latencies) = measure(&server, &options, &workload, reader)?;
+    if let Some(tails) = tails {
+        tails.stop()?;
+    }
+    report(&options, registered_s, &sent, latencies);
+    Ok(())
+}
+
+/// Writes, and listens in another thread.
+fn measure(
+    server: &Server,
+    options: &Options,
+    workload: &Workload,
+    reader: Reader,
+) -> Fallible<(Sent, Vec<u64>)> {
+    let (done, stop) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let reading = {
+        let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
+        thread::spawn(move || reader.measure(&done, &stop))
+    };
+    let sent = writing::write(server, options, workload)?;
+    done.store(true, Ordering::Relaxed);
+    let until = Instant::now() + PATIENCE;
+    while !reading.is_finished() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(20));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let latencies = reading.join().map_err(|_| "the reader broke")??;
+    Ok((sent, latencies))
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures for people"
+)]
+fn report(options: &Options, registered_s: f64, sent: &Sent, mut latencies_us: Vec<u64>) {
+    latencies_us.sort_unstable();
+    let ms = |share: f64| {
+        let place = (share * latencies_us.len() as f64) as usize;
+        let last = latencies_us.len().saturating_sub(1);
+        latencies_us
+            .get(place.min(last))
+            .map_or(0.0, |&us| us as f64 / 1_000.0)
+    };
+    let total: u64 = latencies_us.iter().sum();
+    let average_ms = total as f64 / 1_000.0 / latencies_us.len().max(1) as f64;
+    println!(
+        "{{\"registered_per_s\":{:.0},\"writes\":{},\"writes_per_s\":{:.1},\"expected\":{},\
+         \"delivered\":{},\"average_ms\":{average_ms:.3},\"p50_ms\":{:.3},\"p95_ms\":{:.3},\
+         \"p99_ms\":{:.3},\"max_ms\":{:.3}}}",
+        options.queries as f64 / registered_s,
+        sent.writes,
+        sent.writes as f64 / sent.seconds,
+        sent.expected,
+        latencies_us.len(),
+        ms(0.5),
+        ms(0.95),
+        ms(0.99),
+        ms(1.0),
+    );
+}

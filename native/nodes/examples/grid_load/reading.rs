@@ -1,0 +1,158 @@
+//! Who listens to the notification logs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rillbase_live::message::{News, Notification, WindowChange};
+use rillbase_live::wire::notification;
+use rillbase_nodes::resp::{Connection, Failure, Reply};
+use rillbase_nodes::server::Server;
+
+use crate::Fallible;
+use crate::clock::now_us;
+use crate::options::Options;
+use crate::workload::Workload;
+
+/// Reads without anything new after the last write until it is believed that nothing comes.
+const QUIET: u32 = 40;
+const BLOCK_MS: u64 = 50;
+
+/// A stream, and how far it is read.
+struct Log {
+    name: String,
+    after: String,
+}
+
+/// Reads all notification logs.
+pub(crate) struct Reader {
+    connection: Connection,
+    workload: Arc<Workload>,
+    logs: Vec<Log>,
+    active: usize,
+    /// Registrations that nodes refused.
+    pub(crate) refused: usize,
+    latencies_us: Vec<u64>,
+}
+
+impl Reader {
+    pub(crate) fn open(
+        server: &Server,
+        options: &Options,
+        workload: Arc<Workload>,
+    ) -> Result<Self, Failure> {
+        let log = |partition| Log {
+            name: format!("{}:1:log:{partition}", options.prefix),
+            after: "0-0".into(),
+        };
+        Ok(Self {
+            connection: Connection::open(server)?,
+            workload,
+            logs: (0..options.query_partitions).map(log).collect(),
+            active: 0,
+            refused: 0,
+            latencies_us: Vec::new(),
+        })
+    }
+
+    /// How many answers to registrations have come.
+    pub(crate) const fn answered(&self) -> usize {
+        self.active + self.refused
+    }
+
+    pub(crate) fn read(&mut self, block_ms: u64) -> Result<(), Failure> {
+        let connection = &mut self.connection;
+        connection.begin(6 + 2 * self.logs.len());
+        for part in [
+            "XREAD",
+            "COUNT",
+            "1000",
+            "BLOCK",
+            &block_ms.to_string(),
+            "STREAMS",
+        ] {
+            connection.argument(part.as_bytes());
+        }
+        for log in &self.logs {
+            connection.argument(log.name.as_bytes());
+        }
+        for log in &self.logs {
+            connection.argument(log.after.as_bytes());
+        }
+        connection.flush()?;
+        let streams = connection.reply()?.list()?;
+        let now_us = now_us();
+        for stream in streams {
+            let mut parts = stream.list()?.into_iter();
+            let name = parts.next().unwrap_or(Reply::Nil).bytes()?;
+            for entry in parts.next().unwrap_or(Reply::Nil).list()? {
+                let (id, body) = entry_of(entry)?;
+                let mut logs = self.logs.iter_mut();
+                if let Some(log) = logs.find(|log| log.name.as_bytes() == name) {
+                    log.after = id;
+                }
+                if let Ok(found) = notification::decode(&body) {
+                    self.take(&found, now_us);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, found: &Notification, now_us: u64) {
+        match &found.news {
+            News::Active { .. } => self.active += 1,
+            News::Failed { .. } | News::TooOld { .. } => self.refused += 1,
+            News::Match {
+                image,
+                added,
+                changed,
+                removed,
+            } => {
+                let all = added.iter().chain(changed).chain(removed);
+                // Of sorted queries the sort node tells.
+                let count = all
+                    .filter(|hash| !self.workload.is_sorted_hash(hash))
+                    .count();
+                self.hear(count, image.written_us, now_us);
+            }
+            News::Window {
+                image: Some(image),
+                changes,
+                ..
+            } => {
+                let added = |change: &&WindowChange| matches!(change, WindowChange::Add { .. });
+                let count = changes.iter().filter(added).count();
+                self.hear(count, image.written_us, now_us);
+            }
+            _ => {}
+        }
+    }
+
+    fn hear(&mut self, count: usize, written_us: i64, now_us: u64) {
+        let latency_us = now_us.saturating_sub(u64::try_from(written_us).unwrap_or(0));
+        self.latencies_us
+            .extend(std::iter::repeat_n(latency_us, count));
+    }
+
+    /// Reads on until told to stop, or until nothing comes for a while after the last write.
+    pub(crate) fn measure(mut self, done: &AtomicBool, stop: &AtomicBool) -> Fallible<Vec<u64>> {
+        self.latencies_us.clear();
+        let mut quiet = 0;
+        while !stop.load(Ordering::Relaxed) && quiet < QUIET {
+            let before = self.latencies_us.len();
+            self.read(BLOCK_MS)?;
+            let over = done.load(Ordering::Relaxed) && self.latencies_us.len() == before;
+            quiet = if over { quiet + 1 } else { 0 };
+        }
+        Ok(self.latencies_us)
+    }
+}
+
+/// An entry's id and the value of its first field.
+pub(crate) fn entry_of(entry: Reply) -> Result<(String, Vec<u8>), Failure> {
+    let mut parts = entry.list()?.into_iter();
+    let id = parts.next().unwrap_or(Reply::Nil).bytes()?;
+    let mut fields = parts.next().unwrap_or(Reply::Nil).list()?.into_iter();
+    let body = fields.nth(1).unwrap_or(Reply::Nil).bytes()?;
+    Ok((String::from_utf8_lossy(&id).into_owned(), body))
+}

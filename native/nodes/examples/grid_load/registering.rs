@@ -1,0 +1,135 @@
+//! Queries are registered in bulk by the grid's function, without a database.
+
+use rillbase_live::message::{Request, StreamId};
+use rillbase_live::snapshot::Snapshot;
+use rillbase_live::wire::request;
+use rillbase_nodes::resp::{Connection, Reply};
+use rillbase_nodes::server::Server;
+
+use crate::Fallible;
+use crate::options::Options;
+use crate::reading::Reader;
+use crate::workload::Workload;
+
+/// Queries of one call.
+const AT_ONCE: usize = 500;
+/// Requests that may be unanswered: the request stream must not be trimmed before it is read.
+const UNANSWERED: usize = 50_000;
+
+/// Registers all queries and waits until every node watches them.
+pub(crate) fn register(
+    server: &Server,
+    options: &Options,
+    workload: &Workload,
+    reader: &mut Reader,
+) -> Fallible<()> {
+    let mut connection = Connection::open(server)?;
+    let answers = usize::try_from(options.write_partitions)?;
+    let numbers: Vec<usize> = (0..workload.len()).collect();
+    let mut sent = 0;
+    for batch in numbers.chunks(AT_ONCE) {
+        let positions = ends(&mut connection, options)?;
+        for partition in 0..options.query_partitions {
+            send(
+                &mut connection,
+                options,
+                workload,
+                (partition, batch),
+                &positions,
+            )?;
+        }
+        sent += batch.len();
+        while reader.answered() + UNANSWERED * answers < sent * answers {
+            reader.read(100)?;
+        }
+    }
+    while reader.answered() < workload.len() * answers {
+        reader.read(100)?;
+    }
+    if reader.refused > 0 {
+        return Err(format!("{} registrations were refused", reader.refused).into());
+    }
+    Ok(())
+}
+
+/// Registers those of a batch that belong to a partition.
+fn send(
+    connection: &mut Connection,
+    options: &Options,
+    workload: &Workload,
+    (partition, batch): (u64, &[usize]),
+    positions: &[StreamId],
+) -> Fallible<()> {
+    let mut arguments = Vec::new();
+    for number in batch {
+        let query = workload.definition(*number)?;
+        if workload.partition(&query.hash) == partition {
+            arguments.push(query.hash.0.to_vec());
+            arguments.push(request::encode_definition(&query));
+            arguments.push(request::encode(&Request::Register {
+                query,
+                positions: positions.to_vec(),
+                snapshot: Snapshot {
+                    xmin: 1,
+                    xmax: 1,
+                    running: Vec::new(),
+                },
+                rows: Vec::new(),
+                complete: true,
+                renewal: false,
+            }));
+        }
+    }
+    if arguments.is_empty() {
+        return Ok(());
+    }
+    connection.begin(7 + arguments.len());
+    let partition = partition.to_string();
+    let function = "rillbase_grid_1_register_all";
+    for part in [
+        "FCALL",
+        function,
+        "1",
+        &options.prefix,
+        "1",
+        &partition,
+        "load",
+    ] {
+        connection.argument(part.as_bytes());
+    }
+    for argument in &arguments {
+        connection.argument(argument);
+    }
+    connection.flush()?;
+    connection.reply()?.accepted()?;
+    Ok(())
+}
+
+/// Where the write streams end.
+fn ends(connection: &mut Connection, options: &Options) -> Fallible<Vec<StreamId>> {
+    let partitions = options.write_partitions.to_string();
+    let command: [&[u8]; 7] = [
+        b"FCALL",
+        b"rillbase_grid_1_ends",
+        b"1",
+        options.prefix.as_bytes(),
+        b"1",
+        partitions.as_bytes(),
+        b"0",
+    ];
+    let answer = connection.call(&command)?.list()?;
+    let ends = answer.into_iter().nth(1).unwrap_or(Reply::Nil).list()?;
+    ends.into_iter()
+        .map(|end| stream_id(&end.bytes()?))
+        .collect()
+}
+
+fn stream_id(bytes: &[u8]) -> Fallible<StreamId> {
+    let (ms, number) = std::str::from_utf8(bytes)?
+        .split_once('-')
+        .ok_or("an id was expected")?;
+    Ok(StreamId {
+        ms: ms.parse()?,
+        number: number.parse()?,
+    })
+}

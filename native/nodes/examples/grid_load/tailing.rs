@@ -1,0 +1,138 @@
+//! What people do instead: whoever follows the stream of writes evaluates each query on each write.
+//!
+//! It is given the same streams, partitions and notifications as the grid, and filters that are
+//! compiled once: what differs is that nothing finds the queries that a write may concern.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rillbase_live::message::{
+    AfterImage, Content, News, Notification, QueryHash, Source, Token, WriteEntry,
+};
+use rillbase_live::wire::{notification, write_entry};
+use rillbase_nodes::resp::{Connection, Reply};
+use rillbase_nodes::server::Server;
+use rillbase_query::bson::Document;
+use rillbase_query::filter::Filter;
+
+use crate::Fallible;
+use crate::options::Options;
+use crate::reading::entry_of;
+use crate::workload::{Workload, hash};
+
+/// Those who follow.
+pub(crate) struct Tails {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Fallible<()>>>,
+}
+
+impl Tails {
+    /// Follows each write stream in a thread of its own.
+    pub(crate) fn start(server: &Server, options: &Options, workload: &Workload) -> Fallible<Self> {
+        let mut filters = Vec::with_capacity(workload.len());
+        for number in 0..workload.len() {
+            let name = hash(u64::try_from(number)?);
+            filters.push((name, Filter::parse(workload.filter(number)?.as_ref())?));
+        }
+        let (filters, stop) = (Arc::new(filters), Arc::new(AtomicBool::new(false)));
+        let mut threads = Vec::new();
+        for partition in 0..options.write_partitions {
+            let mut tail = Tail {
+                connection: Connection::open(server)?,
+                stream: format!("{}:1:{partition}", options.prefix),
+                log: format!("{}:1:log:0", options.prefix),
+                after: "0-0".into(),
+                filters: Arc::clone(&filters),
+            };
+            let stop = Arc::clone(&stop);
+            threads.push(thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    tail.turn()?;
+                }
+                Ok(())
+            }));
+        }
+        Ok(Self { stop, threads })
+    }
+
+    /// Ends all.
+    pub(crate) fn stop(self) -> Fallible<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().map_err(|_| "a tail broke")??;
+        }
+        Ok(())
+    }
+}
+
+struct Tail {
+    connection: Connection,
+    stream: String,
+    log: String,
+    after: String,
+    filters: Arc<Vec<(QueryHash, Filter)>>,
+}
+
+impl Tail {
+    fn turn(&mut self) -> Fallible<()> {
+        let (stream, after) = (self.stream.clone(), self.after.clone());
+        let command: [&[u8]; 8] = [
+            b"XREAD",
+            b"COUNT",
+            b"512",
+            b"BLOCK",
+            b"50",
+            b"STREAMS",
+            stream.as_bytes(),
+            after.as_bytes(),
+        ];
+        let streams = self.connection.call(&command)?.list()?;
+        let mut told = 0;
+        for stream in streams {
+            let entries = stream.list()?.into_iter().nth(1).unwrap_or(Reply::Nil);
+            for entry in entries.list()? {
+                let (id, body) = entry_of(entry)?;
+                self.after = id;
+                if let WriteEntry::Image(image) = write_entry::decode(&body, None)? {
+                    told += usize::from(self.tell(image));
+                }
+            }
+        }
+        if told > 0 {
+            self.connection.flush()?;
+        }
+        for _ in 0..told {
+            self.connection.reply()?.accepted()?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates every query; whether there was something to tell.
+    fn tell(&mut self, image: AfterImage) -> bool {
+        let Content::Document(body) = &image.content else {
+            return false;
+        };
+        let document = Document::trusted(body);
+        let matching = |(_, filter): &&(QueryHash, Filter)| filter.matches(document) == Ok(true);
+        let found = self.filters.iter().filter(matching);
+        let added: Vec<QueryHash> = found.map(|(hash, _)| *hash).collect();
+        if added.is_empty() {
+            return false;
+        }
+        let said = notification::encode(&Notification {
+            source: Source::Filter(0),
+            token: Token(1),
+            count: 1,
+            news: News::Match {
+                image,
+                added,
+                changed: Vec::new(),
+                removed: Vec::new(),
+            },
+        });
+        self.connection
+            .queue(&[b"XADD", self.log.as_bytes(), b"*", b"e", &said]);
+        true
+    }
+}

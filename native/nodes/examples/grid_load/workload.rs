@@ -1,0 +1,342 @@
+//! The paper's documents, and queries of each kind of which it is known whom a document concerns.
+//!
+//! Of each kind a document has a number that was drawn at random, and a query waits for one such
+//! number, or for some in a row: so what is to be delivered is counted without the grid's help.
+
+use std::sync::Arc;
+
+use rillbase_live::message::{Definition, QueryHash};
+use rillbase_query::bson::{DocumentBuf, DocumentWriter, Kind as Type, ValueRef};
+use rillbase_query::ejson::parse_document;
+
+use crate::Fallible;
+use crate::options::Options;
+
+pub(crate) const COLLECTION: [u8; 16] = [7; 16];
+/// The paper's matches a second, however many queries and writes there are.
+const MATCHES_PER_S: f64 = 17.0;
+const RANGE_DOMAIN: u64 = 1_000_000_000;
+/// A window that a run does not fill: whatever matches comes in.
+const LIMIT: u32 = 2_000;
+/// Places of `$geoWithin` lie where degrees of longitude are not much shorter than of latitude.
+const LONGITUDES: f64 = 340.0;
+const LATITUDES: f64 = 100.0;
+/// How wide a circle is, as a share of the distance to the next.
+const RADIUS: f64 = 0.2;
+
+/// By what a query finds documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Range,
+    Equality,
+    Regex,
+    Geo,
+    Text,
+    Residual,
+}
+
+impl Kind {
+    /// The kinds that a name stands for.
+    pub(crate) fn several(name: &str) -> Fallible<Vec<Self>> {
+        Ok(match name {
+            "range" => vec![Self::Range],
+            "equality" => vec![Self::Equality],
+            "regex" => vec![Self::Regex],
+            "geo" => vec![Self::Geo],
+            "text" => vec![Self::Text],
+            "residual" => vec![Self::Residual],
+            "mixed" => vec![
+                Self::Range,
+                Self::Equality,
+                Self::Regex,
+                Self::Geo,
+                Self::Text,
+            ],
+            other => return Err(format!("no such kind: {other}").into()),
+        })
+    }
+}
+
+/// The same numbers in each run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        spread(self.0) % bound
+    }
+}
+
+const fn spread(number: u64) -> u64 {
+    let mut mixed = number;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// The queries of one kind.
+struct Part {
+    kind: Kind,
+    /// Documents' numbers lie below.
+    domain: u64,
+    /// How many numbers in a row a query waits for.
+    width: u64,
+    /// For `$mod`.
+    modulus: u64,
+    /// The first of them, by query.
+    starts: Vec<u64>,
+    /// The same in rising order.
+    ordered: Vec<u64>,
+}
+
+impl Part {
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "widths need no more digits"
+    )]
+    fn make(kind: Kind, queries: usize, options: &Options, random: &mut Random) -> Self {
+        let share = MATCHES_PER_S / (options.writes as f64 * options.queries as f64);
+        let apart = (1.0 / share).max(2.0) as u64;
+        let (domain, width, modulus, bound) = match kind {
+            Kind::Range => {
+                let width = ((RANGE_DOMAIN as f64 * share) as u64).max(1);
+                (RANGE_DOMAIN, width, 1, RANGE_DOMAIN - width)
+            }
+            // One document in so many matches each query.
+            Kind::Residual => (RANGE_DOMAIN, 1, apart, apart),
+            _ => (apart, 1, 1, apart),
+        };
+        let starts: Vec<u64> = (0..queries).map(|_| random.below(bound)).collect();
+        let mut ordered = starts.clone();
+        ordered.sort_unstable();
+        Self {
+            kind,
+            domain,
+            width,
+            modulus,
+            starts,
+            ordered,
+        }
+    }
+
+    /// How many queries wait for a number.
+    fn matching(&self, number: u64) -> usize {
+        let number = match self.kind {
+            Kind::Residual => number % self.modulus,
+            _ => number,
+        };
+        let below = |bound: u64| self.ordered.partition_point(|&start| start < bound);
+        below(number + 1) - below((number + 1).saturating_sub(self.width))
+    }
+
+    fn filter(&self, start: u64) -> Fallible<DocumentBuf> {
+        let text = match self.kind {
+            Kind::Range => format!(
+                r#"{{"random":{{"$gte":{start},"$lt":{}}}}}"#,
+                start + self.width
+            ),
+            Kind::Equality => format!(r#"{{"v":{start}}}"#),
+            Kind::Regex => format!(r#"{{"b":{{"$regex":"{}"}}}}"#, letters(start)),
+            Kind::Text => format!(r#"{{"$text":{{"$search":"{}"}}}}"#, word(start)),
+            Kind::Residual => format!(r#"{{"random":{{"$mod":[{},{start}]}}}}"#, self.modulus),
+            Kind::Geo => {
+                let (longitude, latitude, radius) = place(start, self.domain);
+                format!(
+                    r#"{{"place":{{"$geoWithin":{{"$centerSphere":[[{longitude},{latitude}],{radius}]}}}}}}"#
+                )
+            }
+        };
+        Ok(parse_document(text.as_bytes())?)
+    }
+}
+
+/// Eight letters that no other number below 2³² has.
+fn letters(number: u64) -> String {
+    let mut rest = number.wrapping_mul(0x9E37_79B1) & 0xFFFF_FFFF;
+    let mut text = String::with_capacity(8);
+    for _ in 0..8 {
+        text.push(char::from(b'a' + u8::try_from(rest & 15).unwrap_or(0)));
+        rest >>= 4;
+    }
+    text
+}
+
+/// A term that no other number has.
+fn word(number: u64) -> String {
+    format!("w{number:09}")
+}
+
+/// A place on the sphere, so many of which lie apart from one another, and the radius of a circle
+/// around it in which no other lies, in radians.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "places need no more digits"
+)]
+fn place(number: u64, places: u64) -> (f64, f64, f64) {
+    // Neighbours in number are not neighbours in space.
+    let scattered = u128::from(number) * 2_147_483_647 % u128::from(places);
+    let scattered = u64::try_from(scattered).unwrap_or(0);
+    let columns = ((places as f64 * LONGITUDES / LATITUDES).sqrt() as u64).max(1);
+    let rows = places.div_ceil(columns);
+    let (across, along) = (LONGITUDES / columns as f64, LATITUDES / rows as f64);
+    let longitude = (scattered % columns) as f64 * across - LONGITUDES / 2.0;
+    let latitude = (scattered / columns) as f64 * along - LATITUDES / 2.0;
+    // The cosine of 50° is above 0.64.
+    (
+        longitude,
+        latitude,
+        (RADIUS * (0.64 * across).min(along)).to_radians(),
+    )
+}
+
+/// All queries, and documents for them.
+pub(crate) struct Workload {
+    parts: Vec<Part>,
+    queries: usize,
+    sorted_percent: u64,
+    query_partitions: u64,
+}
+
+impl Workload {
+    pub(crate) fn make(options: &Options) -> Self {
+        let (mut random, kinds) = (Random(1), options.kinds.len());
+        let share = |at: usize| options.queries / kinds + usize::from(at < options.queries % kinds);
+        let parts = options.kinds.iter().enumerate();
+        Self {
+            parts: parts
+                .map(|(at, kind)| Part::make(*kind, share(at), options, &mut random))
+                .collect(),
+            queries: options.queries,
+            sorted_percent: options.sorted_percent,
+            query_partitions: options.query_partitions,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.queries
+    }
+
+    /// A query's filter.
+    pub(crate) fn filter(&self, number: usize) -> Fallible<DocumentBuf> {
+        let part = self.parts.get(number % self.parts.len());
+        let start = part.and_then(|part| part.starts.get(number / self.parts.len()));
+        let (Some(part), Some(start)) = (part, start) else {
+            return Err("there is no such query".into());
+        };
+        part.filter(*start)
+    }
+
+    /// A query as the registry has it.
+    pub(crate) fn definition(&self, number: usize) -> Fallible<Definition> {
+        let sorted = self.is_sorted(u64::try_from(number)?);
+        let sort = parse_document(br#"{"sort":[["random",1]]}"#)?;
+        Ok(Definition {
+            hash: hash(u64::try_from(number)?),
+            activation: 0,
+            tenant: tenant(u64::try_from(number)?),
+            collection: COLLECTION,
+            rules_version: 0,
+            filter: self.filter(number)?.as_bytes().into(),
+            sort: if sorted {
+                sort.as_bytes().into()
+            } else {
+                Arc::default()
+            },
+            offset: 0,
+            limit: sorted.then_some(LIMIT),
+            sorted,
+            slack: if sorted { 16 } else { 0 },
+        })
+    }
+
+    /// Whether a query has an order and a window, so that the sort node tells of it.
+    const fn is_sorted(&self, number: u64) -> bool {
+        spread(number) % 100 < self.sorted_percent
+    }
+
+    /// The same by its name.
+    pub(crate) fn is_sorted_hash(&self, hash: &QueryHash) -> bool {
+        let number = hash
+            .0
+            .last_chunk::<8>()
+            .map_or(0, |last| u64::from_be_bytes(*last));
+        self.is_sorted(number)
+    }
+
+    /// Which query partition a query belongs to.
+    pub(crate) fn partition(&self, hash: &QueryHash) -> u64 {
+        let first = hash.0.first_chunk::<8>();
+        first.map_or(0, |first| u64::from_be_bytes(*first)) % self.query_partitions
+    }
+
+    /// A document, and how many queries it matches.
+    pub(crate) fn document(&self, id: &str, random: &mut Random) -> (Vec<u8>, usize) {
+        let mut matching = 0;
+        let mut drawn = |kind: Kind| {
+            let part = self.parts.iter().find(|part| part.kind == kind)?;
+            let number = random.below(part.domain);
+            matching += part.matching(number);
+            Some((number, part.domain))
+        };
+        let unique = drawn(Kind::Range).or_else(|| drawn(Kind::Residual));
+        let equal = drawn(Kind::Equality).map_or(1, |(number, _)| number);
+        let pattern = drawn(Kind::Regex).map(|(number, _)| format!("x{}y", letters(number)));
+        let term = drawn(Kind::Text).map(|(number, _)| word(number));
+        let place = drawn(Kind::Geo).map(|(number, places)| place(number, places));
+        let unique = unique.map_or_else(|| random.below(RANGE_DOMAIN), |(number, _)| number);
+        let text = |given: Option<String>| given.unwrap_or_else(|| "0123456789".to_owned());
+        let (pattern, term) = (text(pattern), text(term));
+        let mut document = DocumentWriter::with_capacity(320);
+        document.append("_id", ValueRef::String(id));
+        let constant = "0123456789";
+        for (name, value) in [
+            ("a", constant),
+            ("b", &pattern),
+            ("c", &term),
+            ("d", constant),
+            ("e", constant),
+        ] {
+            document.append(name, ValueRef::String(value));
+        }
+        for (name, number) in [("v", equal), ("w", 22), ("x", 333), ("y", 4_444)] {
+            document.append(name, ValueRef::Int64(number.cast_signed()));
+        }
+        document.append("random", ValueRef::Int64(unique.cast_signed()));
+        if let Some((longitude, latitude, _)) = place {
+            document.append_raw("place", Type::Document, &point(longitude, latitude));
+        }
+        (document.finish(), matching)
+    }
+}
+
+fn point(longitude: f64, latitude: f64) -> Vec<u8> {
+    let mut pair = DocumentWriter::new();
+    pair.append("0", ValueRef::Double(longitude));
+    pair.append("1", ValueRef::Double(latitude));
+    let mut point = DocumentWriter::new();
+    point.append("type", ValueRef::String("Point"));
+    point.append_raw("coordinates", Type::Array, &pair.finish());
+    point.finish()
+}
+
+/// A query's name: it begins with what decides its partition and ends with its number.
+pub(crate) fn hash(number: u64) -> QueryHash {
+    let mut hash = [0; 16];
+    let (first, last) = hash.split_at_mut(8);
+    first.copy_from_slice(&spread(number).to_be_bytes());
+    last.copy_from_slice(&number.to_be_bytes());
+    QueryHash(hash)
+}
+
+/// Many tenants, so that none reaches its quota.
+fn tenant(number: u64) -> [u8; 16] {
+    let mut tenant = [0; 16];
+    if let Some(front) = tenant.first_chunk_mut::<8>() {
+        *front = (number / 500).to_be_bytes();
+    }
+    tenant
+}

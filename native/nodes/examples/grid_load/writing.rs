@@ -1,0 +1,97 @@
+//! Writes, appended as a publisher appends them: what is due leaves together, each write a group.
+//!
+//! Writes are due at a steady rate whether or not everybody keeps up, and count as written when
+//! they were due, so that nothing that is late here is left out of what is measured.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rillbase_live::message::{AfterImage, Content, WriteEntry};
+use rillbase_live::wire::write_entry;
+use rillbase_nodes::resp::{Connection, Reply};
+use rillbase_nodes::server::Server;
+
+use crate::Fallible;
+use crate::clock::now_us;
+use crate::options::Options;
+use crate::workload::{COLLECTION, Random, Workload};
+
+/// Writes of one call.
+const AT_ONCE: u64 = 500;
+const NAP: Duration = Duration::from_micros(200);
+
+/// What was written.
+pub(crate) struct Sent {
+    pub(crate) writes: u64,
+    /// Notifications that are to come of it.
+    pub(crate) expected: usize,
+    pub(crate) seconds: f64,
+}
+
+/// Writes until the time is over.
+pub(crate) fn write(server: &Server, options: &Options, workload: &Workload) -> Fallible<Sent> {
+    let mut connection = Connection::open(server)?;
+    let mut random = Random(2);
+    let total = options.writes * options.seconds;
+    let (began, began_us) = (Instant::now(), now_us());
+    let (mut sent, mut expected) = (0, 0);
+    while sent < total {
+        let passed_us = u64::try_from(began.elapsed().as_micros())?;
+        let due = (passed_us * options.writes / 1_000_000).min(total);
+        if due == sent {
+            thread::sleep(NAP);
+            continue;
+        }
+        let until = due.min(sent + AT_ONCE);
+        begin(&mut connection, options, until - sent);
+        for number in sent..until {
+            let id = format!("document {number}");
+            let (document, matching) = workload.document(&id, &mut random);
+            expected += matching;
+            let due_us = began_us + number * 1_000_000 / options.writes;
+            append(&mut connection, number, &id, document, due_us);
+        }
+        connection.flush()?;
+        let mut answer = connection.reply()?.list()?.into_iter();
+        if answer.next().unwrap_or(Reply::Nil).bytes()? != b"ok" {
+            return Err("a write was refused".into());
+        }
+        sent = until;
+    }
+    Ok(Sent {
+        writes: sent,
+        expected,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// Begins a call for so many writes.
+fn begin(connection: &mut Connection, options: &Options, writes: u64) {
+    connection.begin(6 + 4 * usize::try_from(writes).unwrap_or(0));
+    let stamp = now_us().to_string();
+    let function = "rillbase_events_1_append";
+    for part in ["FCALL", function, "1", &options.prefix, &stamp, ""] {
+        connection.argument(part.as_bytes());
+    }
+}
+
+/// Adds a write to the call: no batch, one entry.
+fn append(connection: &mut Connection, number: u64, id: &str, document: Vec<u8>, due_us: u64) {
+    let image = AfterImage {
+        xid: 1_000 + number,
+        tenant: [1; 16],
+        collection: COLLECTION,
+        version: 1,
+        rules_version: 0,
+        created_ms: 0,
+        written_us: i64::try_from(due_us).unwrap_or(0),
+        key: id.as_bytes().into(),
+        content: Content::Document(document.into()),
+        parts: Arc::default(),
+    };
+    let (entry, _) = write_entry::encode(&WriteEntry::Image(image));
+    for part in [&b""[..], b"1", number.to_string().as_bytes(), &entry] {
+        connection.argument(part);
+    }
+}
