@@ -27,13 +27,14 @@ def build_application() -> Edge:
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
     from rillbase_server import garbage, graphql, live  # noqa: PLC0415
+    from storage_engine.topics.api.operations import OPERATIONS as TOPICS  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
         tracing.instrument_database()
         instrument_celery()
     alive = live.build()
-    data_plane = DataPlane(django, [*OPERATIONS, *alive.operations])
+    data_plane = DataPlane(django, [*OPERATIONS, *TOPICS, *alive.operations])
     served = Health(graphql.around(alive.around(data_plane), alive.kinds, alive.crowd), settings)
     publisher.publish_from_here()
     return Edge(

@@ -1,0 +1,1 @@
+"""The data plane of topics: publish, subscribe, look."""

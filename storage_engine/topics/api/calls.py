@@ -1,0 +1,221 @@
+"""Every call but the one that goes on (`realtime.api.topics`)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from django.db import connections
+
+from foundation.api.cursors import open_sealed, seal
+from foundation.api.idempotency import HEADER, REPLAYED_HEADER, check_form, digest
+from foundation.api.rendering import to_json
+from foundation.errors import (
+    FieldProblem,
+    InvalidBody,
+    InvalidCursor,
+    InvalidParameter,
+    MalformedJson,
+    NotFound,
+)
+from foundation.http import Answer
+from foundation.scope import scoped
+from rillbase_native import JsonError, QueryError, Value
+from storage_engine.models import DeliveredSubscription
+from storage_engine.node import publication as replies
+from storage_engine.node.client import client
+from storage_engine.node.wire import Argument
+from storage_engine.topics import (
+    delivering,
+    facts,
+    names,
+    once,
+    places,
+    publish,
+    shown,
+    subscribe,
+    times,
+)
+from storage_engine.topics.facts import READ, WRITE, TopicFacts
+from tenants.data_plane import Call
+from tenants.reading import as_object, canonical, parameters, read_body
+
+USUAL_LIMIT, MAX_LIMIT = 100, 1_000
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
+#: The node's names of publications that are named by an idempotency key.
+_KEYED = "key-"
+_KEY_CHARS = 40
+
+
+async def topic_of(call: Call, scope: str) -> TopicFacts:
+    """Return the topic that the path names, if the caller may use it so."""
+    facts.allow(call.principal, scope)
+    return await named(call, call.parameters["topic"])
+
+
+async def named(call: Call, name: str) -> TopicFacts:
+    if not _NAME.match(name):
+        raise NotFound(f"There is no topic {name[:100]!r}.")
+    return await facts.find(call.tenant.id, name)
+
+
+async def publish_one(call: Call) -> Answer:
+    """POST publications."""
+    parameters(call)
+    topic, form = await topic_of(call, WRITE), canonical(call)
+    body = as_object(await read_body(call), publish.MEMBERS)
+    done = await publish.publish(topic, publish.read(body, topic, key=_name_by_key(call)))
+    told = to_json(
+        {
+            "publication_id": done.name,
+            "position": done.position,
+            "matched_subscribers": done.matched,
+        }
+    )
+    if done.publications is not None:
+        joined = shown.publications(topic, done.publications, canonical=form)
+        told = told[:-1] + b',"publications":' + joined + b"}"
+    if done.again:
+        return Answer(200, told, {REPLAYED_HEADER: "true"})
+    return Answer(201, told)
+
+
+def _name_by_key(call: Call) -> str | None:
+    """Return the name of the publication that an idempotency key stands for."""
+    key = call.head.headers.get(HEADER)
+    if key is None:
+        return None
+    check_form(key)
+    hashed = digest(str(call.tenant.id), call.principal.actor, call.head.path, key)
+    return _KEYED + hashed.hex()[:_KEY_CHARS]
+
+
+async def subscribe_one(call: Call) -> Answer:
+    """POST subscriptions."""
+    parameters(call)
+    topic, form = await topic_of(call, READ), canonical(call)
+    text = await read_body(call)
+    body = as_object(text, (*subscribe.MEMBERS, "webhook"))
+    wanted = subscribe.read(body, topic)
+    named_hook = publish.text(body, "webhook", 100)
+    claim = once.claim_of(call, text)
+    if (repeated := await once.before(claim)) is not None:
+        return repeated
+    webhook = (
+        None if named_hook is None else await delivering.webhook_of(topic.tenant_id, named_hook)
+    )
+    done = await subscribe.subscribe(topic, wanted)
+    also = None if webhook is None else delivering.noting(topic, wanted, done, webhook)
+    answer = Answer(201, _subscribed(topic, wanted, done, form=form))
+    return await once.settle(topic.tenant_id, claim, answer, also)
+
+
+def _subscribed(
+    topic: TopicFacts, wanted: subscribe.Wanted, done: subscribe.Subscribed, *, form: bool
+) -> bytes:
+    head = to_json(
+        {
+            "subscription_id": done.name.public,
+            "position": done.name.position,
+            "from": times.rfc3339(wanted.from_ms),
+            "to": times.rfc3339(wanted.until_ms),
+        }
+    )
+    parts = [
+        head[:-1],
+        b'"publications":' + shown.publications(topic, done.publications, canonical=form),
+    ]
+    if done.subscriptions is not None:
+        others = [shown.subscription(topic, found) for found in done.subscriptions]
+        parts.append(b'"subscriptions":' + to_json(others))
+    return b",".join(parts) + b"}"
+
+
+async def look(call: Call) -> Answer:
+    """GET publications."""
+    given = parameters(call, "id", "geo", "from", "to", "limit", "cursor")
+    topic, form = await topic_of(call, READ), canonical(call)
+    now, limit = times.now_ms(), _limit(given.get("limit"))
+    words = [*_place(given, topic), *_window(given, now)]
+    bound = b"topic:" + topic.tenant_id.bytes + topic.id.bytes
+    after = _after(given.get("cursor"), bound)
+    reply = await topic.call("RB.DATA", *words, "AFTER", after, "COUNT", limit + 1)
+    found = replies.publications(reply)
+    page = found[:limit]
+    following = None
+    if len(found) > limit:
+        following = seal(str(page[-1].position).encode(), bound)
+    items = shown.publications(topic, page, canonical=form)
+    return Answer(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")
+
+
+async def unsubscribe(call: Call) -> Answer:
+    """DELETE subscriptions/{subscription}."""
+    parameters(call)
+    topic = await topic_of(call, READ)
+    name = names.read(call.parameters["subscription"], topic)
+    ended = await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
+    await asyncio.to_thread(_forget, topic, name.node_name)
+    if ended != 1:
+        raise NotFound("There is no such subscription, or it has ended.")
+    return Answer(204)
+
+
+def _forget(topic: TopicFacts, name: str) -> None:
+    try:
+        with scoped(tenant_id=topic.tenant_id):
+            DeliveredSubscription.objects.filter(name=name).delete()
+    finally:
+        connections["default"].close()
+
+
+def _place(given: dict[str, str], topic: TopicFacts) -> list[Argument]:
+    parts = []
+    if "id" in given:
+        parts.append(b'"id":' + to_json(given["id"]))
+    if "geo" in given:
+        parts.append(b'"geo":' + given["geo"].encode())
+    try:
+        value = Value.parse(b"{" + b",".join(parts) + b"}")
+        return places.read(value, topic.kind)
+    except (QueryError, JsonError, MalformedJson):
+        problem = FieldProblem("geo", "invalid", "JSON is expected.")
+        raise InvalidParameter(errors=[problem]) from None
+    except InvalidBody as wrong:
+        raise _as_parameter(wrong) from None
+
+
+def _window(given: dict[str, str], now: int) -> list[Argument]:
+    words: list[Argument] = []
+    for name, word in (("from", "FROM"), ("to", "UNTIL")):
+        if name in given:
+            try:
+                words += [word, times.parse(given[name], name, now)]
+            except InvalidBody as wrong:
+                raise _as_parameter(wrong) from None
+    return words
+
+
+def _as_parameter(wrong: InvalidBody) -> InvalidParameter:
+    return InvalidParameter(
+        wrong.detail,
+        errors=[FieldProblem(e.pointer.lstrip("/"), e.code, e.detail) for e in wrong.errors],
+    )
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return USUAL_LIMIT
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_LIMIT):  # noqa: PLR2004 -- digits that int() takes at once
+        detail = f"A whole number from 1 to {MAX_LIMIT}."
+        raise InvalidParameter(errors=[FieldProblem("limit", "invalid", detail)])
+    return int(text)
+
+
+def _after(cursor: str | None, bound: bytes) -> int:
+    if cursor is None:
+        return 0
+    try:
+        return int(open_sealed(cursor, bound))
+    except ValueError:
+        raise InvalidCursor from None

@@ -1,0 +1,250 @@
+"""Every call of the data plane of topics, with its place in the OpenAPI document."""
+
+from __future__ import annotations
+
+from foundation.http import Operation
+from foundation.json_types import JsonObject, JsonValue
+from storage_engine.topics.api import calls
+from tenants.data_plane import Call
+
+ROOT = "/v1/topics/{topic}"
+TAG = "Topics"
+
+TOPIC_PARAMETER: JsonObject = {
+    "name": "topic",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
+    "example": "traffic",
+}
+SUBSCRIPTION_PARAMETER: JsonObject = {
+    "name": "subscription",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "minLength": 1},
+}
+_EJSON: JsonObject = {
+    "name": "Rillbase-EJSON",
+    "in": "header",
+    "schema": {"type": "string", "enum": ["relaxed", "canonical"]},
+}
+MOMENT: JsonObject = {
+    "description": "RFC 3339, milliseconds since 1970, or relative to now.",
+    "type": ["string", "integer"],
+    "example": "-10s",
+}
+ID: JsonObject = {"type": "string", "maxLength": 1000, "example": "1.4.2"}
+GEO: JsonObject = {
+    "type": "object",
+    "description": "A circle (`center` with `radius_m`, on a plane `radius`) or a `box` (west, "
+    "south, east, north).",
+    "example": {"center": [16.37, 48.21], "radius_m": 500},
+}
+_ANSWERED: JsonObject = {"type": "string", "format": "date-time"}
+_PUBLICATION: JsonObject = {
+    "type": "object",
+    "required": ["publication_id", "position", "at", "expires_at", "data"],
+    "properties": {
+        "publication_id": {"type": "string"},
+        "position": {"type": "integer"},
+        "at": _ANSWERED,
+        "expires_at": _ANSWERED,
+        "id": ID,
+        "geo": GEO,
+        "data": {"type": ["object", "null"]},
+    },
+}
+_PUBLICATIONS: JsonObject = {"type": "array", "items": _PUBLICATION}
+_SUBSCRIPTION: JsonObject = {
+    "type": "object",
+    "properties": {
+        "subscription_id": {"type": "string"},
+        "subscriber": {"type": ["string", "null"]},
+        "from": _ANSWERED,
+        "to": _ANSWERED,
+        "filter": {"type": ["object", "null"]},
+        "unseen_only": {"type": "boolean"},
+        "id": ID,
+        "geo": GEO,
+    },
+}
+
+
+def _object(properties: JsonObject, *required: str, closed: bool = False) -> JsonObject:
+    names: list[JsonValue] = list(required)
+    found: JsonObject = {"type": "object", "properties": properties}
+    if closed:
+        found["additionalProperties"] = False
+    return {**found, "required": names} if names else found
+
+
+_PUBLISH = _object(
+    {
+        "id": ID,
+        "geo": GEO,
+        "data": {"type": ["object", "null"], "example": {"kind": "accident", "lanes": 2}},
+        "publication_id": {
+            "type": "string",
+            "maxLength": 200,
+            "description": "Published once under it, within a day.",
+        },
+        "at": MOMENT,
+        "expires_in_s": {"type": "number", "exclusiveMinimum": 0},
+        "expires_at": MOMENT,
+        "self_join": {
+            "type": "boolean",
+            "default": False,
+            "description": "Answer with what else is published at the place.",
+        },
+    },
+    closed=True,
+)
+_PUBLISHED = _object(
+    {
+        "publication_id": {"type": "string"},
+        "position": {"type": "integer"},
+        "matched_subscribers": {"type": "integer"},
+        "publications": _PUBLICATIONS,
+    },
+    "publication_id",
+    "position",
+    "matched_subscribers",
+)
+_SUBSCRIBE = _object(
+    {
+        "id": ID,
+        "geo": GEO,
+        "from": {**MOMENT, "default": "+0s"},
+        "to": {**MOMENT, "default": "+1h", "example": "+10s"},
+        "subscriber": {"type": "string", "maxLength": 200},
+        "filter": {"type": "object", "description": "On a publication's data."},
+        "unseen_only": {
+            "type": "boolean",
+            "default": False,
+            "description": "Nothing that another subscription of this `subscriber` has met.",
+        },
+        "webhook": {
+            "type": "string",
+            "format": "uuid",
+            "description": "A webhook of the tenant, which is told what the subscription meets.",
+        },
+        "self_join": {
+            "type": "boolean",
+            "default": False,
+            "description": "Answer with who else is subscribed at the place.",
+        },
+    },
+    closed=True,
+)
+_SUBSCRIBED = _object(
+    {
+        "subscription_id": {"type": "string"},
+        "position": {"type": "integer"},
+        "from": _ANSWERED,
+        "to": _ANSWERED,
+        "publications": _PUBLICATIONS,
+        "subscriptions": {"type": "array", "items": _SUBSCRIPTION},
+    },
+    "subscription_id",
+    "position",
+    "publications",
+)
+_PAGE = _object(
+    {"items": _PUBLICATIONS, "next_cursor": {"type": ["string", "null"]}}, "items", "next_cursor"
+)
+
+
+def _answers(status: str, schema: JsonObject | None) -> JsonObject:
+    answer: JsonObject = {"description": "Done"}
+    if schema is not None:
+        answer["content"] = {"application/json": {"schema": schema}}
+    return {status: answer}
+
+
+def _describe(
+    name: str,
+    summary: str,
+    responses: JsonObject,
+    *,
+    body: JsonObject | None = None,
+    parameters: tuple[JsonObject, ...] = (),
+) -> JsonObject:
+    everything: list[JsonValue] = [TOPIC_PARAMETER, *parameters, _EJSON]
+    described: JsonObject = {
+        "operationId": name,
+        "tags": [TAG],
+        "summary": summary,
+        "parameters": everything,
+        "responses": responses,
+    }
+    if body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": body}},
+        }
+    return described
+
+
+def _in_query(name: str, schema: JsonObject, description: str = "") -> JsonObject:
+    found: JsonObject = {"name": name, "in": "query", "schema": schema}
+    return {**found, "description": description} if description else found
+
+
+_LOOK = (
+    _in_query("id", {"type": "string"}),
+    _in_query("geo", {"type": "string"}, "As in `POST publications`, as JSON."),
+    _in_query("from", {"type": "string"}),
+    _in_query("to", {"type": "string"}),
+    _in_query("limit", {"type": "integer", "minimum": 1, "maximum": 1000}),
+    _in_query("cursor", {"type": "string"}),
+)
+
+OPERATIONS: tuple[Operation[Call], ...] = (
+    Operation(
+        "POST",
+        f"{ROOT}/publications",
+        calls.publish_one,
+        _describe(
+            "topics_publish",
+            "Publish",
+            {**_answers("201", _PUBLISHED), **_answers("200", _PUBLISHED)},
+            body=_PUBLISH,
+        ),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/publications",
+        calls.look,
+        _describe("topics_look", "Look at publications", _answers("200", _PAGE), parameters=_LOOK),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/subscriptions",
+        calls.subscribe_one,
+        _describe("topics_subscribe", "Subscribe", _answers("201", _SUBSCRIBED), body=_SUBSCRIBE),
+    ),
+    Operation(
+        "DELETE",
+        f"{ROOT}/subscriptions/{{subscription}}",
+        calls.unsubscribe,
+        _describe(
+            "topics_unsubscribe",
+            "End a subscription",
+            _answers("204", None),
+            parameters=(SUBSCRIPTION_PARAMETER,),
+        ),
+    ),
+)
+
+
+def add_to_openapi(
+    result: JsonObject, generator: object, request: object, public: object
+) -> JsonObject:
+    """Add these calls to the generated document. The signature is the generator's."""
+    paths = result.setdefault("paths", {})
+    if isinstance(paths, dict):
+        for operation in OPERATIONS:
+            place = paths.setdefault(operation.path, {})
+            if isinstance(place, dict):
+                place[operation.method.lower()] = operation.describes
+    return result

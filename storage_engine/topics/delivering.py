@@ -1,0 +1,60 @@
+"""A subscription whose publications go to a webhook, noted down with its first publications."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import connections
+
+from foundation.errors import FieldProblem, InvalidBody
+from foundation.scope import scoped
+from storage_engine.models import DeliveredSubscription
+from storage_engine.topics.facts import TopicFacts
+from storage_engine.topics.subscribe import Subscribed, Wanted
+from tenants.models import Webhook
+
+
+async def webhook_of(tenant_id: UUID, text: str) -> UUID:
+    """Return the tenant's webhook with this id, if it takes deliveries."""
+    return await asyncio.to_thread(_webhook_of, tenant_id, text)
+
+
+def _webhook_of(tenant_id: UUID, text: str) -> UUID:
+    try:
+        with scoped(tenant_id=tenant_id):
+            found = Webhook.objects.filter(pk=UUID(text)).only("state").first()
+    except ValueError:
+        found = None
+    finally:
+        connections["default"].close()
+    if found is None:
+        raise _wrong("There is no such webhook.")
+    if found.state != Webhook.State.ACTIVE:
+        raise _wrong("The webhook is not active.")
+    return found.pk
+
+
+def noting(
+    topic: TopicFacts, wanted: Wanted, done: Subscribed, webhook_id: UUID
+) -> Callable[[], None]:
+    """Return what notes the subscription down, for the transaction of its answer."""
+
+    def note() -> None:
+        DeliveredSubscription.objects.create(
+            topic_id=topic.id,
+            webhook_id=webhook_id,
+            name=done.name.node_name,
+            public_id=done.name.public,
+            subscriber=wanted.subscriber,
+            position=done.name.position,
+            expires_at=datetime.datetime.fromtimestamp(wanted.until_ms / 1000, datetime.UTC),
+        )
+
+    return note
+
+
+def _wrong(detail: str) -> InvalidBody:
+    return InvalidBody(errors=[FieldProblem("/webhook", "invalid", detail)])

@@ -1,0 +1,106 @@
+"""What a call must know of its topic, read at most a second ago."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connections
+
+from foundation.errors import Forbidden, NotFound
+from foundation.scope import scoped
+from storage_engine.models import Topic
+from storage_engine.node.client import client
+from storage_engine.node.refusals import as_api_error
+from storage_engine.node.wire import Argument, Refused, Reply
+from tenants.principals import Principal
+
+READ, WRITE = "topics:read", "topics:write"
+TTL_S = 1.0
+MAX_TOPICS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic as the data plane needs it."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    kind: str
+    #: West, south, east, north, sides, depth of a plane; empty otherwise.
+    grid: tuple[float, ...]
+    retention_s: int
+    max_data_bytes: int
+
+    @property
+    def node_name(self) -> str:
+        """What the storage node calls the topic."""
+        return str(self.id)
+
+    async def call(self, verb: str, *arguments: Argument) -> Reply:
+        """Run a command on the topic, which the node is told of if it does not know it."""
+        node = client()
+        try:
+            return await node.try_call(self.tenant_id, verb, self.node_name, *arguments)
+        except Refused as refused:
+            if refused.code != "NO_TOPIC":
+                raise as_api_error(refused) from None
+        await node.call(self.tenant_id, *self._creation())
+        return await node.call(self.tenant_id, verb, self.node_name, *arguments)
+
+    def _creation(self) -> list[Argument]:
+        command: list[Argument] = ["RB.TOPIC.CREATE", self.node_name, "KIND"]
+        if self.kind == Topic.Kind.PLANE:
+            *bounds, sides, depth = self.grid
+            command += ["grid", *map(repr, bounds), int(sides), int(depth)]
+        else:
+            command.append(self.kind)
+        return [*command, "RETENTION", f"{self.retention_s}s"]
+
+
+_cache: OrderedDict[tuple[UUID, str], tuple[float, TopicFacts]] = OrderedDict()
+
+
+def allow(principal: Principal, scope: str) -> None:
+    """Raise unless the caller may use topics so. They have no access rules: no end users."""
+    if principal.obeys_access_rules:
+        raise Forbidden("Topics are for keys and members, not for end users.")
+    principal.require_scope(scope)
+
+
+async def find(tenant_id: UUID, name: str) -> TopicFacts:
+    """Return a tenant's topic, or raise `NotFound`."""
+    key = (tenant_id, name)
+    entry = _cache.get(key)
+    if entry is not None and entry[0] > time.monotonic():
+        return entry[1]
+    found = await asyncio.to_thread(_load, tenant_id, name)
+    _cache[key] = (time.monotonic() + TTL_S, found)
+    _cache.move_to_end(key)
+    while len(_cache) > MAX_TOPICS:
+        _cache.popitem(last=False)
+    return found
+
+
+def _load(tenant_id: UUID, name: str) -> TopicFacts:
+    try:
+        with scoped(tenant_id=tenant_id):
+            topic = Topic.objects.filter(name=name).first()
+    finally:
+        connections["default"].close()
+    if topic is None:
+        raise NotFound(f"There is no topic {name[:100]!r}.")
+    grid = topic.grid or {}
+    return TopicFacts(
+        id=topic.pk,
+        tenant_id=tenant_id,
+        name=name,
+        kind=topic.kind,
+        grid=(*grid["bounds"], grid["sides"], grid["depth"]) if grid else (),
+        retention_s=topic.retention_s,
+        max_data_bytes=topic.max_data_bytes,
+    )

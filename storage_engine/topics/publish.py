@@ -1,0 +1,153 @@
+"""Publishing: what a caller may say, and the command that it becomes.
+
+Every publication has a name and is published once under it, so a call that is repeated, by a
+cautious client or by ourselves after the node has restarted, publishes nothing twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foundation.errors import DocumentTooLarge, FieldProblem, IdempotencyMismatch, InvalidBody
+from foundation.ids import uuid7
+from rillbase_native import Value
+from storage_engine.node import publication as replies
+from storage_engine.node.publication import Publication
+from storage_engine.node.wire import Argument
+from storage_engine.topics import places, times
+from storage_engine.topics.facts import TopicFacts
+
+MEMBERS = (
+    "id",
+    "geo",
+    "data",
+    "publication_id",
+    "at",
+    "expires_in_s",
+    "expires_at",
+    "self_join",
+)
+MAX_NAME_CHARS = 200
+MAX_EXPIRES_S = 1e10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A publication as its publisher wrote it."""
+
+    name: str
+    place: list[Argument]
+    #: BSON.
+    data: bytes | None
+    at_ms: int | None
+    until_ms: int | None
+    self_join: bool
+
+    def arguments(self) -> list[Argument]:
+        words: list[Argument] = [*self.place, "NAME", self.name, "ONCE"]
+        if self.data is not None:
+            words += ["BSON", self.data]
+        if self.at_ms is not None:
+            words += ["AT", self.at_ms]
+        if self.until_ms is not None:
+            words += ["UNTIL", self.until_ms]
+        return [*words, "JOIN"] if self.self_join else words
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What came of it."""
+
+    name: str
+    position: int
+    matched: int
+    #: Of the same place, when the publisher asked for them.
+    publications: list[Publication] | None
+    #: Whether it had been published before.
+    again: bool
+
+
+def read(body: Value, topic: TopicFacts, *, key: str | None) -> Wanted:
+    """Return what a body says. `key`: the name of a publication that gives none itself."""
+    now = times.now_ms()
+    data = body.get("data")
+    if data is not None and not data.is_null and data.kind != "object":
+        raise _wrong("data", "An object is expected.")
+    packed = None if data is None or data.is_null else data.bson()
+    if packed is not None and len(packed) > topic.max_data_bytes:
+        raise DocumentTooLarge(
+            f"A publication of this topic carries at most {topic.max_data_bytes} bytes."
+        )
+    return Wanted(
+        name=text(body, "publication_id", MAX_NAME_CHARS) or key or uuid7().hex,
+        place=places.read(body, topic.kind),
+        data=packed,
+        at_ms=times.read(body.get("at"), "at", now),
+        until_ms=_until(body, now),
+        self_join=flag(body, "self_join"),
+    )
+
+
+async def publish(topic: TopicFacts, wanted: Wanted) -> Published:
+    """Publish, or find out that this was done before."""
+    reply = await topic.call("RB.PUB", *wanted.arguments())
+    found = Published(
+        name=wanted.name,
+        position=replies.number(reply, b"position"),
+        matched=replies.number(reply, b"matched"),
+        publications=replies.publications(replies.member(reply, b"publications"))
+        if wanted.self_join
+        else None,
+        again=bool(replies.member(reply, b"duplicate")),
+    )
+    if found.again:
+        await _check_same(topic, wanted, found.position)
+    return found
+
+
+async def _check_same(topic: TopicFacts, wanted: Wanted, position: int) -> None:
+    """Raise if another publication has the name. One that has expired cannot be compared."""
+    words: list[Argument] = [*wanted.place, "AFTER", position - 1, "COUNT", 1]
+    before = replies.publications(await topic.call("RB.DATA", *words))
+    if before and before[0].position == position and before[0].data != wanted.data:
+        raise IdempotencyMismatch("The publication's id was used before for other data.")
+
+
+def _until(body: Value, now: int) -> int | None:
+    lasts, until = body.get("expires_in_s"), times.read(body.get("expires_at"), "expires_at", now)
+    if lasts is None or lasts.is_null:
+        return until
+    if until is not None:
+        raise _wrong("expires_in_s", "Either `expires_in_s` or `expires_at`.")
+    try:
+        seconds = float(lasts.ejson())
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < MAX_EXPIRES_S:
+        raise _wrong("expires_in_s", "A number of seconds above 0.")
+    return now + round(seconds * 1000)
+
+
+def text(body: Value, name: str, most: int) -> str | None:
+    """Return a member that is a string and not empty, None where there is none."""
+    found = body.get(name)
+    if found is None or found.is_null:
+        return None
+    if found.kind != "string" or not 0 < len(found.text()) <= most or "\0" in found.text():
+        raise _wrong(name, f"A string of 1 to {most} characters.")
+    return found.text()
+
+
+def flag(body: Value, name: str) -> bool:
+    """Return a member that is true or false, false where there is none."""
+    found = body.get(name)
+    if found is None or found.is_null:
+        return False
+    try:
+        return found.boolean()
+    except TypeError:
+        raise _wrong(name, "true or false.") from None
+
+
+def _wrong(name: str, detail: str) -> InvalidBody:
+    return InvalidBody(errors=[FieldProblem(f"/{name}", "invalid", detail)])

@@ -1,0 +1,102 @@
+"""Subscribing: what a caller may say, and the command that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foundation.errors import FieldProblem, InvalidBody
+from rillbase_native import Filter, Value
+from storage_engine.node import publication as replies
+from storage_engine.node.publication import Publication, Subscription
+from storage_engine.node.wire import Argument
+from storage_engine.topics import places, times
+from storage_engine.topics.facts import TopicFacts
+from storage_engine.topics.names import SubscriptionName
+from storage_engine.topics.publish import flag, text
+from tenants.reading import refusing
+
+MEMBERS = ("id", "geo", "from", "to", "subscriber", "filter", "unseen_only", "self_join")
+MAX_SUBSCRIBER_CHARS = 200
+#: How long a subscription lasts that does not say so.
+USUAL_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A subscription as its subscriber wrote it. Times are milliseconds since 1970."""
+
+    place: list[Argument]
+    from_ms: int
+    until_ms: int
+    subscriber: str
+    #: BSON.
+    filter: bytes | None
+    unseen_only: bool
+    self_join: bool
+
+    def arguments(self) -> list[Argument]:
+        words: list[Argument] = [*self.place, "FROM", self.from_ms, "UNTIL", self.until_ms]
+        if self.subscriber:
+            words += ["NAME", self.subscriber, "USER", self.subscriber]
+        if self.filter is not None:
+            words += ["FILTERBSON", self.filter]
+        if self.unseen_only:
+            words.append("UNSEEN")
+        return [*words, "JOIN"] if self.self_join else words
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """What came of it."""
+
+    name: SubscriptionName
+    #: Those of the past.
+    publications: list[Publication]
+    #: Others at the same place, when the subscriber asked for them.
+    subscriptions: list[Subscription] | None
+
+
+def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> Wanted:
+    """Return what a body says, or raise what is wrong with it."""
+    now = times.now_ms()
+    wanted = body.get("filter")
+    with refusing():
+        if wanted is not None and not wanted.is_null:
+            Filter.parse(wanted).check_live()
+    from_ms = times.read(body.get("from"), "from", now)
+    until_ms = times.read(body.get("to"), "to", now)
+    begins, ends = now if from_ms is None else from_ms, until_ms or now + USUAL_MS
+    if ends < begins or ends < now:
+        detail = "It lies behind `from` and is not over."
+        raise InvalidBody(errors=[FieldProblem("/to", "invalid", detail)])
+    subscriber, unseen_only = (
+        text(body, "subscriber", MAX_SUBSCRIBER_CHARS),
+        flag(body, "unseen_only"),
+    )
+    if unseen_only and subscriber is None:
+        detail = "`unseen_only` is about what a subscriber has seen: say who it is."
+        raise InvalidBody(errors=[FieldProblem("/subscriber", "required", detail)])
+    return Wanted(
+        place=places.read(body, topic.kind, id_member=id_member),
+        from_ms=begins,
+        until_ms=ends,
+        subscriber=subscriber or "",
+        filter=None if wanted is None or wanted.is_null else wanted.bson(),
+        unseen_only=unseen_only,
+        self_join=flag(body, "self_join"),
+    )
+
+
+async def subscribe(topic: TopicFacts, wanted: Wanted) -> Subscribed:
+    """Subscribe, and return what there is already."""
+    reply = await topic.call("RB.SUB", *wanted.arguments())
+    name = replies.member(reply, b"subscription")
+    if not isinstance(name, bytes):
+        raise replies.UnexpectedReply("a subscription has a name")
+    return Subscribed(
+        SubscriptionName(name.decode(), replies.number(reply, b"position")),
+        replies.publications(replies.member(reply, b"publications")),
+        replies.subscriptions(replies.member(reply, b"subscriptions"))
+        if wanted.self_join
+        else None,
+    )
