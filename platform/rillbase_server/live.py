@@ -18,7 +18,11 @@ from realtime.socket.crowd import Crowd
 from realtime.socket.endpoint import Realtime
 from realtime.subscriptions import reading
 from realtime.subscriptions.records import Records
+from realtime.topics.api import TopicStreams
+from realtime.topics.api import operations as topic_operations
+from realtime.topics.kind import TopicSubscriptions
 from rillbase_server.drain import before_the_end
+from storage_engine.node import client, feeds
 from tenants.data_plane import Call
 
 
@@ -30,13 +34,14 @@ class Live:
     crowd: Crowd
     records: Records
     queries: LiveQueries
+    topics: TopicStreams
     process: HubProcess
     watches: Watches
 
     @property
     def operations(self) -> tuple[Operation[Call], ...]:
         """The calls of the data plane that belong to it."""
-        return operations(self.queries)
+        return (*operations(self.queries), *topic_operations(self.topics))
 
     def around(self, app: App) -> App:
         """Return the application with everything in front of it that is not a plain call."""
@@ -54,6 +59,8 @@ class Live:
         await self.crowd.stop()
         await self.process.stop()
         await valkey.close()
+        await feeds.close()
+        await client.close()
         reading.close()
 
 
@@ -62,12 +69,14 @@ def build() -> Live:
     process = HubProcess()
     documents = DocumentQueries(process)
     process.serve = Wishes(process, documents).serve
-    kinds, crowd = Kinds(documents), Crowd()
+    topics = TopicSubscriptions()
+    kinds, crowd = Kinds(documents, topics), Crowd()
     return Live(
         kinds,
         crowd,
         Records(process.name, crowd),
         LiveQueries(kinds, crowd),
+        TopicStreams(topics, crowd),
         process,
         Watches(documents),
     )

@@ -32,13 +32,20 @@ _TYPE = re.compile(rb'\{"type":"([a-zA-Z]+)"')
 class Stream:
     """One live query on its way to one client. A guest of the crowd, as connections are."""
 
-    def __init__(self, party: Party, crowd: Crowd, request_id: str) -> None:
+    def __init__(
+        self,
+        party: Party,
+        crowd: Crowd,
+        request_id: str,
+        event_id: re.Pattern[bytes] = _RESUME,
+    ) -> None:
         self.id = secrets.token_hex(8)
         self.party: Party = party
         self._crowd = crowd
         self._waiting: deque[tuple[bytes, Sent | None]] = deque()
         self._wake = asyncio.Event()
         self._over = False
+        self._event_id = event_id
         self._held = Held(NAME, self, request_id, self._finish)
         self._subscriber = Subscriber(party.principal, party.tenant, self.id, NAME)
 
@@ -105,7 +112,7 @@ class Stream:
             while True:
                 while self._waiting and not watch.done():
                     frame, sent = self._waiting.popleft()
-                    yield as_event(frame)
+                    yield as_event(frame, self._event_id)
                     if sent is not None:
                         sent(len(frame))
                 if self._over:
@@ -127,9 +134,9 @@ class Stream:
         self._wake.set()
 
 
-def as_event(frame: bytes) -> bytes:
+def as_event(frame: bytes, event_id: re.Pattern[bytes] = _RESUME) -> bytes:
     """Return a frame as an event. It is JSON on one line, so nothing in it ends the event."""
-    kind, resume = _TYPE.match(frame), _RESUME.search(frame)
+    kind, resume = _TYPE.match(frame), event_id.search(frame)
     name = kind[1] if kind is not None else b"message"
     token = b"id: %b\n" % resume[1] if resume is not None else b""
     return b"event: %b\n%bdata: %b\n\n" % (name, token, frame)

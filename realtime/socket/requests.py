@@ -16,6 +16,8 @@ from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.preconditions import etag
 from realtime.socket.messages import Message, wrong
 from rillbase_native import Value, format_id
+from storage_engine.topics import publish
+from storage_engine.topics.api.calls import publish_one
 from tenants.asked import Asked, Handler
 from tenants.reading import (
     refusing,
@@ -83,6 +85,21 @@ def _query(message: Message) -> Asked:
     )
 
 
+def _publish(message: Message) -> Asked:
+    message.allow(("topic", "topic_id", "idempotency_key", *_PUBLICATION))
+    topic = message.required_text("topic")
+    body = _object(message.value, _PUBLICATION)
+    place = message.value.get("topic_id")
+    if place is not None:
+        more = b"," if body != b"{}" else b""
+        body = b'{"id":' + place.ejson(canonical=True) + more + body[1:]
+    found = Asked(publish_one, "POST", f"/v1/topics/{topic}/publications", {"topic": topic}, body)
+    held = message.text("idempotency_key")
+    if held is not None:
+        found.headers[IDEMPOTENCY_HEADER] = held
+    return found
+
+
 READERS: Mapping[str, Callable[[Message], Asked]] = MappingProxyType(
     {
         "insert": _insert,
@@ -90,10 +107,13 @@ READERS: Mapping[str, Callable[[Message], Asked]] = MappingProxyType(
         "update": _update,
         "delete": _delete,
         "query": _query,
+        "publish": _publish,
     }
 )
 
 _WRITE = ("collection", "idempotency_key")
+#: Of a publication; its place is `topic_id`, since `id` names the message.
+_PUBLICATION = tuple(name for name in publish.MEMBERS if name != "id")
 _CHANGE = (*_WRITE, "key", "if_version")
 
 

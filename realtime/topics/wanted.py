@@ -1,0 +1,53 @@
+"""What a subscriber to a topic says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foundation.errors import FieldProblem, InvalidBody
+from rillbase_native import Value
+from storage_engine.topics.publish import text
+from tenants.reading import integer
+
+#: A subscription of the connection's own.
+MEMBERS = ("topic_id", "geo", "from", "to", "subscriber", "filter", "unseen_only")
+#: One that was made by a call.
+EXISTING = ("subscription_id", "after")
+_COMMON = ("type", "id", "topic", "resume")
+MAX_NAME_CHARS = 600
+MAX_POSITION = (1 << 62) - 1
+MAX_RESUME_CHARS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be followed."""
+
+    topic: str
+    #: A subscription that was made by a call; None: one is made.
+    existing: str | None
+    #: Behind which position; None: from its beginning.
+    after: int | None
+    resume: str | None
+
+
+def read(message: Value) -> Wanted:
+    """Read a `subscribe`, or raise what is wrong with it."""
+    existing = text(message, "subscription_id", MAX_NAME_CHARS)
+    allowed = (*_COMMON, *(MEMBERS if existing is None else EXISTING))
+    problems = [
+        FieldProblem(f"/{name}", "unknown_field", "This field is not known here.")
+        for name in message.names()
+        if name not in allowed
+    ]
+    if problems:
+        raise InvalidBody(errors=problems)
+    after = None
+    if message.get("after") is not None:
+        after = integer(message.get("after"), "after", least=0, most=MAX_POSITION, otherwise=0)
+    return Wanted(
+        topic=text(message, "topic", 63) or "",
+        existing=existing,
+        after=after,
+        resume=text(message, "resume", MAX_RESUME_CHARS),
+    )
