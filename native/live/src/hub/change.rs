@@ -1,7 +1,7 @@
 //! A query's current result, and how it changes.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use rillbase_query::bson::{Document, DocumentWriter};
@@ -46,10 +46,21 @@ pub(super) struct Listed {
 pub(super) struct Rows {
     order: Order,
     bytes: usize,
-    /// Bodies were let go: of some rows only the `_id` is left.
-    thin: bool,
+    thin: Thin,
     /// What was listed last, while nothing has changed and somebody holds it.
     listed: RefCell<Weak<Listed>>,
+}
+
+/// Of which rows only the `_id` is left.
+#[derive(Debug, Clone)]
+enum Thin {
+    /// Of none.
+    No,
+    /// Of any.
+    Yes,
+    /// Of these: they were filled with what was read in other versions. What was written to them
+    /// is on its way.
+    But(HashSet<Arc<[u8]>>),
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +98,7 @@ impl Rows {
         Self {
             order,
             bytes,
-            thin: false,
+            thin: Thin::No,
             listed: RefCell::default(),
         }
     }
@@ -98,7 +109,7 @@ impl Rows {
 
     /// Whether some rows have lost their bodies, so that nobody can be given the whole.
     pub(super) fn is_thin(&self) -> bool {
-        self.thin
+        !matches!(self.thin, Thin::No)
     }
 
     /// Whether there is an order other than that of `_id`.
@@ -122,8 +133,42 @@ impl Rows {
             Order::Keyed(rows) => rows.values_mut().for_each(strip),
             Order::Window(rows) => rows.iter_mut().for_each(strip),
         }
-        self.thin = true;
+        self.thin = Thin::Yes;
         self.bytes = self.iter().map(|row| bytes_of(row)).sum();
+        self.changed();
+    }
+
+    /// Takes bodies back from rows that were read again. Whatever has another version stays as it is.
+    pub(super) fn fill(&mut self, read: &[Row]) {
+        let read: HashMap<&[u8], &Row> = read.iter().map(|row| (&*row.key, row)).collect();
+        let mut missing = HashSet::new();
+        let mut fill = |row: &mut Arc<Row>| match read.get(&*row.key) {
+            Some(whole) if whole.version == row.version => *row = Arc::new(Row::clone(whole)),
+            _ => {
+                missing.insert(Arc::clone(&row.key));
+            }
+        };
+        match &mut self.order {
+            Order::Keyed(rows) => rows.values_mut().for_each(&mut fill),
+            Order::Window(rows) => rows.iter_mut().for_each(&mut fill),
+        }
+        self.thin = if missing.is_empty() {
+            Thin::No
+        } else {
+            Thin::But(missing)
+        };
+        self.bytes = self.iter().map(|row| bytes_of(row)).sum();
+        self.changed();
+    }
+
+    /// A row is another one now, or gone.
+    fn touched(&mut self, key: &[u8]) {
+        if let Thin::But(missing) = &mut self.thin
+            && missing.remove(key)
+            && missing.is_empty()
+        {
+            self.thin = Thin::No;
+        }
         self.changed();
     }
 
@@ -171,7 +216,7 @@ impl Rows {
         let mut after = rows.clone();
         after.retain(|key, _| !goes(key));
         after.extend(instead.map(|row| (Arc::clone(&row.key), row)));
-        let thin = self.thin;
+        let thin = self.thin.clone();
         Some(Self {
             thin,
             ..Self::keyed(after)
@@ -186,6 +231,7 @@ impl Rows {
         let row = Arc::new(row);
         self.bytes += bytes_of(&row);
         let index = None;
+        let key = Arc::clone(&row.key);
         let change = match rows.insert(Arc::clone(&row.key), Arc::clone(&row)) {
             None => Change::Add { index, row },
             Some(old) => {
@@ -193,7 +239,7 @@ impl Rows {
                 Change::Stay { index, row }
             }
         };
-        self.changed();
+        self.touched(&key);
         Some(change)
     }
 
@@ -204,7 +250,7 @@ impl Rows {
         };
         let row = rows.remove(key)?;
         self.bytes -= bytes_of(&row);
-        self.changed();
+        self.touched(key);
         Some(Change::Remove {
             old_index: None,
             row,
@@ -219,14 +265,14 @@ impl Rows {
             return None;
         };
         let (change, less) = stepped(rows, step)?;
-        let more = match &change {
+        let (row, more) = match &change {
             Change::Add { row, .. } | Change::Stay { row, .. } | Change::Move { row, .. } => {
-                bytes_of(row)
+                (row, bytes_of(row))
             }
-            Change::Remove { .. } => 0,
+            Change::Remove { row, .. } => (row, 0),
         };
         self.bytes = (self.bytes + more).saturating_sub(less);
-        self.changed();
+        self.touched(&row.key);
         Some(change)
     }
 }

@@ -258,7 +258,7 @@ impl Hub {
         if let Some(query) = self.queries.get_mut(hash)
             && query.rows.is_some()
             && !query.is_whole()
-            && query.refresh()
+            && query.refresh(self.now_us)
         {
             self.wishes.push(Wish::Register(*hash));
         }

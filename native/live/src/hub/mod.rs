@@ -158,6 +158,16 @@ impl Hub {
         snapshot: Snapshot,
         rows: Vec<Row>,
     ) {
+        let Some(query) = self.queries.get_mut(hash) else {
+            return;
+        };
+        if let Some(again) = query.refreshed(activation, &rows, self.now_us) {
+            if again {
+                self.wishes.push(Wish::Register(*hash));
+            }
+            self.settle(hash);
+            return;
+        }
         let bytes = rows.iter().map(change::bytes_of).sum();
         if !self.admits(hash, bytes) {
             return;

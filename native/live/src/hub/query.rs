@@ -1,5 +1,7 @@
 //! One query that is watched here: its result, and what is not yet part of it.
 
+mod registration;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -9,10 +11,11 @@ use crate::message::{AfterImage, Content, Definition, Gone, Row, Source, StreamI
 use crate::snapshot::Snapshot;
 
 use super::change::{Change, Leave, Rows, difference, without_body};
-use super::memory;
-use super::queue::{Entry, HeldBack, Item, Place, Queue, Step};
+use super::queue::{HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::window::Window;
+
+pub(super) use registration::Registration;
 
 /// Removed keys are remembered for so long.
 const GONE_US: u64 = 60_000_000;
@@ -22,19 +25,6 @@ const GONE_US: u64 = 60_000_000;
 pub(super) struct Group {
     pub(super) changes: Vec<Change>,
     pub(super) broken: bool,
-}
-
-/// How far a registration of the query has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Registration {
-    /// It is on its way; what the log says meanwhile is kept.
-    UnderWay,
-    /// It is on its way, and something was lost meanwhile: another one has to follow.
-    Outdated,
-    /// It is on its way because bodies were let go that somebody needs. Nothing was lost.
-    Refreshing,
-    /// It is done.
-    Done,
 }
 
 /// See the module.
@@ -50,6 +40,8 @@ pub(super) struct Query {
     pub(super) activation: u64,
     /// What the rows of the registration have seen; default: nothing that the log may still bring.
     pub(super) snapshot: Snapshot,
+    /// When bodies came that had been let go, last.
+    refreshed_us: u64,
     /// When somebody was given the whole result, last.
     pub(super) given_us: u64,
     /// Since when it is live.
@@ -83,6 +75,7 @@ impl Query {
             rows: None,
             registration: Registration::UnderWay,
             held_back: HeldBack::default(),
+            refreshed_us: 0,
             given_us: 0,
             activation: 0,
             snapshot: Snapshot::default(),
@@ -123,7 +116,7 @@ impl Query {
             && !self.outdated
             && matches!(
                 self.registration,
-                Registration::Done | Registration::Refreshing
+                Registration::Done | Registration::Refreshing { lost: false }
             )
             && !self.window.is_renewing()
             && self
@@ -147,85 +140,6 @@ impl Query {
         let shown = self.shown_up_to(log);
         let places = [log.repeats_since(), self.window.renewing_since()];
         places.into_iter().flatten().fold(shown, StreamId::min)
-    }
-
-    /// Needs to be registered again; returns whether that has to be asked for.
-    pub(super) fn register_again(&mut self) -> bool {
-        let ask = self.registration == Registration::Done;
-        self.registration = if ask {
-            Registration::UnderWay
-        } else {
-            Registration::Outdated
-        };
-        ask
-    }
-
-    /// Needs the bodies that were let go; returns whether a registration has to be asked for.
-    pub(super) fn refresh(&mut self) -> bool {
-        let ask = self.registration == Registration::Done;
-        if ask {
-            self.registration = Registration::Refreshing;
-        }
-        ask
-    }
-
-    /// Whether the whole result is at hand.
-    pub(super) fn is_whole(&self) -> bool {
-        self.rows.as_ref().is_some_and(|rows| !rows.is_thin())
-    }
-
-    /// What it takes, in bytes: its rows, and what waits to become part of them.
-    pub(super) fn bytes(&self) -> (usize, usize) {
-        let rows = self.rows.as_ref().map_or(0, Rows::bytes);
-        let parts = self.parts.values().flatten();
-        let parts: usize = parts.map(super::change::bytes_of).sum();
-        let remembered = memory::KEY_BYTES * (self.gone.len() + self.left.len());
-        let waiting = self.held_back.bytes() + self.queue.bytes();
-        (rows + remembered, waiting + parts)
-    }
-
-    /// Keeps an entry until the registration is there.
-    pub(super) fn hold_back(&mut self, entry: Entry) {
-        if !self.held_back.keep(entry) {
-            self.registration = Registration::Outdated;
-        }
-    }
-
-    /// Takes the rows of a registration; returns what the log has said since it was asked for, and
-    /// whether another registration has to follow.
-    pub(super) fn registered(
-        &mut self,
-        (activation, request): (u64, StreamId),
-        snapshot: Snapshot,
-        rows: Vec<Row>,
-    ) -> (Vec<Entry>, bool) {
-        if activation != self.activation {
-            self.active.clear();
-        }
-        self.activation = activation;
-        self.request = request;
-        self.snapshot = snapshot;
-        self.queue.clear();
-        let (offset, limit) = (self.definition.offset, self.definition.limit);
-        let cut = self.definition.sorted.then_some((offset, limit));
-        if self.definition.sorted {
-            self.window.begin();
-        }
-        // A window that is shown already goes on from the sort node's answer.
-        if cut.is_none() || self.rows.is_none() {
-            // What is among the rows and gone since will be said once more.
-            for row in &rows {
-                self.gone.remove(&row.key);
-            }
-            self.rows = Some(Rows::new(rows, cut));
-        }
-        let again = self.registration == Registration::Outdated;
-        self.registration = if again {
-            Registration::UnderWay
-        } else {
-            Registration::Done
-        };
-        (self.held_back.take(), again)
     }
 
     /// Why a row that is shown no longer is there.

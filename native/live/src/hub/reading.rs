@@ -137,7 +137,8 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        if query.registration != Registration::Done {
+        let under_way = [Registration::UnderWay, Registration::Outdated];
+        if under_way.contains(&query.registration) {
             query.hold_back((place, source, news.clone()));
         }
         if query.rows.is_none() {
