@@ -10,7 +10,7 @@ use crate::keys::Spaces;
 use crate::look::{Cost, Window};
 use crate::name::Name;
 use crate::place::Place;
-use crate::record::{Publication, Stored};
+use crate::record::{Publication, Stored, Subscription};
 use crate::store::{Answer, Operation, Store, StoreOptions, Topic};
 
 /// What keyspaces of topics need: all that is under a key expires together, and hardly anything is
@@ -104,6 +104,14 @@ macro_rules! answers_at_once {
                 self.0.find(topic, place, None, Some(&|_| true))
             }
 
+            fn get_subscription(
+                &self,
+                topic: &Topic,
+                name: &Name,
+            ) -> Result<Option<Stored<Subscription>>> {
+                self.0.get_subscription(topic, name)
+            }
+
             fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool> {
                 self.0.unsubscribe(topic, name)
             }
@@ -128,6 +136,6 @@ answers_at_once!(DualDb);
 answers_at_once!(TwoDb);
 
 /// Whether a publication at a time lies within a subscription's.
-fn is_about(wish: &crate::record::Subscription, at: Millis) -> bool {
+fn is_about(wish: &Subscription, at: Millis) -> bool {
     (wish.from..=wish.until).contains(&at)
 }

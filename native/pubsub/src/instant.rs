@@ -374,6 +374,14 @@ impl Instant {
         )
     }
 
+    pub(crate) fn get_subscription(
+        &self,
+        topic: &Topic,
+        name: &Name,
+    ) -> Result<Option<Stored<Subscription>>> {
+        self.subscription(topic, name, &self.db.snapshot())
+    }
+
     pub(crate) fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool> {
         let keyspace = &self.spaces.subscriptions;
         let bytes = keys::topic(topic.number);

@@ -354,6 +354,10 @@ impl Store for RepQueries {
         unsupported()
     }
 
+    fn get_subscription(&self, _: &Topic, _: &Name) -> Result<Option<Stored<Subscription>>> {
+        unsupported()
+    }
+
     fn unsubscribe(&self, _: &Topic, name: &Name) -> Result<bool> {
         Ok(self.polls.lock().polled.remove(&name.sequence).is_some())
     }

@@ -164,6 +164,9 @@ pub trait Store: Debug + Send + Sync {
     /// All subscriptions that have not ended, those that are about the future too.
     fn list(&self, topic: &Topic, place: &Place) -> Result<Answer>;
 
+    /// The subscription of a name, if it has not ended.
+    fn get_subscription(&self, topic: &Topic, name: &Name) -> Result<Option<Stored<Subscription>>>;
+
     /// Ends a subscription. Returns whether there was one.
     fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool>;
 

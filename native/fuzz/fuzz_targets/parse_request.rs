@@ -1,0 +1,35 @@
+//! Whatever a client sends: requests lie inside the bytes, and bytes that come one by one mean the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rillbase_node::resp::{Limits, Parser, ProtocolError};
+
+const LIMITS: Limits = Limits { words: 16, word_bytes: 256, request_bytes: 1024 };
+
+/// The words of all requests, and what ended them.
+fn requests(bytes: &[u8], step: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
+    let (mut found, mut begin, mut parser) = (Vec::new(), 0, Parser::default());
+    let mut seen = step.min(bytes.len());
+    loop {
+        match parser.parse(&bytes[begin..seen], &LIMITS) {
+            Err(error) => return (found, Some(error)),
+            Ok(None) if seen == bytes.len() => return (found, None),
+            Ok(None) => seen = (seen + step).min(bytes.len()),
+            Ok(Some(length)) => {
+                assert!(length > 0 && length == parser.length() && begin + length <= seen);
+                let words = parser.words(&bytes[begin..seen]);
+                assert!(words.len() <= LIMITS.words);
+                found.push(words.iter().map(|word| word.to_vec()).collect());
+                begin += length;
+                parser.reset();
+            }
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let (whole, error) = requests(bytes, usize::MAX);
+    let (pieces, other) = requests(bytes, 1);
+    assert_eq!(whole, pieces);
+    assert_eq!(error.is_some(), other.is_some());
+});

@@ -1,0 +1,103 @@
+//! Up to where subscribers have acknowledged what they were told.
+//!
+//! `topic{u64} subscription{u64} → position{u64}`, big-endian, gone with the subscription. A position
+//! never falls: whoever writes holds the lock from reading the old one until the new one is durable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rillbase_engine::{
+    Batch, Db, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, prefix_end,
+};
+use rillbase_pubsub::Name;
+
+use crate::refusal::Result;
+
+/// A subscriber's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ack {
+    key: Vec<u8>,
+    position: Sequence,
+    /// When the subscription ends.
+    until: Millis,
+}
+
+impl Ack {
+    pub(crate) fn new(topic: u64, name: &Name, position: Sequence) -> Self {
+        Self {
+            key: key(topic, name.sequence()),
+            position,
+            until: name.until(),
+        }
+    }
+}
+
+/// The positions of all subscriptions.
+#[derive(Debug)]
+pub(crate) struct Acks {
+    db: Arc<Db>,
+    keyspace: Keyspace,
+    writing: Mutex<()>,
+}
+
+impl Acks {
+    pub(crate) fn open(db: &Arc<Db>) -> Result<Self> {
+        Ok(Self {
+            db: Arc::clone(db),
+            keyspace: db.create_keyspace("acks", KeyspaceOptions::default())?,
+            writing: Mutex::default(),
+        })
+    }
+
+    /// Notes positions; says of each whether it was new.
+    pub(crate) fn note(&self, acks: &[Ack], durability: Durability) -> Result<Vec<bool>> {
+        let _writing = self.writing.lock();
+        let mut known: BTreeMap<&[u8], Sequence> = BTreeMap::new();
+        let mut batch = Batch::new();
+        let mut news = Vec::with_capacity(acks.len());
+        for ack in acks {
+            let before = match known.get(ack.key.as_slice()) {
+                Some(position) => *position,
+                None => self.read(&ack.key)?.unwrap_or(0),
+            };
+            let is_new = ack.position > before;
+            if is_new {
+                let expiry = ack.until.saturating_add(1);
+                let position = ack.position.to_be_bytes();
+                batch.put_expiring(&self.keyspace, &ack.key, &position, expiry);
+            }
+            known.insert(&ack.key, before.max(ack.position));
+            news.push(is_new);
+        }
+        self.db.write(batch, durability)?;
+        Ok(news)
+    }
+
+    /// Up to where a subscription is acknowledged; at first, to its own place.
+    pub(crate) fn position(&self, topic: u64, name: &Name) -> Result<Sequence> {
+        let known = self.read(&key(topic, name.sequence()))?;
+        Ok(known.unwrap_or_else(|| name.sequence()))
+    }
+
+    fn read(&self, key: &[u8]) -> Result<Option<Sequence>> {
+        let value = self.db.get(&self.keyspace, key)?;
+        let position = value.and_then(|value| value.first_chunk::<8>().copied());
+        Ok(position.map(u64::from_be_bytes))
+    }
+
+    /// Forgets what was acknowledged in a topic.
+    pub(crate) fn forget(&self, topic: u64) -> Result<()> {
+        let mut batch = Batch::new();
+        let start = topic.to_be_bytes();
+        if let Some(end) = prefix_end(&start) {
+            batch.delete_range(&self.keyspace, &start, &end);
+        }
+        self.db.write(batch, Durability::Sync)?;
+        Ok(())
+    }
+}
+
+fn key(topic: u64, subscription: Sequence) -> Vec<u8> {
+    [topic.to_be_bytes(), subscription.to_be_bytes()].concat()
+}

@@ -1,0 +1,343 @@
+//! Namespaces and their topics: in memory to be read, in a keyspace to be kept.
+//!
+//! ```text
+//! key   := 'next'                     the next number of a namespace or topic
+//!        | 'n/' name                  a namespace: number, SHA-256 of its token in hex
+//!        | 't/' namespace '/' name    a topic: number, retention in ms, kind as clients write it
+//! ```
+//!
+//! Values are words between spaces. Numbers are never given twice, so what a dropped topic left
+//! behind, if anything, is nobody's.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use rillbase_engine::{Batch, Db, Durability, Keyspace, KeyspaceOptions, Millis};
+use sha2::{Digest, Sha256};
+
+use crate::name;
+use crate::refusal::{Refusal, Result};
+use crate::topic::{Kind, TopicEntry};
+use crate::words::Words;
+
+/// A namespace has no more topics.
+const MOST_TOPICS: usize = 10_000;
+const NEXT: &[u8] = b"next";
+
+/// What is kept of a token.
+pub(crate) type Hash = [u8; 32];
+
+pub(crate) fn hash(token: &[u8]) -> Hash {
+    Sha256::digest(token).into()
+}
+
+/// A tenant's own part of the node.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    pub(crate) name: String,
+    pub(crate) number: u64,
+    hash: RwLock<Hash>,
+    /// Rises when connections that came in before have to leave.
+    generation: AtomicU64,
+    topics: RwLock<BTreeMap<String, Arc<TopicEntry>>>,
+}
+
+impl Namespace {
+    /// What a connection that has the token remembers; `None` for another token.
+    pub(crate) fn admit(&self, token: &[u8]) -> Option<u64> {
+        let generation = self.generation();
+        (*self.hash.read() == hash(token)).then_some(generation)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn revoke(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn topic(&self, name: &str) -> Result<Arc<TopicEntry>> {
+        let found = self.topics.read().get(name).cloned();
+        found.ok_or_else(|| Refusal::new("NO_TOPIC", "there is no topic of this name"))
+    }
+
+    pub(crate) fn topics(&self) -> Vec<Arc<TopicEntry>> {
+        self.topics.read().values().cloned().collect()
+    }
+}
+
+/// All namespaces.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    db: Arc<Db>,
+    keyspace: Keyspace,
+    /// The next number; held by whoever changes anything.
+    next: Mutex<u64>,
+    namespaces: RwLock<BTreeMap<String, Arc<Namespace>>>,
+}
+
+impl Catalog {
+    pub(crate) fn open(db: &Arc<Db>) -> Result<Self> {
+        let keyspace = db.create_keyspace("catalog", KeyspaceOptions::default())?;
+        let next = match db.get(&keyspace, NEXT)? {
+            Some(value) => numbers(&value).next().ok_or_else(malformed)?,
+            None => 1,
+        };
+        let mut namespaces = BTreeMap::new();
+        let mut scan = db.scan_prefix(&keyspace, b"n/", None)?;
+        scan.first()?;
+        while scan.is_valid() {
+            let name = text(scan.key().get(2..).unwrap_or_default())?;
+            let namespace = read_namespace(name, text(scan.value())?).ok_or_else(malformed)?;
+            *namespace.topics.write() = read_topics(db, &keyspace, namespace.number)?;
+            namespaces.insert(name.to_owned(), Arc::new(namespace));
+            scan.advance()?;
+        }
+        Ok(Self {
+            db: Arc::clone(db),
+            keyspace,
+            next: Mutex::new(next),
+            namespaces: RwLock::new(namespaces),
+        })
+    }
+
+    pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Namespace>> {
+        let found = self.namespaces.read().get(name).cloned();
+        found.ok_or_else(|| Refusal::new("NO_NAMESPACE", "there is no namespace of this name"))
+    }
+
+    pub(crate) fn namespaces(&self) -> Vec<Arc<Namespace>> {
+        self.namespaces.read().values().cloned().collect()
+    }
+
+    /// Makes a namespace, or finds it if its token is the same.
+    pub(crate) fn create(&self, name: &str, token: &[u8]) -> Result<()> {
+        name::check(name)?;
+        check_token(token)?;
+        let mut next = self.next.lock();
+        if let Ok(found) = self.namespace(name) {
+            return match found.admit(token) {
+                Some(_) => Ok(()),
+                None => Err(exists("the namespace exists with another token")),
+            };
+        }
+        let namespace = Namespace {
+            name: name.to_owned(),
+            number: *next,
+            hash: RwLock::new(hash(token)),
+            generation: AtomicU64::new(0),
+            topics: RwLock::default(),
+        };
+        let mut batch = Batch::new();
+        batch.put(&self.keyspace, NEXT, (*next + 1).to_string().as_bytes());
+        self.put_namespace(&mut batch, &namespace);
+        self.db.write(batch, Durability::Sync)?;
+        *next += 1;
+        let mut namespaces = self.namespaces.write();
+        namespaces.insert(name.to_owned(), Arc::new(namespace));
+        Ok(())
+    }
+
+    /// Gives a namespace another token; connections that came in by the old one have to leave.
+    pub(crate) fn rotate(&self, name: &str, token: &[u8]) -> Result<()> {
+        check_token(token)?;
+        let _changing = self.next.lock();
+        let namespace = self.namespace(name)?;
+        let before = std::mem::replace(&mut *namespace.hash.write(), hash(token));
+        let mut batch = Batch::new();
+        self.put_namespace(&mut batch, &namespace);
+        if let Err(error) = self.db.write(batch, Durability::Sync) {
+            *namespace.hash.write() = before;
+            return Err(error.into());
+        }
+        namespace.revoke();
+        Ok(())
+    }
+
+    fn put_namespace(&self, batch: &mut Batch, namespace: &Namespace) {
+        let mut value = format!("{} ", namespace.number);
+        for byte in *namespace.hash.read() {
+            // Writing to a string does not fail.
+            let _ = write!(value, "{byte:02x}");
+        }
+        batch.put(
+            &self.keyspace,
+            &namespace_key(&namespace.name),
+            value.as_bytes(),
+        );
+    }
+
+    /// Takes a namespace and its topics out; what was in them is for the caller to forget.
+    pub(crate) fn drop_namespace(&self, name: &str) -> Result<Arc<Namespace>> {
+        let _changing = self.next.lock();
+        let namespace = self.namespace(name)?;
+        let mut batch = Batch::new();
+        batch.delete(&self.keyspace, &namespace_key(name));
+        for topic in namespace.topics() {
+            batch.delete(&self.keyspace, &topic_key(namespace.number, &topic.name));
+        }
+        self.db.write(batch, Durability::Sync)?;
+        self.namespaces.write().remove(name);
+        namespace.revoke();
+        Ok(namespace)
+    }
+
+    /// Makes a topic, or finds it if its kind is the same.
+    pub(crate) fn create_topic(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        (kind, retention): (Kind, Millis),
+    ) -> Result<()> {
+        name::check(name)?;
+        let mut next = self.next.lock();
+        if let Ok(found) = namespace.topic(name) {
+            return if (found.kind, found.retention) == (kind, retention) {
+                Ok(())
+            } else {
+                Err(exists("the topic exists with another kind or retention"))
+            };
+        }
+        if namespace.topics.read().len() >= MOST_TOPICS {
+            return Err(Refusal::new(
+                "TOO_MANY",
+                "a namespace has 10,000 topics at most",
+            ));
+        }
+        let topic = TopicEntry {
+            name: name.to_owned(),
+            number: *next,
+            kind,
+            retention,
+        };
+        let mut batch = Batch::new();
+        batch.put(&self.keyspace, NEXT, (*next + 1).to_string().as_bytes());
+        self.write_topic(batch, namespace, topic)?;
+        *next += 1;
+        Ok(())
+    }
+
+    pub(crate) fn alter_topic(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        retention: Millis,
+    ) -> Result<()> {
+        let _changing = self.next.lock();
+        let found = namespace.topic(name)?;
+        let topic = TopicEntry {
+            retention,
+            ..TopicEntry::clone(&found)
+        };
+        self.write_topic(Batch::new(), namespace, topic)
+    }
+
+    fn write_topic(
+        &self,
+        mut batch: Batch,
+        namespace: &Namespace,
+        topic: TopicEntry,
+    ) -> Result<()> {
+        let value = format!("{} {} {}", topic.number, topic.retention, topic.kind.text());
+        let key = topic_key(namespace.number, &topic.name);
+        batch.put(&self.keyspace, &key, value.as_bytes());
+        self.db.write(batch, Durability::Sync)?;
+        let mut topics = namespace.topics.write();
+        topics.insert(topic.name.clone(), Arc::new(topic));
+        Ok(())
+    }
+
+    /// Takes a topic out; what was in it is for the caller to forget.
+    pub(crate) fn drop_topic(&self, namespace: &Namespace, name: &str) -> Result<Arc<TopicEntry>> {
+        let _changing = self.next.lock();
+        let topic = namespace.topic(name)?;
+        let mut batch = Batch::new();
+        batch.delete(&self.keyspace, &topic_key(namespace.number, name));
+        self.db.write(batch, Durability::Sync)?;
+        namespace.topics.write().remove(name);
+        Ok(topic)
+    }
+}
+
+fn namespace_key(name: &str) -> Vec<u8> {
+    format!("n/{name}").into_bytes()
+}
+
+fn topic_key(namespace: u64, name: &str) -> Vec<u8> {
+    format!("t/{namespace}/{name}").into_bytes()
+}
+
+fn read_namespace(name: &str, value: &str) -> Option<Namespace> {
+    let (number, hex) = value.split_once(' ')?;
+    let mut hash = Hash::default();
+    for (place, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * place..2 * place + 2)?, 16).ok()?;
+    }
+    Some(Namespace {
+        name: name.to_owned(),
+        number: number.parse().ok()?,
+        hash: RwLock::new(hash),
+        generation: AtomicU64::new(0),
+        topics: RwLock::default(),
+    })
+}
+
+fn read_topics(
+    db: &Db,
+    keyspace: &Keyspace,
+    namespace: u64,
+) -> Result<BTreeMap<String, Arc<TopicEntry>>> {
+    let mut topics = BTreeMap::new();
+    let prefix = topic_key(namespace, "");
+    let mut scan = db.scan_prefix(keyspace, &prefix, None)?;
+    scan.first()?;
+    while scan.is_valid() {
+        let name = text(scan.key().get(prefix.len()..).unwrap_or_default())?;
+        let values: Vec<u64> = numbers(scan.value()).take(2).collect();
+        let [number, retention] = *values.as_slice() else {
+            return Err(malformed());
+        };
+        let words: Vec<&[u8]> = scan.value().split(|&byte| byte == b' ').skip(2).collect();
+        let topic = TopicEntry {
+            name: name.to_owned(),
+            number,
+            kind: Kind::parse(&mut Words::new(&words))?,
+            retention,
+        };
+        topics.insert(name.to_owned(), Arc::new(topic));
+        scan.advance()?;
+    }
+    Ok(topics)
+}
+
+/// The numbers that words between spaces begin with.
+fn numbers(value: &[u8]) -> impl Iterator<Item = u64> {
+    let words = value.split(|&byte| byte == b' ');
+    words.map_while(|word| std::str::from_utf8(word).ok()?.parse().ok())
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| malformed())
+}
+
+fn check_token(token: &[u8]) -> Result<()> {
+    if token.len() >= 16 {
+        return Ok(());
+    }
+    Err(Refusal::syntax("a token has 16 bytes at least"))
+}
+
+fn malformed() -> Refusal {
+    Refusal::new(
+        "CORRUPTION",
+        "an entry of the catalog is malformed although its checksum matches",
+    )
+}
+
+fn exists(text: &'static str) -> Refusal {
+    Refusal::new("EXISTS", text)
+}

@@ -1,0 +1,198 @@
+//! Who speaks, and in which version.
+
+use std::sync::atomic::Ordering;
+
+use super::Step;
+use crate::catalog::hash;
+use crate::document::Format;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::session::{Caller, Session, no_auth};
+use crate::words::{Words, unknown};
+
+/// The admin's name, which no namespace can have had before it.
+const ADMIN: &[u8] = b"admin";
+/// The name that clients give who know of tokens only.
+const DEFAULT: &[u8] = b"default";
+
+pub(super) fn auth(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let first = words.next()?;
+    let (name, token) = if words.is_empty() {
+        (ADMIN, first)
+    } else {
+        (first, words.next()?)
+    };
+    let caller = admit(node, name, token)?;
+    session.become_caller(caller, &node.live);
+    reply.ok();
+    Ok(Step::Done)
+}
+
+/// Who a token lets in. What is wrong is not said: neither is which namespaces there are.
+fn admit(node: &Node, name: &[u8], token: &[u8]) -> Result<Caller> {
+    if (name == ADMIN || name == DEFAULT) && hash(token) == node.admin {
+        return Ok(Caller::Admin);
+    }
+    let name = std::str::from_utf8(name).unwrap_or_default();
+    let found = node.catalog.namespace(name).ok();
+    let admitted = found.and_then(|found| Some((found.admit(token)?, found)));
+    if let Some((generation, namespace)) = admitted {
+        return Ok(Caller::Tenant(namespace, generation));
+    }
+    node.metrics.wrong_tokens.add(1);
+    Err(Refusal::new("WRONGPASS", "invalid username-password pair"))
+}
+
+pub(super) fn hello(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let mut version = session.version;
+    if !words.is_empty() {
+        version = match words.next()? {
+            b"2" => 2,
+            b"3" => 3,
+            _ => return Err(Refusal::new("NOPROTO", "unsupported protocol version")),
+        };
+    }
+    let (mut caller, mut name) = (None, None);
+    while !words.is_empty() {
+        if words.take("AUTH") {
+            let (of, token) = (words.next()?, words.next()?);
+            caller = Some(admit(node, of, token)?);
+        } else if words.take("SETNAME") {
+            name = Some(words.text()?.to_owned());
+        } else {
+            return Err(unknown(words.next()?));
+        }
+    }
+    if caller.is_none() && matches!(session.caller, Caller::Stranger) {
+        return Err(no_auth());
+    }
+    if let Some(caller) = caller {
+        session.become_caller(caller, &node.live);
+    }
+    if let Some(name) = name {
+        *session.client.name.lock() = name;
+    }
+    session.version = version;
+    greet(session, &mut reply.of_version(version));
+    Ok(Step::Done)
+}
+
+fn greet(session: &Session, reply: &mut Reply<'_>) {
+    reply.map(7);
+    for (name, value) in [
+        ("server", "rillbase-node"),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("mode", "standalone"),
+        ("role", "master"),
+    ] {
+        reply.text(name);
+        reply.text(value);
+    }
+    reply.text("proto");
+    reply.integer(u64::from(session.version));
+    reply.text("id");
+    reply.integer(session.client.id);
+    reply.text("modules");
+    reply.array(0);
+}
+
+pub(super) fn ping(
+    _: &Node,
+    _: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    if words.is_empty() {
+        reply.simple("PONG");
+    } else {
+        reply.bulk(words.next()?);
+    }
+    Ok(Step::Done)
+}
+
+pub(super) fn echo(
+    _: &Node,
+    _: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    reply.bulk(words.next()?);
+    Ok(Step::Done)
+}
+
+pub(super) fn time(
+    node: &Node,
+    _: &mut Session,
+    _: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let now = node.now();
+    reply.array(2);
+    reply.text(&(now / 1000).to_string());
+    reply.text(&(now % 1000 * 1000).to_string());
+    Ok(Step::Done)
+}
+
+pub(super) fn select(
+    _: &Node,
+    _: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    if words.next()? != b"0" {
+        return Err(Refusal::syntax("DB index is out of range"));
+    }
+    reply.ok();
+    Ok(Step::Done)
+}
+
+pub(super) fn reset(
+    node: &Node,
+    session: &mut Session,
+    _: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    session.become_caller(Caller::Stranger, &node.live);
+    session.client.name.lock().clear();
+    session.version = 2;
+    session.format = Format::default();
+    reply.simple("RESET");
+    Ok(Step::Done)
+}
+
+pub(super) fn quit(
+    _: &Node,
+    session: &mut Session,
+    _: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    session.client.is_killed.store(true, Ordering::Relaxed);
+    reply.ok();
+    Ok(Step::Close)
+}
+
+pub(super) fn format(
+    _: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    session.format = match words.keyword()?.as_str() {
+        "JSON" => Format::Json,
+        "BSON" => Format::Bson,
+        _ => return Err(Refusal::syntax("a format is json or bson")),
+    };
+    reply.ok();
+    Ok(Step::Done)
+}

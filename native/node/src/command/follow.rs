@@ -1,0 +1,292 @@
+//! What comes after a subscription was made: being told, reading, acknowledging, ending.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rillbase_engine::Sequence;
+use rillbase_pubsub::{Name, Publication, Store, Stored};
+
+use super::Step;
+use crate::acks::Ack;
+use crate::group::Pending;
+use crate::live::Listener;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::session::Session;
+use crate::show;
+use crate::sid;
+use crate::topic::TopicEntry;
+use crate::words::Words;
+
+/// A connection listens to no more subscriptions.
+const MOST_FOLLOWED: usize = 10_000;
+/// More than this is not pushed at once to who was away: it is read.
+const MOST_MISSED: usize = 10_000;
+const MOST_MISSED_BYTES: usize = 8 << 20;
+/// A reply is ended behind so many bytes.
+pub(super) const REPLY_BYTES: usize = 8 << 20;
+/// So many publications of a subscription are read if the reader does not say.
+const DEFAULT_COUNT: usize = 1000;
+
+type Known = (Arc<TopicEntry>, Name);
+
+fn subscription(session: &Session, words: &mut Words<'_>) -> Result<Known> {
+    sid::parse(session.namespace()?, words.text()?)
+}
+
+fn ended() -> Refusal {
+    Refusal::new("ENDED", "the subscription has ended, or never was")
+}
+
+pub(super) fn needs_version_3(session: &Session) -> Result<()> {
+    if session.version >= 3 {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "NOPROTO",
+        "pushes need version 3 of the protocol: HELLO 3. RB.SUB.READ does without",
+    ))
+}
+
+/// What a subscription has met behind a position, or nothing if it has ended.
+fn missed(
+    node: &Node,
+    (topic, name): (&TopicEntry, &Name),
+    position: Sequence,
+) -> Result<Option<Vec<Stored<Publication>>>> {
+    Ok(node.store.resume(&topic.topic(), name, position)?)
+}
+
+fn listener(session: &Session, topic: &Arc<TopicEntry>, name: &Name) -> Arc<Listener> {
+    let named = (sid::text(topic, name), name.sequence(), name.until());
+    Listener::new(named, topic, &session.outbox, session.format)
+}
+
+/// Lets a connection be pushed what follows a position, and what is to come.
+pub(super) fn join(
+    node: &Node,
+    session: &mut Session,
+    (topic, name): (&Arc<TopicEntry>, &Name),
+    position: Sequence,
+) -> Result<()> {
+    leave(node, session, name.sequence());
+    if session.follows.len() >= MOST_FOLLOWED {
+        return Err(Refusal::new(
+            "TOO_MANY",
+            "a connection listens to 10,000 subscriptions at most",
+        ));
+    }
+    let listener = listener(session, topic, name);
+    listener.hold();
+    node.live.enter(&listener);
+    let behind = missed(node, (topic, name), position).and_then(|found| found.ok_or_else(ended));
+    let behind = behind.and_then(|found| {
+        let bytes: usize = found.iter().map(|news| news.record.data.len()).sum();
+        if found.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
+            return Err(Refusal::new(
+                "TOO_FAR_BEHIND",
+                "more was missed than is pushed: RB.SUB.READ it",
+            ));
+        }
+        Ok(found)
+    });
+    match behind {
+        Ok(behind) => {
+            let told = listener.catch_up(&behind, position);
+            node.live
+                .pushed
+                .fetch_add(told as u64, std::sync::atomic::Ordering::Relaxed);
+            session.follows.push(listener);
+            Ok(())
+        }
+        Err(refusal) => {
+            node.live.leave(&listener);
+            Err(refusal)
+        }
+    }
+}
+
+/// Stops listening to a subscription; says whether the connection did.
+fn leave(node: &Node, session: &mut Session, subscription: Sequence) -> bool {
+    let place = session
+        .follows
+        .iter()
+        .position(|one| one.subscription == subscription);
+    let listener = place.map(|place| session.follows.swap_remove(place));
+    listener.is_some_and(|listener| node.live.leave(&listener))
+}
+
+pub(super) fn resume(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    needs_version_3(session)?;
+    let (topic, name) = subscription(session, &mut words)?;
+    let position = if words.is_empty() {
+        node.acks.position(topic.number, &name)?
+    } else {
+        words.number()?
+    };
+    join(node, session, (&topic, &name), position)?;
+    reply.ok();
+    Ok(Step::Done)
+}
+
+pub(super) fn pause(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (_, name) = subscription(session, &mut words)?;
+    let was_there = leave(node, session, name.sequence());
+    reply.integer(u64::from(was_there));
+    Ok(Step::Done)
+}
+
+pub(super) fn unsubscribe(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (topic, name) = subscription(session, &mut words)?;
+    let was_there = node.store.unsubscribe(&topic.topic(), &name)?;
+    if was_there {
+        node.live.end(name.sequence(), "unsubscribed");
+    }
+    reply.integer(u64::from(was_there));
+    Ok(Step::Done)
+}
+
+pub(super) fn ack(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+    let (topic, name) = subscription(session, &mut words)?;
+    let position = words.number()?;
+    if position > node.db.snapshot().sequence() {
+        return Err(Refusal::new(
+            "OUT_OF_RANGE",
+            "nothing has this position yet",
+        ));
+    }
+    if node
+        .store
+        .get_subscription(&topic.topic(), &name)?
+        .is_none()
+    {
+        return Err(ended());
+    }
+    Ok(Pending::Ack(Ack::new(topic.number, &name, position)))
+}
+
+/// What RB.SUB.READ asks for.
+struct Wanted {
+    wait_ms: Option<u64>,
+    count: usize,
+    subscriptions: Vec<(Known, Sequence)>,
+}
+
+fn wanted(node: &Node, session: &Session, mut words: Words<'_>) -> Result<Wanted> {
+    let mut wanted = Wanted {
+        wait_ms: None,
+        count: DEFAULT_COUNT,
+        subscriptions: Vec::new(),
+    };
+    loop {
+        if words.take("BLOCK") {
+            wanted.wait_ms = Some(words.number()?);
+        } else if words.take("COUNT") {
+            wanted.count = words.number::<usize>()?.clamp(1, MOST_MISSED);
+        } else {
+            break;
+        }
+    }
+    while !words.is_empty() {
+        let known = subscription(session, &mut words)?;
+        let position = if words.take(">") {
+            node.acks.position(known.0.number, &known.1)?
+        } else {
+            words.number()?
+        };
+        wanted.subscriptions.push((known, position));
+    }
+    if wanted.subscriptions.is_empty() {
+        return Err(Refusal::syntax(
+            "RB.SUB.READ needs a subscription and a position",
+        ));
+    }
+    Ok(wanted)
+}
+
+pub(super) fn read(
+    node: &Node,
+    session: &mut Session,
+    words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let wanted = wanted(node, session, words)?;
+    if wanted.wait_ms.is_some() && session.awaits.is_empty() && !session.is_late {
+        // Before the store is read, so that nothing comes between.
+        for ((topic, name), _) in &wanted.subscriptions {
+            let listener = listener(session, topic, name);
+            node.live.enter(&listener);
+            session.awaits.push(listener);
+        }
+    }
+    let mut found = Vec::new();
+    for ((topic, name), position) in &wanted.subscriptions {
+        match missed(node, (topic, name), *position)? {
+            Some(news) if news.is_empty() => {}
+            news => found.push((topic, name, news)),
+        }
+    }
+    if found.is_empty() {
+        let is_late = session.is_late;
+        return match wanted.wait_ms {
+            Some(wait_ms) if !is_late => Ok(Step::Wait(deadline(wait_ms))),
+            _ => {
+                session.stop_waiting(&node.live);
+                reply.null();
+                Ok(Step::Done)
+            }
+        };
+    }
+    session.stop_waiting(&node.live);
+    reply.array(found.len());
+    for (topic, name, news) in found {
+        reply.array(2);
+        reply.text(&sid::text(topic, name));
+        match news {
+            None => reply.null(),
+            Some(news) => {
+                let fit = fitting(&news, wanted.count, REPLY_BYTES.saturating_sub(reply.len()));
+                show::publications(reply, topic, fit, session.format);
+            }
+        }
+    }
+    Ok(Step::Done)
+}
+
+/// Until when a reader waits; `None` for ever.
+fn deadline(wait_ms: u64) -> Option<Instant> {
+    let wait = (wait_ms > 0).then(|| Duration::from_millis(wait_ms));
+    wait.and_then(|wait| Instant::now().checked_add(wait))
+}
+
+/// The first of them that a reply has room for; one at least.
+pub(super) fn fitting(
+    news: &[Stored<Publication>],
+    count: usize,
+    bytes: usize,
+) -> &[Stored<Publication>] {
+    let mut sum = 0;
+    let fits = |news: &&Stored<Publication>| {
+        sum += news.record.data.len() + 128;
+        sum <= bytes
+    };
+    let fitting = news.iter().take(count).take_while(fits).count();
+    news.get(..fitting.max(1).min(news.len()))
+        .unwrap_or_default()
+}

@@ -1,0 +1,146 @@
+//! What is in a topic now.
+
+use rillbase_engine::{Millis, Sequence};
+use rillbase_pubsub::{Store, Stored, Window};
+
+use super::Step;
+use super::follow::{REPLY_BYTES, fitting};
+use super::publish::place;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::session::Session;
+use crate::show;
+use crate::time::moment;
+use crate::words::{Words, unknown};
+
+const DEFAULT_COUNT: usize = 1000;
+const MOST_COUNT: usize = 10_000;
+
+/// What bounds a look.
+struct Bounds {
+    window: Window,
+    at: Millis,
+    after: Sequence,
+    count: usize,
+}
+
+impl Bounds {
+    fn read(node: &Node, mut words: Words<'_>, allowed: &[&str]) -> Result<Self> {
+        let now = node.now();
+        let mut bounds = Self {
+            window: Window::since(0),
+            at: now,
+            after: 0,
+            count: DEFAULT_COUNT,
+        };
+        while !words.is_empty() {
+            let keyword = words.keyword()?;
+            if !allowed.contains(&keyword.as_str()) {
+                return Err(unknown(keyword.as_bytes()));
+            }
+            match keyword.as_str() {
+                "FROM" => bounds.window.from = moment(words.text()?, now)?,
+                "UNTIL" => bounds.window.to = moment(words.text()?, now)?,
+                "AT" => bounds.at = moment(words.text()?, now)?,
+                "AFTER" => bounds.after = words.number()?,
+                _ => bounds.count = words.number()?,
+            }
+        }
+        if !(1..=MOST_COUNT).contains(&bounds.count) {
+            return Err(Refusal::new(
+                "OUT_OF_RANGE",
+                "COUNT is between 1 and 10,000",
+            ));
+        }
+        Ok(bounds)
+    }
+
+    /// Those behind a position, as many as are wanted. They are in order.
+    fn page<'a, T>(&self, found: &'a [Stored<T>]) -> &'a [Stored<T>] {
+        let from = found.partition_point(|one| one.sequence <= self.after);
+        let rest = found.get(from..).unwrap_or_default();
+        rest.get(..self.count.min(rest.len())).unwrap_or_default()
+    }
+}
+
+pub(super) fn data(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (topic, place) = place(session, &mut words)?;
+    let bounds = Bounds::read(node, words, &["FROM", "UNTIL", "AFTER", "COUNT"])?;
+    let found = node.store.get_data(&topic.topic(), &place, bounds.window)?;
+    let page = bounds.page(&found.publications);
+    let fit = fitting(page, bounds.count, REPLY_BYTES);
+    show::publications(reply, &topic, fit, session.format);
+    Ok(Step::Done)
+}
+
+pub(super) fn subscribers(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (topic, place) = place(session, &mut words)?;
+    let bounds = Bounds::read(node, words, &["AT", "AFTER", "COUNT"])?;
+    let found = node
+        .store
+        .get_subscribers(&topic.topic(), &place, bounds.at)?;
+    let page = bounds.page(&found.subscriptions);
+    show::subscriptions(reply, &topic, page, session.format)?;
+    Ok(Step::Done)
+}
+
+pub(super) fn both(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (topic, place) = place(session, &mut words)?;
+    let bounds = Bounds::read(node, words, &["FROM", "UNTIL", "AT", "COUNT"])?;
+    let times = (bounds.window, bounds.at);
+    let found = node
+        .store
+        .get_data_and_subscribers(&topic.topic(), &place, times)?;
+    reply.map(2);
+    reply.text("publications");
+    let page = bounds.page(&found.publications);
+    let fit = fitting(page, bounds.count, REPLY_BYTES);
+    show::publications(reply, &topic, fit, session.format);
+    reply.text("subscriptions");
+    let page = bounds.page(&found.subscriptions);
+    show::subscriptions(reply, &topic, page, session.format)?;
+    Ok(Step::Done)
+}
+
+pub(super) fn all(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let mut ahead = words.clone();
+    ahead.next()?;
+    let has_place = ["ID", "CELL", "CIRCLE", "BOX"]
+        .iter()
+        .any(|word| ahead.take(word));
+    let (entry, (topic, place)) = if has_place {
+        let (entry, place) = place(session, &mut words)?;
+        let topic = entry.topic();
+        (entry, (topic, place))
+    } else {
+        let entry = session.namespace()?.topic(words.text()?)?;
+        let everywhere = entry.everywhere()?;
+        (entry, everywhere)
+    };
+    let bounds = Bounds::read(node, words, &["AFTER", "COUNT"])?;
+    let found = node.store.list(&topic, &place)?;
+    let page = bounds.page(&found.subscriptions);
+    show::subscriptions(reply, &entry, page, session.format)?;
+    Ok(Step::Done)
+}

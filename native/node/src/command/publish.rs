@@ -1,0 +1,191 @@
+//! Publishing and subscribing: what is asked, and what is answered at once.
+
+use std::sync::Arc;
+
+use rillbase_pubsub::{Answer, Operation, Place, Publication, Store, Subscription};
+
+use super::follow::{self, REPLY_BYTES, fitting};
+use crate::document;
+use crate::group::Pending;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::session::Session;
+use crate::show;
+use crate::sid;
+use crate::time::{duration, moment};
+use crate::topic::TopicEntry;
+use crate::words::{Words, unknown};
+
+/// How long a subscription lasts that does not say.
+const DEFAULT_REACH: &str = "1h";
+/// Names of publications, subscriptions and users are no longer.
+const MOST_NAME_BYTES: usize = 1024;
+/// An answer shows no more of what was there before.
+const MOST_SHOWN: usize = 10_000;
+
+/// The topic and the place that a command begins with.
+pub(super) fn place(session: &Session, words: &mut Words<'_>) -> Result<(Arc<TopicEntry>, Place)> {
+    let topic = session.namespace()?.topic(words.text()?)?;
+    let place = topic.kind.place(words)?;
+    Ok((topic, place))
+}
+
+fn named(words: &mut Words<'_>) -> Result<Vec<u8>> {
+    let name = words.next()?;
+    if name.len() > MOST_NAME_BYTES {
+        return Err(Refusal::new(
+            "OUT_OF_RANGE",
+            "a name has 1,024 bytes at most",
+        ));
+    }
+    Ok(name.to_vec())
+}
+
+pub(super) fn publish(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+    let now = node.now();
+    let (topic, place) = place(session, &mut words)?;
+    let mut publication = Publication {
+        at: now,
+        ..Publication::default()
+    };
+    let (mut until, mut once, mut self_join) = (None, false, false);
+    while !words.is_empty() {
+        match words.keyword()?.as_str() {
+            "DATA" => publication.data = document::from_json(words.next()?)?,
+            "BSON" => publication.data = document::from_bson(words.next()?)?,
+            "NAME" => publication.id = named(&mut words)?,
+            "AT" => publication.at = moment(words.text()?, now)?,
+            "UNTIL" => until = Some(moment(words.text()?, now)?),
+            "ONCE" => once = true,
+            "JOIN" => self_join = true,
+            other => return Err(unknown(other.as_bytes())),
+        }
+    }
+    publication.until = until.unwrap_or_else(|| publication.at.saturating_add(topic.retention));
+    if publication.until < publication.at {
+        return Err(Refusal::new("OUT_OF_RANGE", "UNTIL lies before AT"));
+    }
+    if once && publication.id.is_empty() {
+        return Err(Refusal::syntax("ONCE needs a NAME"));
+    }
+    let operation = Operation::Publish {
+        place,
+        publication,
+        self_join,
+        once,
+    };
+    pending(node, topic, operation, false)
+}
+
+pub(super) fn subscribe(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+) -> Result<Pending> {
+    let now = node.now();
+    let (topic, place) = place(session, &mut words)?;
+    let mut wish = Subscription {
+        from: now,
+        until: now.saturating_add(duration(DEFAULT_REACH)?),
+        at: now,
+        ..Subscription::default()
+    };
+    let (mut self_join, mut follow) = (false, false);
+    while !words.is_empty() {
+        match words.keyword()?.as_str() {
+            "FROM" => wish.from = moment(words.text()?, now)?,
+            "UNTIL" => wish.until = moment(words.text()?, now)?,
+            "NAME" => wish.id = named(&mut words)?,
+            "USER" => wish.user = named(&mut words)?,
+            "FILTER" => wish.filter = Some(document::from_json(words.next()?)?),
+            "FILTERBSON" => wish.filter = Some(document::from_bson(words.next()?)?),
+            "UNSEEN" => wish.unseen_only = true,
+            "JOIN" => self_join = true,
+            "FOLLOW" => follow = true,
+            other => return Err(unknown(other.as_bytes())),
+        }
+    }
+    if wish.until < wish.from {
+        return Err(Refusal::new("OUT_OF_RANGE", "UNTIL lies before FROM"));
+    }
+    if follow {
+        follow::needs_version_3(session)?;
+    }
+    let operation = Operation::Subscribe {
+        place,
+        subscription: wish,
+        self_join,
+    };
+    pending(node, topic, operation, follow)
+}
+
+fn pending(
+    node: &Node,
+    topic: Arc<TopicEntry>,
+    operation: Operation,
+    follow: bool,
+) -> Result<Pending> {
+    node.store.check(&topic.topic(), &operation)?;
+    Ok(Pending::Operation {
+        topic,
+        operation: Box::new(operation),
+        follow,
+    })
+}
+
+/// Answers an operation that is durable.
+pub(super) fn answer(
+    node: &Node,
+    session: &mut Session,
+    (topic, operation, follow): (&Arc<TopicEntry>, &Operation, bool),
+    answer: &Answer,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
+    match operation {
+        Operation::Publish {
+            self_join, once, ..
+        } => {
+            reply.map(2 + usize::from(*once) + usize::from(*self_join));
+            reply.text("position");
+            reply.integer(answer.sequence);
+            reply.text("matched");
+            reply.integer(answer.subscriptions.len() as u64);
+            if *once {
+                reply.text("duplicate");
+                reply.integer(u64::from(answer.is_repeated));
+            }
+            if *self_join {
+                reply.text("publications");
+                let fit = fitting(&answer.publications, MOST_SHOWN, REPLY_BYTES);
+                show::publications(reply, topic, fit, session.format);
+            }
+            Ok(())
+        }
+        Operation::Subscribe { self_join, .. } => {
+            let name = answer.name.as_ref();
+            let name = name.ok_or_else(|| Refusal::syntax("a subscription has no name"))?;
+            if follow {
+                follow::join(node, session, (topic, name), answer.sequence)?;
+            }
+            let fit = fitting(&answer.publications, MOST_SHOWN, REPLY_BYTES);
+            reply.map(4 + usize::from(*self_join));
+            reply.text("subscription");
+            reply.text(&sid::text(topic, name));
+            reply.text("position");
+            reply.integer(answer.sequence);
+            reply.text("publications");
+            show::publications(reply, topic, fit, session.format);
+            // Then RB.SUB.READ has those that follow.
+            reply.text("more");
+            reply.integer(u64::from(fit.len() < answer.publications.len()));
+            if *self_join {
+                reply.text("subscriptions");
+                let shown = answer.subscriptions.get(..MOST_SHOWN);
+                let shown = shown.unwrap_or(&answer.subscriptions);
+                show::subscriptions(reply, topic, shown, session.format)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Keys and values of a namespace: `namespace{u64} key → value`.
+
+use std::ops::Bound;
+
+use rillbase_engine::{Batch, prefix_end};
+
+use super::Step;
+use super::follow::REPLY_BYTES;
+use crate::catalog::Namespace;
+use crate::group::Pending;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::session::Session;
+use crate::time::duration;
+use crate::words::{Words, unknown};
+
+const MOST_KEY_BYTES: usize = 4096;
+const DEFAULT_COUNT: usize = 100;
+const MOST_COUNT: usize = 10_000;
+
+fn prefix(namespace: &Namespace) -> [u8; 8] {
+    namespace.number.to_be_bytes()
+}
+
+fn key(session: &Session, word: &[u8]) -> Result<Vec<u8>> {
+    if word.len() > MOST_KEY_BYTES {
+        return Err(Refusal::new(
+            "OUT_OF_RANGE",
+            "a key has 4,096 bytes at most",
+        ));
+    }
+    Ok([&prefix(session.namespace()?), word].concat())
+}
+
+pub(super) fn set(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+    let key = key(session, words.next()?)?;
+    let value = words.next()?.to_vec();
+    let expiry = if words.take("FOR") {
+        Some(node.now().saturating_add(duration(words.text()?)?))
+    } else {
+        None
+    };
+    words.end()?;
+    Ok(Pending::Set { key, value, expiry })
+}
+
+pub(super) fn get(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let found = node.db.get(&node.values, &key(session, words.next()?)?)?;
+    match found {
+        Some(value) => reply.bulk(&value),
+        None => reply.null(),
+    }
+    Ok(Step::Done)
+}
+
+fn keys(session: &Session, mut words: Words<'_>) -> Result<Vec<Vec<u8>>> {
+    let mut keys = Vec::with_capacity(words.count());
+    while !words.is_empty() {
+        keys.push(key(session, words.next()?)?);
+    }
+    Ok(keys)
+}
+
+pub(super) fn get_many(
+    node: &Node,
+    session: &mut Session,
+    words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let keys = keys(session, words)?;
+    let snapshot = node.db.snapshot();
+    let asked = keys.iter().map(Vec::as_slice);
+    let found = node.db.multi_get(&node.values, asked, Some(&snapshot))?;
+    reply.array(found.len());
+    for value in found {
+        match value {
+            Some(value) => reply.bulk(&value),
+            None => reply.null(),
+        }
+    }
+    Ok(Step::Done)
+}
+
+pub(super) fn delete(
+    node: &Node,
+    session: &mut Session,
+    words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let mut batch = Batch::new();
+    for key in keys(session, words)? {
+        if node.db.get(&node.values, &key)?.is_some() {
+            batch.delete(&node.values, &key);
+        }
+    }
+    let count = batch.len() as u64;
+    node.db.write(batch, node.options.durability)?;
+    reply.integer(count);
+    Ok(Step::Done)
+}
+
+pub(super) fn scan(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (mut start, mut after, mut count) = (key(session, &[])?, None, DEFAULT_COUNT);
+    while !words.is_empty() {
+        match words.keyword()?.as_str() {
+            "PREFIX" => start = key(session, words.next()?)?,
+            "AFTER" => after = Some(key(session, words.next()?)?),
+            "COUNT" => count = words.number::<usize>()?.clamp(1, MOST_COUNT),
+            other => return Err(unknown(other.as_bytes())),
+        }
+    }
+    let end = prefix_end(&start);
+    let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let lower = match after.as_deref() {
+        Some(after) if after >= start.as_slice() => Bound::Excluded(after),
+        _ => Bound::Included(start.as_slice()),
+    };
+    let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut bytes = 0;
+    let mut scan = node.db.scan(&node.values, lower, upper, None)?;
+    scan.first()?;
+    while scan.is_valid() && found.len() < count && bytes < REPLY_BYTES {
+        let name = scan.key().get(8..).unwrap_or_default().to_vec();
+        bytes += name.len() + scan.value().len();
+        found.push((name, scan.value().to_vec()));
+        scan.advance()?;
+    }
+    reply.array(found.len());
+    for (name, value) in &found {
+        reply.array(2);
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    Ok(Step::Done)
+}
+
+/// Removes all values of a namespace.
+pub(super) fn forget(node: &Node, namespace: &Namespace) -> Result<()> {
+    let start = prefix(namespace);
+    let mut batch = Batch::new();
+    if let Some(end) = prefix_end(&start) {
+        batch.delete_range(&node.values, &start, &end);
+    }
+    node.db.write(batch, node.options.durability)?;
+    Ok(())
+}

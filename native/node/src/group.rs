@@ -1,0 +1,155 @@
+//! Writes that become durable together, whichever connections they came by.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rillbase_engine::{Batch, Millis};
+use rillbase_pubsub::{Answer, Operation, Store, Topic};
+
+use crate::acks::Ack;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::topic::TopicEntry;
+
+/// A write that a command asks for.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Publishing or subscribing.
+    Operation {
+        topic: Arc<TopicEntry>,
+        operation: Box<Operation>,
+        /// Whether pushes are to follow.
+        follow: bool,
+    },
+    Ack(Ack),
+    Set {
+        key: Vec<u8>,
+        value: Vec<u8>,
+        expiry: Option<Millis>,
+    },
+}
+
+/// What came of a write.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Answer(Box<Answer>),
+    /// Whether the position was new.
+    Acked(bool),
+    Set,
+}
+
+impl Node {
+    /// Does all writes, and returns once all are durable. What came of each is in its place.
+    pub(crate) fn commit(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+        let started = Instant::now();
+        let mut answers = self.run_operations(writes).into_iter();
+        let mut acked = self.run_acks(writes).into_iter();
+        let set = self.run_sets(writes);
+        let outcomes = writes.iter().map(|write| {
+            let next = match write {
+                Pending::Operation { .. } => answers.next(),
+                Pending::Ack(_) => acked.next(),
+                Pending::Set { .. } => Some(set.clone().map(|()| Outcome::Set)),
+            };
+            next.unwrap_or_else(|| Err(Refusal::new("ERR", "the write has no outcome")))
+        });
+        let outcomes = outcomes.collect();
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.metrics.commit_groups.add(1);
+        self.metrics.commit_group_writes.add(writes.len() as u64);
+        self.metrics.commit_micros.add(micros);
+        outcomes
+    }
+
+    fn run_operations(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+        let asked = writes.iter().filter_map(|write| match write {
+            Pending::Operation {
+                topic, operation, ..
+            } => Some((topic.topic(), &**operation)),
+            _ => None,
+        });
+        let asked: Vec<(Topic, &Operation)> = asked.collect();
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let each: Vec<_> = asked
+            .iter()
+            .map(|(topic, operation)| (topic, *operation))
+            .collect();
+        match self.store.run_each(&each) {
+            Ok(answers) => {
+                self.count(&answers, &each);
+                let outcome = |answer| Ok(Outcome::Answer(Box::new(answer)));
+                answers.into_iter().map(outcome).collect()
+            }
+            Err(error) => repeat(&error.into(), each.len()),
+        }
+    }
+
+    fn count(&self, answers: &[Answer], each: &[(&Topic, &Operation)]) {
+        let (mut published, mut subscribed, mut matches) = (0, 0, 0);
+        for (answer, (_, operation)) in answers.iter().zip(each) {
+            match operation {
+                Operation::Publish { .. } => {
+                    published += u64::from(!answer.is_repeated);
+                    matches += answer.subscriptions.len();
+                }
+                Operation::Subscribe { .. } => {
+                    subscribed += 1;
+                    matches += answer.publications.len();
+                }
+            }
+        }
+        self.metrics.publications.add(published);
+        self.metrics.subscriptions.add(subscribed);
+        self.metrics.matches.add(matches as u64);
+    }
+
+    fn run_acks(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+        let asked = writes.iter().filter_map(|write| match write {
+            Pending::Ack(ack) => Some(ack.clone()),
+            _ => None,
+        });
+        let acks: Vec<Ack> = asked.collect();
+        if acks.is_empty() {
+            return Vec::new();
+        }
+        self.metrics.acks.add(acks.len() as u64);
+        match self.acks.note(&acks, self.options.durability) {
+            Ok(news) => news
+                .into_iter()
+                .map(|new| Ok(Outcome::Acked(new)))
+                .collect(),
+            Err(refusal) => repeat(&refusal, acks.len()),
+        }
+    }
+
+    fn run_sets(&self, writes: &[&Pending]) -> Result<()> {
+        let mut batch = Batch::new();
+        for write in writes {
+            match write {
+                Pending::Set {
+                    key,
+                    value,
+                    expiry: None,
+                } => batch.put(&self.values, key, value),
+                Pending::Set {
+                    key,
+                    value,
+                    expiry: Some(expiry),
+                } => {
+                    batch.put_expiring(&self.values, key, value, *expiry);
+                }
+                _ => {}
+            }
+        }
+        if !batch.is_empty() {
+            self.db.write(batch, self.options.durability)?;
+        }
+        Ok(())
+    }
+}
+
+fn repeat(refusal: &Refusal, times: usize) -> Vec<Result<Outcome>> {
+    (0..times).map(|_| Err(refusal.clone())).collect()
+}

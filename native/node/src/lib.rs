@@ -1,0 +1,59 @@
+//! The storage node: topics, and keys with values, behind the protocol that clients of Redis and
+//! Valkey speak.
+//!
+//! In the order in which a request flows:
+//!
+//! - `server` — connections, event loops, groups of writes; the page of metrics.
+//! - [`resp`] — requests and replies as bytes.
+//! - `session.rs`, `clients.rs`, `outbox.rs` — a connection while it lasts.
+//! - `command` — what can be asked; `words.rs`, `time.rs`, `document.rs` read what is asked.
+//! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics, and what their places are.
+//! - `group.rs` — writes that become durable together.
+//! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
+//! - `show.rs`, `refusal.rs` — what is answered.
+//! - `node.rs` — all of it over one database.
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "every fallible function fails with an error that says what happened; saying so each time adds nothing"
+)]
+#![allow(
+    clippy::must_use_candidate,
+    reason = "the attribute is given where dropping the result is a mistake"
+)]
+#![allow(
+    clippy::needless_for_each,
+    reason = "one effect for each element reads well in one line"
+)]
+
+mod acks;
+mod catalog;
+mod clients;
+mod command;
+mod document;
+mod group;
+mod live;
+mod log;
+mod mercator;
+mod metrics;
+mod name;
+mod node;
+mod options;
+mod outbox;
+mod refusal;
+pub mod resp;
+mod server;
+mod session;
+mod show;
+mod sid;
+mod time;
+mod topic;
+mod words;
+
+pub use node::{Failure, Node};
+pub use options::Options;
+pub use server::Server;
+
+/// Says something to the operator.
+pub fn say(message: &str) {
+    log::info(message);
+}

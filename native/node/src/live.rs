@@ -1,0 +1,234 @@
+//! Who listens to which subscription now.
+//!
+//! A listener that is behind joins without a gap: it is entered first, and what it is told is held;
+//! then the store is read for what it missed; then what was held and lies behind the last thing read
+//! goes out. Whatever became visible before the store was read was read; whatever came later was
+//! told, and held.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use rillbase_engine::{Millis, Sequence};
+use rillbase_pubsub::{Delivery, Publication, Sink, Stored};
+
+use crate::document::Format;
+use crate::outbox::Outbox;
+use crate::resp::Reply;
+use crate::show;
+use crate::topic::TopicEntry;
+
+/// So much is held for a listener that is catching up; then it is given up.
+const MOST_HELD: usize = 100_000;
+/// An operation that began before a subscription ended may still be told of after it, not longer.
+const GRACE: Millis = 1000;
+
+type News = Arc<Stored<Publication>>;
+
+#[derive(Debug)]
+enum State {
+    /// It waits for anything to come, and reads the store itself.
+    Waiting,
+    /// It catches up.
+    Holding(Vec<News>),
+    /// It was told up to here.
+    Told(Sequence),
+}
+
+/// One connection's interest in one subscription.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) sid: String,
+    pub(crate) subscription: Sequence,
+    topic: Arc<TopicEntry>,
+    until: Millis,
+    format: Format,
+    outbox: Arc<Outbox>,
+    state: Mutex<State>,
+}
+
+impl Listener {
+    pub(crate) fn new(
+        (sid, subscription, until): (String, Sequence, Millis),
+        topic: &Arc<TopicEntry>,
+        outbox: &Arc<Outbox>,
+        format: Format,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            sid,
+            subscription,
+            topic: Arc::clone(topic),
+            until,
+            format,
+            outbox: Arc::clone(outbox),
+            state: Mutex::new(State::Waiting),
+        })
+    }
+
+    /// From now on what comes is held.
+    pub(crate) fn hold(&self) {
+        *self.state.lock() = State::Holding(Vec::new());
+    }
+
+    /// It has been told what it missed: `missed`, and then what was held.
+    pub(crate) fn catch_up(&self, missed: &[Stored<Publication>], position: Sequence) -> usize {
+        let mut state = self.state.lock();
+        let mut last = position;
+        let mut told = 0;
+        for news in missed {
+            last = last.max(news.sequence);
+            told += usize::from(self.send(news));
+        }
+        if let State::Holding(held) = &mut *state {
+            held.sort_unstable_by_key(|news| news.sequence);
+            for news in held.iter().filter(|news| news.sequence > last) {
+                told += usize::from(self.send(news));
+            }
+            last = held.last().map_or(last, |news| news.sequence.max(last));
+        }
+        *state = State::Told(last);
+        told
+    }
+
+    fn take(&self, news: &News) -> bool {
+        match &mut *self.state.lock() {
+            State::Waiting => {
+                self.outbox.call();
+                false
+            }
+            State::Holding(held) if held.len() < MOST_HELD => {
+                held.push(Arc::clone(news));
+                false
+            }
+            State::Holding(held) => {
+                *held = Vec::new();
+                self.outbox.give_up();
+                false
+            }
+            State::Told(last) if news.sequence > *last => {
+                *last = news.sequence;
+                self.send(news)
+            }
+            State::Told(_) => false,
+        }
+    }
+
+    fn send(&self, news: &Stored<Publication>) -> bool {
+        let mut frame = Vec::new();
+        let mut reply = Reply::new(&mut frame, 3);
+        reply.push(3);
+        reply.text("rb.publication");
+        reply.text(&self.sid);
+        show::publication(&mut reply, &self.topic, news, self.format);
+        self.outbox.push(&frame)
+    }
+
+    /// The subscription has ended.
+    fn end(&self, reason: &str) {
+        if matches!(&*self.state.lock(), State::Waiting) {
+            return self.outbox.call();
+        }
+        let mut frame = Vec::new();
+        let mut reply = Reply::new(&mut frame, 3);
+        reply.push(3);
+        reply.text("rb.end");
+        reply.text(&self.sid);
+        reply.text(reason);
+        self.outbox.push(&frame);
+    }
+}
+
+/// All listeners, by the sequence that names their subscription.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    listeners: RwLock<HashMap<Sequence, Vec<Arc<Listener>>>>,
+    /// When subscriptions end that have listeners.
+    ends: Mutex<BTreeSet<(Millis, Sequence)>>,
+    pub(crate) pushed: AtomicU64,
+}
+
+impl Live {
+    pub(crate) fn enter(&self, listener: &Arc<Listener>) {
+        let key = listener.subscription;
+        self.ends.lock().insert((listener.until, key));
+        let mut listeners = self.listeners.write();
+        listeners.entry(key).or_default().push(Arc::clone(listener));
+    }
+
+    /// Returns whether it was there.
+    pub(crate) fn leave(&self, listener: &Arc<Listener>) -> bool {
+        let key = listener.subscription;
+        let mut listeners = self.listeners.write();
+        let Some(all) = listeners.get_mut(&key) else {
+            return false;
+        };
+        let before = all.len();
+        all.retain(|other| !Arc::ptr_eq(other, listener));
+        let was_there = all.len() < before;
+        if all.is_empty() {
+            listeners.remove(&key);
+            drop(listeners);
+            self.ends.lock().remove(&(listener.until, key));
+        }
+        was_there
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.listeners.read().values().map(Vec::len).sum()
+    }
+
+    /// A subscription has ended.
+    pub(crate) fn end(&self, subscription: Sequence, reason: &str) {
+        let ended = self.listeners.write().remove(&subscription);
+        for listener in ended.iter().flatten() {
+            self.ends.lock().remove(&(listener.until, subscription));
+            listener.end(reason);
+        }
+    }
+
+    /// All subscriptions of a topic have ended.
+    pub(crate) fn end_topic(&self, topic: u64) {
+        let of_topic = |all: &Vec<Arc<Listener>>| all.iter().any(|one| one.topic.number == topic);
+        let ended: Vec<Sequence> = {
+            let listeners = self.listeners.read();
+            let found = listeners.iter().filter(|(_, all)| of_topic(all));
+            found.map(|(subscription, _)| *subscription).collect()
+        };
+        for subscription in ended {
+            self.end(subscription, "topic dropped");
+        }
+    }
+
+    /// Ends what has expired.
+    pub(crate) fn expire(&self, now: Millis) {
+        loop {
+            let first = self.ends.lock().first().copied();
+            match first {
+                Some((until, subscription)) if until.saturating_add(GRACE) < now => {
+                    self.end(subscription, "expired");
+                    // Of listeners that were there no longer.
+                    self.ends.lock().remove(&(until, subscription));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Sink for Live {
+    fn deliver(&self, deliveries: Vec<Delivery>) {
+        let listeners = self.listeners.read();
+        if listeners.is_empty() {
+            return;
+        }
+        let mut pushed = 0;
+        for delivery in deliveries {
+            let found = listeners.get(&delivery.subscription.sequence);
+            for listener in found.into_iter().flatten() {
+                pushed += u64::from(listener.take(&delivery.publication));
+            }
+        }
+        self.pushed.fetch_add(pushed, Ordering::Relaxed);
+    }
+}

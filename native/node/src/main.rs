@@ -1,0 +1,122 @@
+//! The storage node as a program.
+//!
+//! ```text
+//! RILLBASE_NODE_TOKEN=… rillbase-node --directory DIR [--listen 127.0.0.1:6390]
+//!     [--metrics 127.0.0.1:6391] [--durability sync|buffered] [--threads N] [--clients 10000]
+//!     [--cache-mib 64] [--memtables-mib 64]
+//! ```
+//!
+//! The token lets the admin in; it comes by the environment, which other users do not see. SIGTERM
+//! and SIGINT end the node: what was begun is answered, and all is durable.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use rillbase_engine::Durability;
+use rillbase_node::{Node, Options, Server, say};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+const TOKEN: &str = "RILLBASE_NODE_TOKEN";
+const LEAST_TOKEN_BYTES: usize = 16;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // If nobody reads it, nobody is told so.
+            let _ = writeln!(std::io::stderr(), "rillbase-node: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let mut asked = Asked::read()?;
+    let listen: SocketAddr = asked
+        .take("listen")?
+        .unwrap_or(([127, 0, 0, 1], 6390).into());
+    let metrics: Option<SocketAddr> = asked.take("metrics")?;
+    let options = options(&mut asked)?;
+    asked.end()?;
+    // Before anything else, so that a signal that comes early counts.
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(text)?;
+    let node = Node::open(options).map_err(text)?;
+    let server = Server::start(node, listen, metrics).map_err(text)?;
+    say(&format!("ready at {}", server.address()));
+    let stop = server.stopper();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stop();
+        }
+    });
+    server.wait().map_err(text)?;
+    say("all is durable; good-bye");
+    Ok(())
+}
+
+fn options(asked: &mut Asked) -> Result<Options, String> {
+    let token = std::env::var(TOKEN).unwrap_or_default();
+    if token.len() < LEAST_TOKEN_BYTES {
+        return Err(format!("{TOKEN} needs {LEAST_TOKEN_BYTES} bytes at least"));
+    }
+    let directory: String = asked.take("directory")?.ok_or("--directory is needed")?;
+    let mut options = Options::new(directory, token);
+    if let Some(word) = asked.take::<String>("durability")? {
+        options.durability = match word.as_str() {
+            "sync" => Durability::Sync,
+            "buffered" => Durability::Buffered,
+            _ => return Err("--durability is sync or buffered".into()),
+        };
+    }
+    options.threads = asked.take("threads")?.unwrap_or(options.threads);
+    options.clients = asked.take("clients")?.unwrap_or(options.clients);
+    let mib = |bytes: Option<usize>, otherwise| bytes.map_or(otherwise, |mib| mib << 20);
+    options.cache_bytes = mib(asked.take("cache-mib")?, options.cache_bytes);
+    options.memtables_bytes = mib(asked.take("memtables-mib")?, options.memtables_bytes);
+    Ok(options)
+}
+
+/// `--name value` pairs.
+struct Asked(HashMap<String, String>);
+
+impl Asked {
+    fn read() -> Result<Self, String> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let mut pairs = HashMap::new();
+        for pair in words.chunks(2) {
+            let [name, value] = pair else {
+                return Err("options are pairs: --name value".into());
+            };
+            let name = name
+                .strip_prefix("--")
+                .ok_or_else(|| format!("{name}: not an option"))?;
+            pairs.insert(name.to_owned(), value.clone());
+        }
+        Ok(Self(pairs))
+    }
+
+    fn take<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, String> {
+        let value = self.0.remove(name);
+        let parsed = value.map(|value| {
+            let parsed = value.parse();
+            parsed.map_err(|_| format!("--{name} {value}: that cannot be"))
+        });
+        parsed.transpose()
+    }
+
+    fn end(&self) -> Result<(), String> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(format!("--{name}: unknown")),
+        }
+    }
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}

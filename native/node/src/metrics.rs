@@ -1,0 +1,239 @@
+//! What the node counts, for Prometheus.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::node::Node;
+
+/// A number that rises.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, by: u64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($($name:ident $about:literal)*) => {
+        /// What was counted since the node began.
+        #[derive(Debug)]
+        pub(crate) struct Metrics {
+            pub(crate) started: Instant,
+            $(#[doc = $about] pub(crate) $name: Counter,)*
+        }
+
+        impl Default for Metrics {
+            fn default() -> Self {
+                Self { started: Instant::now(), $($name: Counter::default(),)* }
+            }
+        }
+
+        impl Metrics {
+            /// Each counter by its name, with what it means.
+            fn counters(&self) -> Vec<Figure> {
+                vec![$((
+                    concat!(stringify!($name), "_total"),
+                    "counter",
+                    $about,
+                    number(self.$name.get()),
+                )),*]
+            }
+        }
+    };
+}
+
+counters! {
+    connections "Connections accepted."
+    refused_connections "Connections refused: too many."
+    slow_readers "Connections given up because they did not read."
+    protocol_errors "Connections closed because of bytes that are no request."
+    wrong_tokens "Attempts to come in by a wrong token."
+    commands "Commands done or refused."
+    refused_commands "Commands refused."
+    publications "Publications made."
+    subscriptions "Subscriptions made."
+    matches "Meetings of publications and subscriptions that were answered."
+    acks "Positions acknowledged."
+    commit_groups "Groups of writes that became durable together."
+    commit_group_writes "Writes in those groups."
+    commit_micros "Microseconds that commits took."
+    read_bytes "Bytes read from connections."
+    written_bytes "Bytes written to connections."
+}
+
+/// A figure: name, kind, what it means, how much it is.
+type Figure = (&'static str, &'static str, &'static str, f64);
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "figures are for people and their charts"
+)]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn of_node(node: &Node) -> Vec<Figure> {
+    let pushed = number(node.live.pushed.load(Ordering::Relaxed));
+    let clients = number(node.clients.count() as u64);
+    let listeners = number(node.live.count() as u64);
+    let uptime = node.metrics.started.elapsed().as_secs_f64();
+    let mut figures = node.metrics.counters();
+    figures.extend([
+        (
+            "pushed_total",
+            "counter",
+            "Publications pushed to listeners.",
+            pushed,
+        ),
+        ("clients", "gauge", "Connections.", clients),
+        (
+            "listeners",
+            "gauge",
+            "Subscriptions that connections listen to.",
+            listeners,
+        ),
+        (
+            "uptime_seconds",
+            "gauge",
+            "Seconds since the start.",
+            uptime,
+        ),
+    ]);
+    figures
+}
+
+fn of_engine(node: &Node) -> Vec<Figure> {
+    let stats = node.db.stats();
+    let levels = || stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
+    let table_bytes = levels().map(|level| level.bytes).sum();
+    let runs = levels().map(|level| level.runs as u64).sum();
+    let memtable_bytes: usize = stats
+        .keyspaces
+        .iter()
+        .map(|keyspace| keyspace.memtable_bytes)
+        .sum();
+    let is_poisoned = u64::from(node.db.why_poisoned().is_some());
+    let stalled = number(stats.slowed_micros + stats.stopped_micros + stats.waited_micros) / 1e6;
+    vec![
+        (
+            "engine_poisoned",
+            "gauge",
+            "1 once nothing can be written any more.",
+            number(is_poisoned),
+        ),
+        (
+            "engine_sequence",
+            "gauge",
+            "The newest visible sequence.",
+            number(stats.sequence),
+        ),
+        (
+            "engine_table_bytes",
+            "gauge",
+            "Bytes of tables.",
+            number(table_bytes),
+        ),
+        (
+            "engine_runs",
+            "gauge",
+            "Sorted runs that a read may have to ask.",
+            number(runs),
+        ),
+        (
+            "engine_memtable_bytes",
+            "gauge",
+            "Bytes that are not in tables yet.",
+            number(memtable_bytes as u64),
+        ),
+        (
+            "engine_log_bytes",
+            "gauge",
+            "Bytes of the log.",
+            number(stats.log_bytes),
+        ),
+        (
+            "engine_written_bytes_total",
+            "counter",
+            "Bytes of batches written.",
+            number(stats.batch_bytes),
+        ),
+        (
+            "engine_write_amplification",
+            "gauge",
+            "Bytes written in all, by bytes of batches.",
+            stats.write_amplification,
+        ),
+        (
+            "engine_flushes_total",
+            "counter",
+            "Flushes.",
+            number(stats.flushes),
+        ),
+        (
+            "engine_compactions_total",
+            "counter",
+            "Compactions.",
+            number(stats.compactions),
+        ),
+        (
+            "engine_stalled_seconds_total",
+            "counter",
+            "Time that writers were slowed or stopped.",
+            stalled,
+        ),
+        (
+            "engine_cache_hits_total",
+            "counter",
+            "Blocks found in the cache.",
+            number(stats.cache_hits),
+        ),
+        (
+            "engine_cache_misses_total",
+            "counter",
+            "Blocks that had to be read.",
+            number(stats.cache_misses),
+        ),
+        (
+            "engine_snapshots",
+            "gauge",
+            "Snapshots held.",
+            number(stats.snapshots as u64),
+        ),
+    ]
+}
+
+/// All figures.
+fn figures(node: &Node) -> Vec<Figure> {
+    let mut figures = of_node(node);
+    figures.extend(of_engine(node));
+    figures
+}
+
+/// The page that Prometheus reads.
+pub(crate) fn page(node: &Node) -> String {
+    let mut page = String::new();
+    for (name, kind, about, value) in figures(node) {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            page,
+            "# HELP rillbase_node_{name} {about}\n# TYPE rillbase_node_{name} {kind}\nrillbase_node_{name} {value}"
+        );
+    }
+    page
+}
+
+/// The same as lines of INFO.
+pub(crate) fn lines(node: &Node) -> String {
+    let mut lines = String::new();
+    for (name, _, _, value) in figures(node) {
+        let _ = write!(lines, "{name}:{value}\r\n");
+    }
+    lines
+}

@@ -1,0 +1,20 @@
+//! Names of namespaces and topics.
+
+use crate::refusal::{Refusal, Result};
+
+const MOST_BYTES: usize = 128;
+
+/// Refuses what is no name.
+pub(crate) fn check(name: &str) -> Result<()> {
+    let begins = name
+        .as_bytes()
+        .first()
+        .is_some_and(u8::is_ascii_alphanumeric);
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if begins && name.len() <= MOST_BYTES && name.bytes().all(fits) {
+        return Ok(());
+    }
+    Err(Refusal::syntax(
+        "a name has 1 to 128 letters, digits, '_', '-' and '.', a letter or digit first",
+    ))
+}

@@ -1,0 +1,141 @@
+//! The node: one database, what is known beside it, and the commands over both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
+use rillbase_pubsub::{DualDb, Sink, Store, StoreOptions, keyspace_options};
+
+use crate::acks::Acks;
+use crate::catalog::{Catalog, Hash, hash};
+use crate::clients::Clients;
+use crate::live::Live;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::refusal::Result;
+use crate::topic::TopicEntry;
+
+/// A storage node.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) options: Options,
+    pub(crate) db: Arc<Db>,
+    pub(crate) store: DualDb,
+    pub(crate) catalog: Catalog,
+    pub(crate) acks: Acks,
+    pub(crate) values: Keyspace,
+    pub(crate) live: Arc<Live>,
+    pub(crate) clients: Clients,
+    pub(crate) metrics: Metrics,
+    pub(crate) admin: Hash,
+    /// Nothing new is begun.
+    pub(crate) is_stopping: AtomicBool,
+    /// Connections are to look whether they may stay.
+    pub(crate) has_revoked: AtomicBool,
+}
+
+/// Why a node could not be opened, or closed.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<rillbase_engine::Error> for Failure {
+    fn from(error: rillbase_engine::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<crate::refusal::Refusal> for Failure {
+    fn from(refusal: crate::refusal::Refusal) -> Self {
+        Self(refusal.text.into_owned())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Node {
+    /// Opens a node, or makes one. Its data is recovered when this returns.
+    pub fn open(options: Options) -> std::result::Result<Self, Failure> {
+        let engine = rillbase_engine::Options {
+            cache_bytes: options.cache_bytes,
+            memtables_bytes: options.memtables_bytes,
+            ..rillbase_engine::Options::default()
+        };
+        let directory = options.directory.join("db");
+        std::fs::create_dir_all(&directory)?;
+        let db = Arc::new(Db::open(&directory, engine)?);
+        let live = Arc::new(Live::default());
+        let stored = StoreOptions {
+            durability: options.durability,
+            sink: Some(Arc::clone(&live) as Arc<dyn Sink>),
+        };
+        let topics = KeyspaceOptions {
+            memtable_bytes: options.memtables_bytes / 2,
+            ..keyspace_options()
+        };
+        Ok(Self {
+            store: DualDb::open(&db, "topics", topics, stored)
+                .map_err(crate::refusal::Refusal::from)?,
+            catalog: Catalog::open(&db)?,
+            acks: Acks::open(&db)?,
+            values: db.create_keyspace("values", KeyspaceOptions::default())?,
+            live,
+            clients: Clients::default(),
+            metrics: Metrics::default(),
+            admin: hash(options.token.as_bytes()),
+            is_stopping: AtomicBool::new(false),
+            has_revoked: AtomicBool::new(false),
+            db,
+            options,
+        })
+    }
+
+    /// Makes all durable and marks the log as closed.
+    pub fn close(self) -> std::result::Result<(), Failure> {
+        let Self {
+            db,
+            store,
+            catalog,
+            acks,
+            values,
+            ..
+        } = self;
+        drop((store, catalog, acks, values));
+        match Arc::try_unwrap(db) {
+            Ok(db) => Ok(db.close()?),
+            Err(shared) => Ok(shared.sync()?),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.db.now()
+    }
+
+    /// Whether it is being stopped.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Forgets what was in a topic that the catalog does not have any more.
+    pub(crate) fn forget(&self, topic: &TopicEntry) -> Result<()> {
+        self.live.end_topic(topic.number);
+        self.acks.forget(topic.number)?;
+        Ok(self.store.forget(&topic.topic())?)
+    }
+
+    /// What a moment asks for: that what has ended is told of.
+    pub(crate) fn tick(&self) {
+        self.live.expire(self.now());
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a command was not done, as clients are told: a code for programs, a sentence for people.
+
+use std::borrow::Cow;
+
+use rillbase_engine as engine;
+use rillbase_pubsub as pubsub;
+
+/// The result of everything that a command does.
+pub(crate) type Result<T> = std::result::Result<T, Refusal>;
+
+/// The answer to a command that was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: Cow<'static, str>,
+    pub(crate) text: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code: Cow::Borrowed(code),
+            text: text.into(),
+        }
+    }
+
+    /// The words of a command make no sense.
+    pub(crate) fn syntax(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("ERR", text)
+    }
+
+    fn from_code(code: &str, text: String) -> Self {
+        Self {
+            code: Cow::Owned(code.to_ascii_uppercase()),
+            text: Cow::Owned(text),
+        }
+    }
+}
+
+impl From<pubsub::Error> for Refusal {
+    fn from(error: pubsub::Error) -> Self {
+        Self::from_code(error.code(), error.to_string())
+    }
+}
+
+impl From<engine::Error> for Refusal {
+    fn from(error: engine::Error) -> Self {
+        Self::from_code(error.code(), error.to_string())
+    }
+}
+
+impl From<rillbase_query::error::Error> for Refusal {
+    fn from(error: rillbase_query::error::Error) -> Self {
+        let place = match error.pointer.as_str() {
+            "" => String::new(),
+            pointer => format!(" at {pointer}"),
+        };
+        Self::from_code(error.code.as_str(), format!("{}{place}", error.detail))
+    }
+}

@@ -1,0 +1,195 @@
+//! One connection: bytes in, requests, bytes out.
+
+use std::io::{self, Read as _, Write as _};
+use std::time::Instant;
+
+use mio::net::TcpStream;
+
+use crate::node::Node;
+use crate::options::STRANGERS;
+use crate::resp::{Limits, Parser, ProtocolError};
+use crate::session::{Caller, Session};
+
+/// A connection is read in pieces, so many a turn.
+const PIECES: usize = 4;
+/// Requests are not begun while so many bytes of replies wait.
+const UNSENT_BYTES: usize = 1 << 20;
+/// Buffers that are larger than this are not kept when empty.
+const KEPT_BYTES: usize = 1 << 10;
+
+/// A command that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// Its words, to be given again; none if its reply comes by the outbox.
+    pub(super) words: Vec<Vec<u8>>,
+    pub(super) until: Option<Instant>,
+}
+
+/// How reading ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadEnd {
+    /// There is no more for now.
+    Empty,
+    /// There may be more.
+    More,
+    /// The other side is gone.
+    Closed,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) session: Session,
+    pub(super) waiting: Option<Waiting>,
+    /// No request is begun any more; it ends once all is sent.
+    pub(super) is_ending: bool,
+    /// The other side sends no more; what it has sent is answered.
+    pub(super) is_closed: bool,
+    /// The socket may have bytes that were not read.
+    pub(super) is_readable: bool,
+    input: Vec<u8>,
+    /// Where the first request in `input` begins.
+    begin: usize,
+    parser: Parser,
+    pub(super) output: Vec<u8>,
+    sent: usize,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream, session: Session) -> Self {
+        Self {
+            stream,
+            session,
+            waiting: None,
+            is_ending: false,
+            is_closed: false,
+            is_readable: true,
+            input: Vec::new(),
+            begin: 0,
+            parser: Parser::default(),
+            output: Vec::new(),
+            sent: 0,
+        }
+    }
+
+    fn limits(&self, node: &Node) -> Limits {
+        match self.session.caller {
+            Caller::Stranger => STRANGERS,
+            Caller::Admin | Caller::Tenant(..) => node.options.limits,
+        }
+    }
+
+    /// Reads what has come, as far as there is room for it.
+    pub(super) fn read(&mut self, node: &Node, scratch: &mut [u8]) -> io::Result<ReadEnd> {
+        self.compact();
+        let room = self
+            .limits(node)
+            .request_bytes
+            .saturating_add(scratch.len());
+        for _ in 0..PIECES {
+            if self.input.len() >= room {
+                return Ok(ReadEnd::More);
+            }
+            match self.stream.read(scratch) {
+                Ok(0) => return Ok(ReadEnd::Closed),
+                Ok(bytes) => {
+                    let news = scratch.get(..bytes).unwrap_or_default();
+                    self.input.extend_from_slice(news);
+                    node.metrics.read_bytes.add(bytes as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(ReadEnd::Empty);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ReadEnd::More)
+    }
+
+    /// Whether a request may be begun: nothing is waited for, and replies are read.
+    pub(super) fn may_begin(&self) -> bool {
+        self.waiting.is_none() && !self.is_ending && self.unsent_is_small()
+    }
+
+    /// Whether its replies are read, so that more may be taken in.
+    pub(super) fn unsent_is_small(&self) -> bool {
+        self.unsent() < UNSENT_BYTES
+    }
+
+    /// Whether no whole request is left.
+    pub(super) fn is_idle(&mut self, node: &Node) -> bool {
+        matches!(self.next_request(node), Ok(false))
+    }
+
+    /// Finds the next request.
+    pub(super) fn next_request(&mut self, node: &Node) -> Result<bool, ProtocolError> {
+        let limits = self.limits(node);
+        let rest = self.input.get(self.begin..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(false);
+        }
+        Ok(self.parser.parse(rest, &limits)?.is_some())
+    }
+
+    /// Gives the words of the request that was found to `work`.
+    pub(super) fn with_request<T>(
+        &mut self,
+        work: impl FnOnce(&mut Session, &[&[u8]], &mut Vec<u8>) -> T,
+    ) -> T {
+        let rest = self.input.get(self.begin..).unwrap_or_default();
+        let words = self.parser.words(rest);
+        work(&mut self.session, &words, &mut self.output)
+    }
+
+    /// The request that was found is dealt with.
+    pub(super) fn pass_request(&mut self) {
+        self.begin += self.parser.length();
+        self.parser.reset();
+        if self.begin == self.input.len() {
+            self.begin = 0;
+            self.input.clear();
+            self.input.shrink_to(KEPT_BYTES);
+        }
+    }
+
+    /// Makes room for what will be read.
+    fn compact(&mut self) {
+        if self.begin > 0 {
+            self.input.drain(..self.begin);
+            self.begin = 0;
+        }
+    }
+
+    pub(super) fn unsent(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// Sends what can be sent.
+    pub(super) fn send(&mut self, node: &Node) -> io::Result<()> {
+        while self.sent < self.output.len() {
+            let rest = self.output.get(self.sent..).unwrap_or_default();
+            match self.stream.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => {
+                    self.sent += bytes;
+                    node.metrics.written_bytes.add(bytes as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.sent == self.output.len() {
+            self.output.clear();
+            self.output.shrink_to(KEPT_BYTES);
+            self.sent = 0;
+        } else if self.sent >= UNSENT_BYTES {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+        self.session.outbox.set_unsent(self.unsent());
+        Ok(())
+    }
+}

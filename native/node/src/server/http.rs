@@ -1,0 +1,76 @@
+//! The page of metrics, and whether the node is well: `GET /metrics`, `/healthz`, `/readyz`.
+//!
+//! One request at a time, and little patience: nobody but a monitor asks.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::metrics;
+use crate::node::Node;
+
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether the node ends.
+const PAUSE: Duration = Duration::from_millis(50);
+const MOST_REQUEST_BYTES: usize = 8 << 10;
+
+/// Answers until the node ends.
+pub(super) fn serve(node: &Node, listener: &TcpListener) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    while !node.is_stopping() {
+        match listener.accept() {
+            // Whoever is gone before it is answered does not matter.
+            Ok((stream, _)) => drop(answer(node, stream)),
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+    Ok(())
+}
+
+fn answer(node: &Node, mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut piece)?;
+        if read == 0 || request.len() > MOST_REQUEST_BYTES {
+            return Ok(());
+        }
+        request.extend_from_slice(piece.get(..read).unwrap_or_default());
+    }
+    let mut words = request.split(|&byte| byte == b' ').skip(1);
+    let (status, kind, body) = page(node, words.next().unwrap_or_default());
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Status, type and body of a path.
+fn page(node: &Node, path: &[u8]) -> (&'static str, &'static str, String) {
+    const JSON: &str = "application/json";
+    match path {
+        b"/metrics" => ("200 OK", "text/plain; version=0.0.4", metrics::page(node)),
+        b"/healthz" => ("200 OK", JSON, "{\"status\":\"ok\"}".into()),
+        b"/readyz" => match node.db.why_poisoned() {
+            None => (
+                "200 OK",
+                JSON,
+                "{\"status\":\"ok\",\"checks\":{\"engine\":\"ok\"}}".into(),
+            ),
+            Some(_) => (
+                "503 Service Unavailable",
+                JSON,
+                "{\"status\":\"unavailable\",\"checks\":{\"engine\":\"poisoned\"}}".into(),
+            ),
+        },
+        _ => (
+            "404 Not Found",
+            JSON,
+            "{\"status\":\"no such page\"}".into(),
+        ),
+    }
+}

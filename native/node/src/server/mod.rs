@@ -1,0 +1,139 @@
+//! Connections, served by a few threads.
+//!
+//! Each thread has its own connections and an event loop over them (`worker.rs`). In one turn it reads
+//! what has come, begins the commands in it, and does all writes that they ask for together
+//! (`turn.rs`): one group of writes, and one sync, spans connections. The engine's own groups span
+//! the threads. A connection (`connection.rs`) answers in the order of its requests, is read only as
+//! fast as it reads, and keeps no more in memory than its limits allow.
+
+mod connection;
+mod http;
+mod mailbox;
+mod turn;
+mod worker;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mailbox::Mailbox;
+use worker::Worker;
+
+use crate::node::{Failure, Node};
+
+/// How often what has ended is looked for.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A node that is being served.
+#[derive(Debug)]
+pub struct Server {
+    node: Arc<Node>,
+    address: SocketAddr,
+    mailboxes: Vec<Arc<Mailbox>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Server {
+    /// Serves a node at an address; metrics at another, if one is given.
+    pub fn start(
+        node: Node,
+        address: SocketAddr,
+        metrics: Option<SocketAddr>,
+    ) -> Result<Self, Failure> {
+        let node = Arc::new(node);
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let metrics = metrics.map(TcpListener::bind).transpose()?;
+
+        let mut workers = Vec::new();
+        let mut mailboxes = Vec::new();
+        for _ in 0..node.options.threads.max(1) {
+            let worker = Worker::new(&node)?;
+            mailboxes.push(worker.mailbox());
+            workers.push(worker);
+        }
+        if let Some(first) = workers.first_mut() {
+            first.listen(listener, mailboxes.clone())?;
+        }
+        let mut server = Self {
+            node,
+            address,
+            mailboxes,
+            threads: Vec::new(),
+        };
+        for (number, worker) in workers.into_iter().enumerate() {
+            server.spawn(&format!("worker-{number}"), move || worker.run())?;
+        }
+        if let Some(listener) = metrics {
+            let node = Arc::clone(&server.node);
+            server.spawn("metrics", move || http::serve(&node, &listener))?;
+        }
+        let (node, mailboxes) = (Arc::clone(&server.node), server.mailboxes.clone());
+        server.spawn("clock", move || {
+            watch(&node, &mailboxes);
+            Ok(())
+        })?;
+        Ok(server)
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        self.threads.push(builder.spawn(work)?);
+        Ok(())
+    }
+
+    /// Where it is served.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks for its end.
+    pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
+        let (node, mailboxes) = (Arc::clone(&self.node), self.mailboxes.clone());
+        move || {
+            node.is_stopping.store(true, Ordering::Release);
+            mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
+    }
+
+    /// Returns once it was asked to end: all that was begun is answered, and all is durable.
+    pub fn wait(self) -> Result<(), Failure> {
+        let mut failed = None;
+        for thread in self.threads {
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => failed = Some(Failure::from(error)),
+                Err(_) => failed = Some(Failure::from(io::Error::other("a thread panicked"))),
+            }
+            // The others end too, should one have failed.
+            self.node.is_stopping.store(true, Ordering::Release);
+            self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
+        let closed = match Arc::try_unwrap(self.node) {
+            Ok(node) => node.close(),
+            // A chore is still under way.
+            Err(shared) => Ok(shared.db.sync()?),
+        };
+        failed.map_or(closed, Err)
+    }
+}
+
+/// Looks for what has ended, until the node does.
+fn watch(node: &Node, mailboxes: &[Arc<Mailbox>]) {
+    while !node.is_stopping() {
+        std::thread::sleep(TICK);
+        node.tick();
+        if node.has_revoked.swap(false, Ordering::AcqRel) {
+            mailboxes.iter().for_each(|mailbox| mailbox.sweep());
+        }
+    }
+    mailboxes.iter().for_each(|mailbox| mailbox.wake());
+}

@@ -1,0 +1,269 @@
+//! One turn: what has come is read, its commands are begun, their writes are done together, and
+//! all is answered.
+//!
+//! A connection's replies are in the order of its requests: once one of its commands waits for the
+//! group of this turn, only more writes are begun for it, and whatever they answer at once waits
+//! with them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::connection::{Connection, ReadEnd, Waiting};
+use super::worker::Worker;
+use crate::command::{Chore, Step, is_write};
+use crate::group::Pending;
+use crate::node::Node;
+use crate::resp::Reply;
+
+/// A group has no more writes.
+const MOST_WRITES: usize = 4096;
+
+/// What a connection is answered once the group is durable.
+enum Entry {
+    Write(Pending),
+    /// A command that was refused before it came to a write.
+    Reply(Vec<u8>),
+}
+
+/// The group of a round, with the connections' tokens.
+type Group = Vec<(usize, Entry)>;
+
+impl Worker {
+    /// Does what there is to do for the connections that are ready.
+    pub(super) fn turn(&mut self) {
+        let tokens: Vec<usize> = std::mem::take(&mut self.ready).into_iter().collect();
+        for &token in &tokens {
+            self.take_in(token);
+        }
+        let mut open = tokens.clone();
+        while !open.is_empty() && !self.node.is_stopping() {
+            let mut group = Group::new();
+            open.retain(|&token| self.begin_all(token, &mut group));
+            if group.is_empty() {
+                break;
+            }
+            self.commit(&group);
+        }
+        for token in tokens {
+            self.give_out(token);
+        }
+    }
+
+    /// Reads what has come to a connection, from either side.
+    fn take_in(&mut self, token: usize) {
+        self.take_outbox(token);
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        if connection.unsent() > 0 && connection.send(&self.node).is_err() {
+            return self.close(token);
+        }
+        if connection.session.is_late {
+            self.repeat(token);
+        }
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        if connection.is_readable && connection.unsent_is_small() {
+            match connection.read(&self.node, &mut self.scratch) {
+                Ok(ReadEnd::Empty) => connection.is_readable = false,
+                Ok(ReadEnd::More) => {}
+                Ok(ReadEnd::Closed) => {
+                    connection.is_readable = false;
+                    connection.is_closed = true;
+                }
+                Err(_) => self.close(token),
+            }
+        }
+    }
+
+    /// Takes what others have put into a connection's outbox.
+    fn take_outbox(&mut self, token: usize) {
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        let mail = connection.session.outbox.take();
+        if mail.is_given_up {
+            self.node.metrics.slow_readers.add(1);
+            return self.close(token);
+        }
+        connection.output.extend_from_slice(&mail.bytes);
+        if mail.is_answered {
+            connection.waiting = None;
+        }
+        if mail.is_called {
+            self.repeat(token);
+        }
+    }
+
+    /// Gives a command that waits again.
+    fn repeat(&mut self, token: usize) {
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        let Some(waiting) = connection.waiting.take() else {
+            return;
+        };
+        if waiting.words.is_empty() {
+            connection.waiting = Some(waiting);
+            return;
+        }
+        let words: Vec<&[u8]> = waiting.words.iter().map(Vec::as_slice).collect();
+        let (session, out) = (&mut connection.session, &mut connection.output);
+        if let Step::Wait(_) = self.node.begin(session, &words, out) {
+            connection.waiting = Some(waiting);
+        } else {
+            connection.session.stop_waiting(&self.node.live);
+        }
+    }
+
+    /// Begins the commands of a connection. Returns whether more can be begun behind the group.
+    fn begin_all(&mut self, token: usize, group: &mut Group) -> bool {
+        let node = Arc::clone(&self.node);
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return false;
+        };
+        let first = group.len();
+        while connection.may_begin() {
+            if group.len() >= MOST_WRITES {
+                return true;
+            }
+            match connection.next_request(&node) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    node.metrics.protocol_errors.add(1);
+                    let mut refusal = Vec::new();
+                    Reply::new(&mut refusal, 2).error("ERR", &error.to_string());
+                    group.push((token, Entry::Reply(refusal)));
+                    connection.is_ending = true;
+                    return false;
+                }
+            }
+            let has_writes = group.len() > first;
+            let is_write = connection.with_request(|_, words, _| is_write(words));
+            if has_writes && !is_write {
+                return true;
+            }
+            match begin(connection, &node, has_writes) {
+                Begun::Entry(entry) => group.push((token, entry)),
+                Begun::Answered => {}
+                Begun::Wait(until) => {
+                    self.deadlines.extend(until.map(|until| (until, token)));
+                    return false;
+                }
+                Begun::Chore(chore) => start(connection, &node, chore),
+            }
+        }
+        false
+    }
+
+    /// Does the writes of a group, then answers.
+    fn commit(&mut self, group: &Group) {
+        let writes = group.iter().filter_map(|(_, entry)| match entry {
+            Entry::Write(write) => Some(write),
+            Entry::Reply(_) => None,
+        });
+        let writes: Vec<&Pending> = writes.collect();
+        let mut outcomes = if writes.is_empty() {
+            Vec::new().into_iter()
+        } else {
+            self.node.commit(&writes).into_iter()
+        };
+        for (token, entry) in group {
+            let outcome = match entry {
+                Entry::Write(write) => outcomes.next().map(|outcome| (write, outcome)),
+                Entry::Reply(_) => None,
+            };
+            let Some(connection) = self.connections.get_mut(token) else {
+                continue;
+            };
+            match (entry, outcome) {
+                (Entry::Reply(reply), _) => connection.output.extend_from_slice(reply),
+                (Entry::Write(_), Some(done)) => {
+                    let (session, out) = (&mut connection.session, &mut connection.output);
+                    self.node.finish(session, done, out);
+                }
+                (Entry::Write(_), None) => {}
+            }
+        }
+    }
+
+    /// Sends what a connection is answered; ends it if it is time.
+    fn give_out(&mut self, token: usize) {
+        self.take_outbox(token);
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        if connection.send(&self.node).is_err() {
+            return self.close(token);
+        }
+        let is_gone = connection.is_closed && connection.waiting.is_some();
+        let is_over =
+            connection.is_ending || connection.is_closed && connection.is_idle(&self.node);
+        if is_gone || is_over && connection.unsent() == 0 {
+            return self.close(token);
+        }
+        let has_more = connection.is_readable || !connection.is_idle(&self.node);
+        if has_more && connection.may_begin() {
+            self.ready.insert(token);
+        }
+    }
+}
+
+/// What a command has come to.
+enum Begun {
+    Entry(Entry),
+    Answered,
+    Wait(Option<Instant>),
+    Chore(Chore),
+}
+
+/// Begins the request that was found.
+fn begin(connection: &mut Connection, node: &Node, has_writes: bool) -> Begun {
+    let mut ahead = Vec::new();
+    let mut kept = Vec::new();
+    let step = connection.with_request(|session, words, out| {
+        if words.is_empty() {
+            return Step::Done;
+        }
+        let out = if has_writes { &mut ahead } else { out };
+        let step = node.begin(session, words, out);
+        if matches!(step, Step::Wait(_)) {
+            kept = words.iter().map(|word| word.to_vec()).collect();
+        }
+        step
+    });
+    connection.pass_request();
+    match step {
+        Step::Write(write) => Begun::Entry(Entry::Write(write)),
+        Step::Done if has_writes => Begun::Entry(Entry::Reply(ahead)),
+        Step::Done => Begun::Answered,
+        Step::Close => {
+            connection.is_ending = true;
+            Begun::Answered
+        }
+        Step::Wait(until) => {
+            connection.waiting = Some(Waiting { words: kept, until });
+            Begun::Wait(until)
+        }
+        Step::Chore(chore) => Begun::Chore(chore),
+    }
+}
+
+/// Lets long work run elsewhere.
+fn start(connection: &mut Connection, node: &Arc<Node>, chore: Chore) {
+    let (outbox, node) = (Arc::clone(&connection.session.outbox), Arc::clone(node));
+    connection.waiting = Some(Waiting {
+        words: Vec::new(),
+        until: None,
+    });
+    let asker = Arc::clone(&outbox);
+    let work = move || outbox.answer(&chore(&node));
+    let started = std::thread::Builder::new().name("chore".into()).spawn(work);
+    if let Err(error) = started {
+        let mut refusal = Vec::new();
+        Reply::new(&mut refusal, 2).error("IO_ERROR", &error.to_string());
+        asker.answer(&refusal);
+    }
+}

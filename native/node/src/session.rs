@@ -1,0 +1,104 @@
+//! What the node knows of a connection while it lasts.
+
+use std::sync::Arc;
+
+use crate::catalog::Namespace;
+use crate::clients::Client;
+use crate::document::Format;
+use crate::live::{Listener, Live};
+use crate::outbox::Outbox;
+use crate::refusal::{Refusal, Result};
+
+/// Who speaks.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Caller {
+    /// Nobody has said yet.
+    #[default]
+    Stranger,
+    /// Who manages namespaces, and sees nothing of what is in them.
+    Admin,
+    /// Who holds the token of a namespace, of the generation given.
+    Tenant(Arc<Namespace>, u64),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) caller: Caller,
+    /// Of the protocol.
+    pub(crate) version: u8,
+    pub(crate) format: Format,
+    pub(crate) client: Arc<Client>,
+    pub(crate) outbox: Arc<Outbox>,
+    /// The subscriptions whose publications are pushed.
+    pub(crate) follows: Vec<Arc<Listener>>,
+    /// What the command that waits looks at.
+    pub(crate) awaits: Vec<Arc<Listener>>,
+    /// The command that waits has waited long enough.
+    pub(crate) is_late: bool,
+}
+
+impl Session {
+    pub(crate) fn new(client: Arc<Client>, outbox: Arc<Outbox>) -> Self {
+        Self {
+            caller: Caller::default(),
+            version: 2,
+            format: Format::default(),
+            client,
+            outbox,
+            follows: Vec::new(),
+            awaits: Vec::new(),
+            is_late: false,
+        }
+    }
+
+    /// The namespace that commands are about.
+    pub(crate) fn namespace(&self) -> Result<&Arc<Namespace>> {
+        match &self.caller {
+            Caller::Tenant(namespace, _) => Ok(namespace),
+            Caller::Admin => Err(Refusal::new(
+                "NOPERM",
+                "the admin is in no namespace: AUTH with a namespace and its token",
+            )),
+            Caller::Stranger => Err(no_auth()),
+        }
+    }
+
+    /// Whether the token that let it in counts no longer.
+    pub(crate) fn is_revoked(&self) -> bool {
+        match &self.caller {
+            Caller::Tenant(namespace, generation) => namespace.generation() != *generation,
+            Caller::Admin | Caller::Stranger => false,
+        }
+    }
+
+    /// Another caller goes on: what the last one listened to is none of its business.
+    pub(crate) fn become_caller(&mut self, caller: Caller, live: &Live) {
+        self.leave(live);
+        let name = match &caller {
+            Caller::Tenant(namespace, _) => Some(namespace.name.clone()),
+            Caller::Admin | Caller::Stranger => None,
+        };
+        *self.client.namespace.lock() = name;
+        self.caller = caller;
+    }
+
+    /// Stops listening.
+    pub(crate) fn leave(&mut self, live: &Live) {
+        for listener in self.follows.drain(..).chain(self.awaits.drain(..)) {
+            live.leave(&listener);
+        }
+    }
+
+    /// The command that waited does so no longer.
+    pub(crate) fn stop_waiting(&mut self, live: &Live) {
+        self.is_late = false;
+        for listener in self.awaits.drain(..) {
+            live.leave(&listener);
+        }
+    }
+}
+
+pub(crate) fn no_auth() -> Refusal {
+    Refusal::new("NOAUTH", "Authentication required.")
+}

@@ -1,0 +1,82 @@
+//! Publications and subscriptions as clients are shown them.
+
+use rillbase_pubsub::{Name, Publication, Stored, Subscription};
+
+use crate::document::{self, Format};
+use crate::refusal::Result;
+use crate::resp::Reply;
+use crate::sid;
+use crate::topic::TopicEntry;
+
+pub(crate) fn publication(
+    reply: &mut Reply<'_>,
+    topic: &TopicEntry,
+    news: &Stored<Publication>,
+    format: Format,
+) {
+    reply.map(6);
+    reply.text("position");
+    reply.integer(news.sequence);
+    reply.text("name");
+    reply.bulk(&news.record.id);
+    reply.text("at");
+    reply.integer(news.record.at);
+    reply.text("until");
+    reply.integer(news.record.until);
+    reply.text("place");
+    topic.kind.write(reply, &news.extent);
+    reply.text("data");
+    document::write(reply, &news.record.data, format);
+}
+
+pub(crate) fn publications(
+    reply: &mut Reply<'_>,
+    topic: &TopicEntry,
+    all: &[Stored<Publication>],
+    format: Format,
+) {
+    reply.array(all.len());
+    all.iter()
+        .for_each(|one| publication(reply, topic, one, format));
+}
+
+pub(crate) fn subscription(
+    reply: &mut Reply<'_>,
+    topic: &TopicEntry,
+    wish: &Stored<Subscription>,
+    format: Format,
+) -> Result<()> {
+    let name = Name::of(wish, &topic.kind.ids_of(&wish.extent)?);
+    let record = &wish.record;
+    reply.map(9);
+    reply.text("subscription");
+    reply.text(&sid::text(topic, &name));
+    reply.text("position");
+    reply.integer(wish.sequence);
+    reply.text("name");
+    reply.bulk(&record.id);
+    reply.text("user");
+    reply.bulk(&record.user);
+    reply.text("from");
+    reply.integer(record.from);
+    reply.text("until");
+    reply.integer(record.until);
+    reply.text("place");
+    topic.kind.write(reply, &wish.extent);
+    reply.text("filter");
+    document::write(reply, record.filter.as_deref().unwrap_or_default(), format);
+    reply.text("unseen");
+    reply.integer(u64::from(record.unseen_only));
+    Ok(())
+}
+
+pub(crate) fn subscriptions(
+    reply: &mut Reply<'_>,
+    topic: &TopicEntry,
+    all: &[Stored<Subscription>],
+    format: Format,
+) -> Result<()> {
+    reply.array(all.len());
+    all.iter()
+        .try_for_each(|one| subscription(reply, topic, one, format))
+}

@@ -1,0 +1,234 @@
+//! Topics as clients know them: a kind, which says what places are, and how long news is kept.
+
+use rillbase_engine::Millis;
+use rillbase_pubsub::{Area, Extent, Granularity, Grid, Id, Ids, Place, Topic};
+
+use crate::mercator;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::words::Words;
+
+/// Cells of the deepest level are 306 m wide on the equator.
+const GEO_DEPTH: u32 = 17;
+/// A longer retention is refused.
+pub(crate) const MOST_RETENTION: Millis = 3650 * 86_400_000;
+pub(crate) const DEFAULT_RETENTION: Millis = 86_400_000;
+
+/// What the places of a topic are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// Ids that meet only themselves.
+    Flat,
+    /// Ids that meet those above and below.
+    Hierarchy,
+    /// Areas of a plane.
+    Grid(Grid, Cut),
+    /// Areas of the earth, in degrees and metres.
+    Geo(Grid),
+}
+
+/// What a grid was made from: its box, sides and depth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cut {
+    sides: [f64; 4],
+    per_side: u64,
+    depth: u32,
+}
+
+impl Kind {
+    fn grid(sides: [f64; 4], per_side: u64, depth: u32) -> Result<Self> {
+        Ok(Self::Grid(
+            Grid::new(sides, per_side, depth)?,
+            Cut {
+                sides,
+                per_side,
+                depth,
+            },
+        ))
+    }
+
+    /// `flat | hierarchy | geo | grid west south east north sides depth`
+    pub(crate) fn parse(words: &mut Words<'_>) -> Result<Self> {
+        match words.keyword()?.as_str() {
+            "FLAT" => Ok(Self::Flat),
+            "HIERARCHY" => Ok(Self::Hierarchy),
+            "GEO" => Ok(Self::Geo(Grid::new(mercator::bounds(), 2, GEO_DEPTH)?)),
+            "GRID" => {
+                let sides = [
+                    words.number()?,
+                    words.number()?,
+                    words.number()?,
+                    words.number()?,
+                ];
+                Self::grid(sides, words.number()?, words.number()?)
+            }
+            other => Err(Refusal::syntax(format!(
+                "{other:?} is no kind of topic: flat, hierarchy, geo or grid"
+            ))),
+        }
+    }
+
+    /// The words that it is read from.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Flat => "flat".into(),
+            Self::Hierarchy => "hierarchy".into(),
+            Self::Geo(_) => "geo".into(),
+            Self::Grid(
+                _,
+                Cut {
+                    sides: [w, s, e, n],
+                    per_side,
+                    depth,
+                },
+            ) => {
+                format!("grid {w} {s} {e} {n} {per_side} {depth}")
+            }
+        }
+    }
+
+    fn grid_of(&self) -> Option<&Grid> {
+        match self {
+            Self::Grid(grid, _) | Self::Geo(grid) => Some(grid),
+            Self::Flat | Self::Hierarchy => None,
+        }
+    }
+
+    fn ids(&self) -> Ids {
+        match self {
+            Self::Flat => Ids::Flat,
+            _ => Ids::Hierarchy,
+        }
+    }
+
+    /// `ID dewey | CELL dewey | CIRCLE x y radius | BOX west south east north`
+    pub(crate) fn place(&self, words: &mut Words<'_>) -> Result<Place> {
+        let word = words.keyword()?;
+        match (word.as_str(), self.grid_of()) {
+            ("ID", None) => Ok(Place::id(Id::parse(words.text()?)?)),
+            ("CELL", Some(grid)) => {
+                let id = Id::parse(words.text()?)?;
+                Ok(Place::cell(grid, id, Granularity::Variable)?)
+            }
+            ("CIRCLE", Some(grid)) => {
+                let centre = [words.number()?, words.number()?];
+                self.area(grid, Area::circle(centre, words.number()?)?)
+            }
+            ("BOX", Some(grid)) => {
+                let sides = [
+                    words.number()?,
+                    words.number()?,
+                    words.number()?,
+                    words.number()?,
+                ];
+                self.area(grid, Area::rectangle(sides)?)
+            }
+            ("ID" | "CELL" | "CIRCLE" | "BOX", _) => Err(Refusal::new(
+                "INVALID_PLACE",
+                format!("a place in a topic of kind {} is no {word}", self.name()),
+            )),
+            _ => Err(Refusal::syntax(
+                "a place is ID, CELL, CIRCLE or BOX with its words",
+            )),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Hierarchy => "hierarchy",
+            Self::Grid(..) => "grid",
+            Self::Geo(_) => "geo",
+        }
+    }
+
+    fn area(&self, grid: &Grid, area: Area) -> Result<Place> {
+        let area = match self {
+            Self::Geo(_) => mercator::to_plane(area)?,
+            _ => area,
+        };
+        Ok(Place::area(grid, area, Granularity::Variable)?)
+    }
+
+    /// The ids that what covers this is written under.
+    pub(crate) fn ids_of(&self, extent: &Extent) -> Result<Vec<Id>> {
+        match (extent, self.grid_of()) {
+            (Extent::Id(id) | Extent::Cell(id, _), _) => Ok(vec![id.clone()]),
+            (Extent::Area(area), Some(grid)) => Ok(grid.cover(area, Granularity::Variable)?),
+            (Extent::Area(_), None) => Err(Refusal::new("MALFORMED", "an area among ids")),
+        }
+    }
+
+    /// Writes what is covered, as the words of a place.
+    pub(crate) fn write(&self, reply: &mut Reply<'_>, extent: &Extent) {
+        let words = match extent {
+            Extent::Id(id) => vec!["ID".into(), id.to_string()],
+            Extent::Cell(id, _) => vec!["CELL".into(), id.to_string()],
+            Extent::Area(area) => self.words_of(*area),
+        };
+        reply.array(words.len());
+        words.iter().for_each(|word| reply.text(word));
+    }
+
+    fn words_of(&self, area: Area) -> Vec<String> {
+        let area = match self {
+            Self::Geo(_) => mercator::from_plane(area),
+            _ => area,
+        };
+        let (word, numbers) = match area {
+            Area::Circle {
+                centre: [x, y],
+                radius,
+            } => ("CIRCLE", vec![x, y, radius]),
+            Area::Box(sides) => ("BOX", sides.to_vec()),
+        };
+        let numbers = numbers.iter().map(ToString::to_string);
+        std::iter::once(word.to_owned()).chain(numbers).collect()
+    }
+}
+
+/// A topic of a namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TopicEntry {
+    pub(crate) name: String,
+    pub(crate) number: u64,
+    pub(crate) kind: Kind,
+    pub(crate) retention: Millis,
+}
+
+impl TopicEntry {
+    /// As the store knows it.
+    pub(crate) fn topic(&self) -> Topic {
+        Topic {
+            number: self.number,
+            ids: self.kind.ids(),
+            retention: self.retention,
+        }
+    }
+
+    /// The topic, and a place that meets everything in it.
+    pub(crate) fn everywhere(&self) -> Result<(Topic, Place)> {
+        let topic = Topic {
+            ids: Ids::Hierarchy,
+            ..self.topic()
+        };
+        let place = match self.kind.grid_of() {
+            None => Place::id(Id::root()),
+            Some(grid) => {
+                let all = [f64::MIN, f64::MIN, f64::MAX, f64::MAX];
+                Place::area(grid, Area::rectangle(all)?, Granularity::Single)?
+            }
+        };
+        Ok((topic, place))
+    }
+
+    pub(crate) fn write(&self, reply: &mut Reply<'_>) {
+        reply.map(3);
+        reply.text("name");
+        reply.text(&self.name);
+        reply.text("kind");
+        reply.text(&self.kind.text());
+        reply.text("retention_ms");
+        reply.integer(self.retention);
+    }
+}

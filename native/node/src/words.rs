@@ -1,0 +1,74 @@
+//! The words of a request, read one after the other.
+
+use crate::refusal::{Refusal, Result};
+
+/// Words that are left.
+#[derive(Debug, Clone)]
+pub(crate) struct Words<'a> {
+    left: &'a [&'a [u8]],
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(words: &'a [&'a [u8]]) -> Self {
+        Self { left: words }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.left.len()
+    }
+
+    pub(crate) fn next(&mut self) -> Result<&'a [u8]> {
+        let (first, rest) = self
+            .left
+            .split_first()
+            .ok_or_else(|| Refusal::syntax("a word is missing at the end"))?;
+        self.left = rest;
+        Ok(first)
+    }
+
+    /// The next word, as text.
+    pub(crate) fn text(&mut self) -> Result<&'a str> {
+        let word = self.next()?;
+        std::str::from_utf8(word).map_err(|_| Refusal::syntax("a word is not UTF-8"))
+    }
+
+    /// The next word as a keyword: whatever its case.
+    pub(crate) fn keyword(&mut self) -> Result<String> {
+        Ok(self.text()?.to_ascii_uppercase())
+    }
+
+    /// Takes the next word if it is this keyword.
+    pub(crate) fn take(&mut self, keyword: &str) -> bool {
+        match self.left.split_first() {
+            Some((first, rest)) if first.eq_ignore_ascii_case(keyword.as_bytes()) => {
+                self.left = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn number<T: std::str::FromStr>(&mut self) -> Result<T> {
+        let text = self.text()?;
+        text.parse()
+            .map_err(|_| Refusal::syntax(format!("{text:?} is not a number that fits here")))
+    }
+
+    /// All are read.
+    pub(crate) fn end(&self) -> Result<()> {
+        match self.left.first() {
+            None => Ok(()),
+            Some(word) => Err(unknown(word)),
+        }
+    }
+}
+
+/// A word that nothing is known about.
+pub(crate) fn unknown(word: &[u8]) -> Refusal {
+    let shown = word.get(..word.len().min(64)).unwrap_or_default();
+    Refusal::syntax(format!("unexpected word '{}'", shown.escape_ascii()))
+}
