@@ -48,7 +48,8 @@ class Inner:
     ) -> JsonValue:
         receive = _Receive(body)
         answer = _Answer()
-        await self.app(self._scope(method, path, query, headers), receive, answer.send)
+        sent = {**headers, "Content_Length": str(len(body))} if body else headers
+        await self.app(self._scope(method, path, query, sent), receive, answer.send)
         found: JsonValue = json.loads(answer.body) if answer.body else None
         if answer.status >= _FAILED:
             raise _as_error(found)

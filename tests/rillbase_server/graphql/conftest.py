@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,3 +26,12 @@ def asking(things: MadeCollection) -> Asking:
     from tests.rillbase_server.graphql.asking import Asking
 
     return Asking(things.caller)
+
+
+@pytest.fixture(scope="module")
+def live(valkey_url: str) -> Iterator[None]:
+    """A relay and a grid behind the server."""
+    from tests.realtime.live.conftest import running
+
+    with running(valkey_url):
+        yield

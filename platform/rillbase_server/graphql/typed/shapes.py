@@ -117,6 +117,8 @@ def _kind(schema: Schema) -> str:
     found = schema.get("bsonType", schema.get("type"))
     kinds = found if isinstance(found, list) else [found]
     others = [kind for kind in kinds if kind != "null"]
+    if set(map(str, others)) == {"int", "long"}:
+        return "long"
     if len(others) != 1:
         return "object" if found is None and "properties" in schema else ""
     return str(others[0])

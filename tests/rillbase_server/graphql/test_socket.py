@@ -1,0 +1,211 @@
+"""Operations and subscriptions over a WebSocket."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.documents.collection import MadeCollection, make_collection
+from tests.rillbase_server.graphql.listening import Listening, greeted, opened
+
+WATCH = """
+subscription ($c: String!, $filter: JSON, $sort: JSON, $limit: Int, $resume: String) {
+  documents(collection: $c, filter: $filter, sort: $sort, limit: $limit, resume: $resume) {
+    kind part last items { key document } seq match node { key version document } index oldIndex
+    state reason
+  }
+}
+"""
+
+
+def key_of(things: MadeCollection) -> str:
+    return things.caller.headers["Authorization"].removeprefix("Bearer ")
+
+
+def test_queries_and_mutations_are_answered_once(server: str, things: MadeCollection) -> None:
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe(
+            "1",
+            "mutation ($c: String!) { insertDocument(collection: $c, document: {_id: 1}) { key } }",
+            c=things.name,
+        )
+        assert listening.payload("1") == {"data": {"insertDocument": {"key": 1}}}
+        assert listening.next() == {"id": "1", "type": "complete"}
+        listening.subscribe("2", f'{{ count(collection: "{things.name}") }}')
+        assert listening.payload("2") == {"data": {"count": 1}}
+
+
+@pytest.mark.usefixtures("live")
+def test_a_subscription_tells_the_answer_and_then_each_change(
+    server: str, things: MadeCollection
+) -> None:
+    things.insert_many([{"_id": n, "n": n} for n in range(3)])
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c=things.name, filter={"n": {"$gte": 1}})
+        (result,) = listening.until_ready("s", "documents")
+        assert result["kind"] == "RESULT"
+        assert [item["key"] for item in result["items"]] == [1, 2]
+        things.insert({"_id": 7, "n": 7})
+        added = listening.event("s", "documents")
+        assert (added["match"], added["node"]["key"], added["seq"]) == ("ADD", 7, 1)
+        things.caller.delete(f"{things.path}/documents/~1")
+        removed = listening.event("s", "documents")
+        assert (removed["match"], removed["node"]["key"]) == ("REMOVE", 1)
+        listening.say(type="complete", id="s")
+        things.insert({"_id": 8, "n": 8})
+        listening.say(type="subscribe", id="s", payload={"query": "{ __typename }"})
+        assert listening.payload("s") == {"data": {"__typename": "Query"}}
+
+
+@pytest.mark.usefixtures("live")
+def test_a_typed_subscription_tells_changes_in_its_types(server: str) -> None:
+    schema = {"properties": {"title": {"type": "string"}, "rank": {"bsonType": "int"}}}
+    todos = make_collection(server, name="todos", schema={"type": "object", **schema})
+    with greeted(server, token=key_of(todos)) as listening:
+        listening.subscribe(
+            "s",
+            """subscription {
+                 todos(filter: {rank: {gt: 1}}, sort: [{by: rank}], limit: 2) {
+                   kind match index items { document { title } } node { document { title } }
+                 }
+               }""",
+        )
+        (result,) = listening.until_ready("s", "todos")
+        assert result["items"] == []
+        todos.insert({"title": "a", "rank": 5})
+        first = listening.event("s", "todos")
+        assert (first["match"], first["index"]) == ("ADD", 0)
+        assert first["node"]["document"] == {"title": "a"}
+
+
+@pytest.mark.usefixtures("live")
+def test_whoever_resumes_is_told_what_it_missed(server: str, things: MadeCollection) -> None:
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c=things.name)
+        token = None
+        while True:
+            payload = listening.payload("s")
+            token = payload.get("extensions", {}).get("resume", token)
+            if payload["data"]["documents"]["kind"] == "READY":
+                break
+    assert token is not None
+    things.insert({"_id": "missed"})
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c=things.name, resume=token)
+        found = listening.event("s", "documents")
+        assert (found["kind"], found["match"]) == ("EVENT", "ADD")
+        assert found["node"]["key"] == "missed"
+
+
+@pytest.mark.usefixtures("live")
+def test_a_subscription_ends_within_a_second_of_its_keys_revocation(
+    server: str, things: MadeCollection
+) -> None:
+    from django.utils import timezone
+
+    from tenants.models import ApiKey
+
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c=things.name)
+        listening.until_ready("s", "documents")
+        ApiKey.unscoped.using("relay").filter(tenant_id=things.made.tenant.id).update(
+            revoked_at=timezone.now()
+        )
+        assert listening.closed() == 4403
+
+
+@pytest.mark.usefixtures("live")
+def test_what_a_subscription_is_refused_for_is_told_with_its_code(
+    server: str, things: MadeCollection
+) -> None:
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c="nowhere")
+        message = listening.next()
+        assert (message["type"], message["id"]) == ("error", "s")
+        assert message["payload"][0]["extensions"]["code"] == "not_found"
+        listening.subscribe("s", "subscription { nope }")
+        message = listening.next()
+        assert message["payload"][0]["extensions"]["code"] == "invalid_operation"
+
+
+def test_another_tenants_documents_cannot_be_watched(server: str, things: MadeCollection) -> None:
+    strange = make_collection(server)
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c=strange.name)
+        assert listening.next()["payload"][0]["extensions"]["code"] == "not_found"
+
+
+def test_credentials_may_come_as_headers(server: str, things: MadeCollection) -> None:
+    with opened(server, dict(things.caller.headers)) as listening:
+        listening.say(type="connection_init")
+        assert listening.next() == {"type": "connection_ack"}
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ([{"type": "connection_init", "payload": {"token": "rbk_test_wrong"}}], 4401),
+        ([{"type": "connection_init"}], 4401),
+        ([{"type": "subscribe", "id": "1", "payload": {"query": "{ __typename }"}}], 4401),
+    ],
+)
+def test_who_does_not_say_who_it_is_is_not_served(
+    server: str, said: list[dict[str, object]], code: int
+) -> None:
+    with opened(server) as listening:
+        for message in said:
+            listening.say(**message)
+        assert listening.closed() == code
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"type": "connection_init"}, 4429),
+        ({"type": "nope"}, 4400),
+        ({"type": "subscribe", "payload": {"query": "{ __typename }"}}, 4400),
+    ],
+)
+def test_whoever_breaks_the_protocol_is_told_by_its_close_code(
+    server: str, things: MadeCollection, said: dict[str, object], code: int
+) -> None:
+    with greeted(server, token=key_of(things)) as listening:
+        listening.say(**said)
+        assert listening.closed() == code
+
+
+def test_an_id_in_use_closes_the_connection(server: str, things: MadeCollection) -> None:
+    with greeted(server, token=key_of(things)) as listening:
+        for _ in range(2):
+            listening.subscribe("s", WATCH, c=things.name)
+        assert listening.closed() == 4409
+
+
+def test_pings_are_answered(server: str, things: MadeCollection) -> None:
+    with greeted(server, token=key_of(things)) as listening:
+        listening.say(type="ping")
+        assert listening.next() == {"type": "pong"}
+
+
+def test_subscriptions_are_in_the_tenants_live_list(
+    server: str, things: MadeCollection, live: None
+) -> None:
+    from tests.caller import with_key
+    from tests.waiting import wait_until
+
+    admin = with_key(server, things.made.admin_key)
+    path = f"/api/v1/tenants/{things.made.slug}/subscriptions"
+    with greeted(server, token=key_of(things)) as listening:
+        listening.subscribe("s", WATCH, c=things.name)
+        listening.until_ready("s", "documents")
+        wait_until(lambda: bool(admin.get(path).json()["items"]), what="the list to show it")
+        (shown,) = admin.get(path).json()["items"]
+        assert shown["collection"] == things.name
+        assert admin.delete(f"{path}/{shown['id']}").status_code == 204
+        message = _ending(listening)
+        assert (message["type"], message["id"]) == ("error", "s")
+
+
+def _ending(listening: Listening) -> dict[str, object]:
+    while (message := listening.next())["type"] == "next":
+        continue
+    return message
