@@ -99,6 +99,9 @@ impl Batch {
 
     /// The key is gone.
     pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        if keyspace.options().layout().asks_for_attributes() {
+            self.refuse("this keyspace asks what a delete is about: use delete_with");
+        }
         self.begin(Kind::Delete, keyspace, key);
     }
 

@@ -43,6 +43,8 @@ pub mod wal;
 
 pub use batch::Batch;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use compaction::layout::{Apart, Layout, RunShape, Shape, TableShape};
+pub use compaction::plan::Plan;
 pub use db::{
     Db, Found, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified,
     Visited, restore, verify,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
+use crate::compaction::layout::Layout;
 use crate::extract::Extractor;
 use crate::key::Millis;
 use crate::merge::Merge;
@@ -67,6 +68,8 @@ pub struct KeyspaceOptions {
     pub expiry: Expiry,
     /// How runs are merged.
     pub strategy: Strategy,
+    /// Arranges tables in place of the strategy.
+    pub layout: Option<Arc<dyn Layout>>,
     /// A memtable larger than this is flushed.
     pub memtable_bytes: usize,
     /// Aimed size of data blocks before compression.
@@ -96,6 +99,7 @@ impl Default for KeyspaceOptions {
             extractor: None,
             expiry: Expiry::ByEntry,
             strategy: Strategy::Leveled { fanout: 10 },
+            layout: None,
             memtable_bytes: 64 << 20,
             block_bytes: 4 << 10,
             restart_interval: 16,
@@ -111,6 +115,11 @@ impl Default for KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
+    /// Who arranges tables.
+    pub(crate) fn layout(&self) -> &dyn Layout {
+        self.layout.as_deref().unwrap_or(&self.strategy)
+    }
+
     /// The compression of a level.
     pub(crate) fn compression_of(&self, level: usize) -> Compression {
         let chosen = self.compression.get(level).or(self.compression.last());
@@ -145,6 +154,8 @@ pub struct Options {
     /// Threads for flushes and compactions. With 0 both are done by the writer that makes them
     /// necessary, in an order that tests can rely on.
     pub background_threads: usize,
+    /// Threads that rewrite one large compaction side by side.
+    pub sub_compactions: usize,
     /// Bytes a second that flushes and compactions write; 0 for no limit.
     pub write_rate: u64,
 }
@@ -163,6 +174,7 @@ impl Default for Options {
             log_bytes: 512 << 20,
             log: wal::Options::default(),
             background_threads: 2,
+            sub_compactions: 1,
             write_rate: 0,
         }
     }

@@ -116,6 +116,7 @@ fn into_level(
             [only] => Some(only.id),
             _ => None,
         },
+        cursor: None,
     }
 }
 

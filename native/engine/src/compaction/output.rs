@@ -29,6 +29,8 @@ pub(crate) struct Place<'a> {
     pub(crate) progress: &'a dyn Fn(u64) -> Result<()>,
     /// Keys at which the level below the output begins a file; a cut at one is cheap.
     pub(crate) cuts: Vec<Vec<u8>>,
+    /// The part that the tables belong to, where parts lie apart by zone.
+    pub(crate) part: Option<u8>,
 }
 
 /// A table that is written.
@@ -146,7 +148,9 @@ impl<'a> Output<'a> {
         let written = open.builder.finish()?;
         (self.place.progress)(written.size.saturating_sub(reported))?;
         if let Some(bounds) = bounds(written.keys.clone(), &own) {
-            self.finished.push(FileMeta::new(number, bounds, &written));
+            let mut meta = FileMeta::new(number, bounds, &written);
+            meta.about = self.place.part.zip(written.properties.zone).map(Box::new);
+            self.finished.push(meta);
         }
         Ok(())
     }

@@ -1,11 +1,14 @@
 //! What to compact next.
 
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::layout::{Apart, Shape, TableShape};
 use crate::key::Millis;
-use crate::options::{Expiry, KeyspaceOptions, Strategy};
+use crate::options::{Expiry, KeyspaceOptions};
 use crate::version::file::{File, Largest};
-use crate::version::{Run, Version};
+use crate::version::{LEVELS, Run, Version};
 
 /// Files of one run that are read.
 #[derive(Debug, Clone)]
@@ -28,16 +31,57 @@ pub(crate) enum Action {
 
 /// A compaction to do.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub struct Plan {
     pub(crate) action: Action,
     /// The newest first.
     pub(crate) inputs: Vec<Input>,
     pub(crate) level: usize,
     /// The run that the outputs belong to; `None`: a new one, newer than those of its level.
     pub(crate) run: Option<u64>,
+    /// What the layout remembers once this is done.
+    pub(crate) cursor: Option<Vec<u8>>,
 }
 
 impl Plan {
+    /// Merges tables into a new run of a level, or into one run for each part.
+    pub fn merge<'a>(tables: impl IntoIterator<Item = TableShape<'a>>, level: usize) -> Self {
+        let mut inputs: Vec<Input> = Vec::new();
+        for table in tables {
+            let own = inputs
+                .iter_mut()
+                .find(|input| input.level == table.level && input.run.id == table.run.id);
+            if let Some(input) = own {
+                input.files.push(Arc::clone(table.file));
+            } else {
+                inputs.push(Input {
+                    level: table.level,
+                    run: Arc::clone(table.run),
+                    files: vec![Arc::clone(table.file)],
+                });
+            }
+        }
+        inputs.sort_by_key(|input| (input.level, Reverse(input.run.id)));
+        for input in &mut inputs {
+            input
+                .files
+                .sort_by(|left, right| left.meta.smallest.cmp(&right.meta.smallest));
+        }
+        Self {
+            action: Action::Merge,
+            inputs,
+            level,
+            run: None,
+            cursor: None,
+        }
+    }
+
+    /// The same, and then the layout's cursor is this.
+    #[must_use]
+    pub fn leaving(mut self, cursor: impl Into<Vec<u8>>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<File>> {
         self.inputs.iter().flat_map(|input| input.files.iter())
     }
@@ -45,6 +89,45 @@ impl Plan {
     pub(crate) fn size(&self) -> u64 {
         self.files().map(|file| file.meta.size).sum()
     }
+
+    /// Whether every entry stays above those of its key that are older. `apart` says whether that
+    /// is asked for.
+    pub(crate) fn keeps_order(&self, version: &Version, apart: Apart) -> bool {
+        if self.level >= LEVELS || self.inputs.is_empty() {
+            return false;
+        }
+        if apart == Apart::Zones {
+            return true;
+        }
+        let chosen: HashSet<u64> = self.files().map(|file| file.meta.number).collect();
+        let output = (self.level, Reverse(self.run.unwrap_or(u64::MAX)));
+        for (level, runs) in version.levels.iter().enumerate() {
+            for run in runs {
+                let place = (level, Reverse(run.id));
+                for input in &self.inputs {
+                    let from = (input.level, Reverse(input.run.id));
+                    // A run that stays keeps its side of what goes past it.
+                    let passed = match place.cmp(&from) {
+                        Ordering::Less => output <= place,
+                        Ordering::Greater => output >= place,
+                        Ordering::Equal => false,
+                    };
+                    if passed && stays_in_the_way(run, input, &chosen) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Whether a run has a file that is not chosen and overlaps an input.
+fn stays_in_the_way(run: &Run, input: &Input, chosen: &HashSet<u64>) -> bool {
+    input.files.iter().any(|file| {
+        run.overlapping(&file.meta.smallest, &file.meta.largest)
+            .any(|other| !chosen.contains(&other.meta.number))
+    })
 }
 
 /// The compaction that a keyspace needs most, if it needs one. `now` is the oldest snapshot's time.
@@ -52,16 +135,16 @@ pub(crate) fn choose(version: &Version, options: &KeyspaceOptions, now: Millis) 
     if let Some(plan) = expired(version, options, now) {
         return Some(plan);
     }
-    match options.strategy {
-        Strategy::Leveled { fanout } => super::leveled::choose(version, options, fanout),
-        Strategy::SizeTiered { runs } => super::tiered::choose(version, options, runs, false),
-        Strategy::LazyLeveled { runs } => super::tiered::choose(version, options, runs, true),
-        Strategy::TimeWindow { window, runs } => super::window::choose(version, window, runs),
-    }
+    let shape = Shape::new(version, options, now);
+    options.layout().choose(&shape)
 }
 
 /// Merges everything into one run, for which there is no other use than to be asked for.
-pub(crate) fn everything(version: &Version, options: &KeyspaceOptions) -> Option<Plan> {
+pub(crate) fn everything(
+    version: &Version,
+    options: &KeyspaceOptions,
+    now: Millis,
+) -> Option<Plan> {
     let mut inputs = Vec::new();
     for (level, runs) in version.levels.iter().enumerate() {
         inputs.extend(runs.iter().map(|run| whole(level, run)));
@@ -69,19 +152,15 @@ pub(crate) fn everything(version: &Version, options: &KeyspaceOptions) -> Option
     if inputs.is_empty() {
         return None;
     }
-    let level = match options.strategy {
-        Strategy::TimeWindow { .. } => 0,
-        Strategy::Leveled { fanout } => {
-            super::leveled::level_for(version.size(), options, fanout).max(version.deepest())
-        }
-        _ => version.deepest().max(1),
-    };
+    let shape = Shape::new(version, options, now);
+    let level = options.layout().bottom(&shape).min(LEVELS - 1);
     let newest = inputs.first().map(|input| input.run.id);
     Some(Plan {
         action: Action::Merge,
         run: if level == 0 { newest } else { None },
         inputs,
         level,
+        cursor: None,
     })
 }
 
@@ -97,14 +176,21 @@ pub(crate) fn whole(level: usize, run: &Arc<Run>) -> Input {
 /// A file in which everything has expired. It is dropped unread, unless it hides something: puts
 /// that expire by entry hide older ones of their key, as deletes do.
 fn expired(version: &Version, options: &KeyspaceOptions, now: Millis) -> Option<Plan> {
-    let mut passed: Vec<(usize, &Arc<Run>)> = Vec::new();
+    let zoned = options.layout().apart() == Apart::Zones;
+    let mut passed: Vec<&Arc<Run>> = Vec::new();
+    if zoned {
+        // What is older may lie anywhere.
+        passed.extend(version.runs());
+    }
     for (level, runs) in version.levels.iter().enumerate().rev() {
         for run in runs.iter().rev() {
             let gone = |file: &&Arc<File>| {
                 file.meta.entries > 0
                     && file.meta.all_expired_at.is_some_and(|at| at <= now)
                     && (options.expiry == Expiry::ByKey
-                        || !passed.iter().any(|(_, older)| overlaps(older, file)))
+                        || !passed
+                            .iter()
+                            .any(|older| older.id != run.id && overlaps(older, file)))
             };
             let files: Vec<Arc<File>> = run.files.iter().filter(gone).cloned().collect();
             if !files.is_empty() {
@@ -117,9 +203,10 @@ fn expired(version: &Version, options: &KeyspaceOptions, now: Millis) -> Option<
                     }],
                     level,
                     run: Some(run.id),
+                    cursor: None,
                 });
             }
-            passed.push((level, run));
+            passed.push(run);
         }
     }
     None

@@ -26,6 +26,7 @@ fn file(number: u64, keys: (&str, &str), size: u64) -> FileMeta {
         last_sequence: number,
         written_until: number,
         all_expired_at: None,
+        about: None,
     }
 }
 

@@ -67,5 +67,6 @@ fn merged(inputs: Vec<Input>, level: usize) -> Plan {
         inputs,
         level,
         run: None,
+        cursor: None,
     }
 }

@@ -55,5 +55,6 @@ fn merged(inputs: Vec<Input>) -> Plan {
         run: place.map(|input| input.run.id).or_else(highest),
         inputs,
         level: 0,
+        cursor: None,
     }
 }

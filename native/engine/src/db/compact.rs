@@ -1,22 +1,15 @@
 //! The life of a compaction: plan, rewrite, switch.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::stats::add;
 use super::{Core, Keyspace};
-use crate::compaction::output::{Output, Place};
-use crate::compaction::plan::{Action, Input, Plan, choose, everything};
-use crate::compaction::rules::{Rules, kept_ranges};
+use crate::compaction::plan::{Action, Plan, choose, everything};
 use crate::error::{Error, Result};
-use crate::iterate::merging::MergingCursor;
-use crate::iterate::run::RunCursor;
-use crate::iterate::source::Source;
-use crate::range_delete::{RangeDelete, RangeDeletes};
-use crate::table::builder::TableSettings;
+use crate::version::Version;
 use crate::version::edit::Edit;
-use crate::version::file::{File, FileMeta, Largest};
-use crate::version::{Run, Version};
+use crate::version::file::{File, FileMeta};
 
 impl Core {
     /// Does the compaction that a keyspace needs most. Returns whether it needed one.
@@ -37,13 +30,20 @@ impl Core {
     pub(crate) fn compact_everything(&self, keyspace: &Keyspace) -> Result<()> {
         let _guard = keyspace.0.compacting.lock();
         let version = Arc::clone(&keyspace.view().version);
-        match everything(&version, keyspace.options()) {
+        let time = self.snapshots.horizon(self).time;
+        match everything(&version, keyspace.options(), time) {
             Some(plan) => self.run_plan(keyspace, &version, &plan),
             None => Ok(()),
         }
     }
 
     fn run_plan(&self, keyspace: &Keyspace, version: &Version, plan: &Plan) -> Result<()> {
+        let layout = keyspace.options().layout();
+        if !plan.keeps_order(version, layout.apart()) {
+            let name = layout.name();
+            let what = format!("the layout {name:?} would put older entries over newer ones");
+            return Err(Error::InvalidArgument { what });
+        }
         let metas = match plan.action {
             Action::Merge => self.rewrite(keyspace, version, plan)?,
             Action::Move | Action::Drop => Vec::new(),
@@ -65,107 +65,35 @@ impl Core {
         Ok(())
     }
 
-    fn rewrite(
-        &self,
-        keyspace: &Keyspace,
-        version: &Version,
-        plan: &Plan,
-    ) -> Result<Vec<FileMeta>> {
-        let options = keyspace.options();
-        let horizon = self.snapshots.horizon(self);
-        let older = older_runs(version, plan);
-        let ranges = self.ranges_of(plan)?;
-        let base = plan
-            .files()
-            .map(|file| file.meta.first_sequence)
-            .min()
-            .unwrap_or(0);
-        let until = plan
-            .files()
-            .map(|file| file.meta.written_until)
-            .max()
-            .unwrap_or(0);
-        let below = version
-            .level(plan.level + 1)
-            .iter()
-            .flat_map(|run| &run.files);
-        let place = Place {
-            vfs: &self.vfs,
-            tables: &self.tables,
-            settings: TableSettings::new(options, plan.level, base, until),
-            table_bytes: options.table_bytes,
-            number: &|| self.next_file(),
-            progress: &|bytes| self.go_on(keyspace, bytes),
-            cuts: below.map(|file| file.meta.smallest.clone()).collect(),
-        };
-        let kept = kept_ranges(&ranges, &horizon, &|start, end| {
-            let end = Largest {
-                key: end.to_vec(),
-                exclusive: true,
-            };
-            !older
-                .iter()
-                .any(|run| run.overlapping(start, &end).next().is_some())
-        });
-        let is_bottom = |key: &[u8]| older.iter().all(|run| run.files_of(key).next().is_none());
-        let mut output = Output::new(place, kept);
-        let mut rules = Rules::new(options, &horizon, &ranges, &is_bottom);
-        let mut cursor = MergingCursor::new(self.sources_of(plan));
-        cursor.first()?;
-        while cursor.is_valid() {
-            rules.take(cursor.key(), cursor.tag(), cursor.value(), &mut output)?;
-            cursor.next()?;
-        }
-        rules.finish(&mut output)?;
-        output.finish()
-    }
-
-    /// Limits the rate; an error if the rewriting is no longer wanted.
-    fn go_on(&self, keyspace: &Keyspace, bytes: u64) -> Result<()> {
-        self.limit_rate(bytes);
-        if self.work.is_stopping() || keyspace.is_dropped() {
-            return Err(Error::Stopped);
-        }
-        Ok(())
-    }
-
-    fn sources_of(&self, plan: &Plan) -> Vec<Source> {
-        let sources = plan.inputs.iter().map(|input| {
-            let run = Arc::new(Run::new(input.run.id, input.files.clone()));
-            Source::Run(Box::new(RunCursor::new(
-                run,
-                Arc::clone(&self.tables),
-                true,
-            )))
-        });
-        sources.collect()
-    }
-
-    fn ranges_of(&self, plan: &Plan) -> Result<RangeDeletes> {
-        let mut deletes: Vec<RangeDelete> = Vec::new();
-        for file in plan.files().filter(|file| file.meta.range_deletes > 0) {
-            deletes.extend_from_slice(self.tables.table(file)?.plain_range_deletes());
-        }
-        Ok(RangeDeletes::new(&deletes))
-    }
-
     fn install_plan(&self, keyspace: &Keyspace, plan: &Plan, metas: Vec<FileMeta>) -> Result<()> {
         if plan.action == Action::Merge {
             self.vfs.sync_dir(&self.dir)?;
         }
         let mut state = self.state.lock();
-        let run = plan.run.unwrap_or_else(|| self.next_file());
+        // Each part is a run of its own.
+        let mut runs: BTreeMap<u8, u64> = BTreeMap::new();
+        let mut run_of = |part| {
+            let fresh = || plan.run.unwrap_or_else(|| self.next_file());
+            *runs.entry(part).or_insert_with(fresh)
+        };
         let mut added: Vec<(usize, u64, Arc<File>)> = Vec::new();
         if plan.action == Action::Move {
+            let run = run_of(0);
             added.extend(plan.files().map(|file| (plan.level, run, Arc::clone(file))));
         }
         for meta in metas {
             let path = self.tables.path_of(meta.number);
+            let run = run_of(meta.about.as_ref().map_or(0, |about| about.0));
             added.push((plan.level, run, File::new(meta, path, &self.graveyard)));
         }
         let removed: HashSet<u64> = plan.files().map(|file| file.meta.number).collect();
-        self.append_edits(&mut state, edits_of(keyspace, &removed, &added))?;
-        let version = keyspace.view().version.changed(&removed, &added, None);
+        let mut version = keyspace.view().version.changed(&removed, &added, None);
+        let mut edits = edits_of(keyspace, &removed, &added);
+        if let Some(cursor) = &plan.cursor {
+            version = version.with_cursor(keyspace.options().layout().name(), cursor);
+            edits.extend(version.cursor_edit(keyspace.id()));
+        }
+        self.append_edits(&mut state, edits)?;
         keyspace.install(version, &[]);
         if plan.action != Action::Move {
             plan.files().for_each(|file| file.set_obsolete());
@@ -199,17 +127,4 @@ fn edits_of(
         meta: file.meta.clone(),
     });
     removals.chain(additions).collect()
-}
-
-/// The runs that may have older entries than the inputs: those behind the oldest input. What is
-/// left of the inputs' own runs does not overlap them.
-fn older_runs(version: &Version, plan: &Plan) -> Vec<Arc<Run>> {
-    let is_input = |run: &Arc<Run>| {
-        plan.inputs
-            .iter()
-            .any(|input: &Input| input.run.id == run.id)
-    };
-    let runs: Vec<&Arc<Run>> = version.runs().collect();
-    let last = runs.iter().rposition(|run| is_input(run)).unwrap_or(0);
-    runs.into_iter().skip(last + 1).cloned().collect()
 }

@@ -110,6 +110,7 @@ fn edits_of(keyspace: &Keyspace) -> Vec<Edit> {
             sequence: version.flushed,
         },
     ];
+    edits.extend(version.cursor_edit(id));
     for (level, runs) in version.levels.iter().enumerate() {
         for run in runs {
             edits.extend(run.files.iter().map(|file| Edit::FileAdded {

@@ -78,6 +78,7 @@ impl Core {
                 Ok(())
             },
             cuts: Vec::new(),
+            part: None,
         };
         let kept = kept_ranges(&ranges, &horizon, &|_, _| false);
         let mut output = Output::new(place, kept);

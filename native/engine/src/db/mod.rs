@@ -3,7 +3,8 @@
 //! - [`write`](self) — `write.rs`: sequence, log, memtable, durable, visible; `publish.rs`: in which
 //!   order writes become visible.
 //! - `read.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
-//! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `background.rs`: who does it.
+//! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
+//!   written; `background.rs`: who does it.
 //! - `recovery.rs`: opening; `replay.rs`: bringing what the log holds into memory.
 //! - `behind.rs`: writing, and seeing the moment of that write.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
@@ -24,6 +25,7 @@ mod read;
 mod recent;
 mod recovery;
 mod replay;
+mod rewrite;
 mod scan;
 mod search;
 pub(crate) mod snapshots;
@@ -198,6 +200,7 @@ impl Core {
     }
 
     fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        crate::compaction::layout::check(&options)?;
         let mut state = self.state.lock();
         if let Some(found) = self.keyspace_by_name(name) {
             return Ok(found);

@@ -34,6 +34,8 @@ struct Described {
     merge: String,
     flushed: Sequence,
     files: BTreeMap<u64, (usize, u64, FileMeta)>,
+    /// The layout that chose last, and what it remembers.
+    cursor: Option<(String, Vec<u8>)>,
 }
 
 /// What the manifest describes.
@@ -93,6 +95,11 @@ impl Description {
                 let flushed = &mut self.keyspaces.get_mut(&keyspace)?.flushed;
                 *flushed = sequence.max(*flushed);
             }
+            Edit::Cursor {
+                keyspace,
+                layout,
+                cursor,
+            } => self.keyspaces.get_mut(&keyspace)?.cursor = Some((layout, cursor)),
             Edit::Used {
                 file,
                 sequence,
@@ -145,6 +152,12 @@ impl Description {
                 keyspace: id,
                 sequence: found.flushed,
             });
+            let cursor = found.cursor.iter();
+            edits.extend(cursor.map(|(layout, cursor)| Edit::Cursor {
+                keyspace: id,
+                layout: layout.clone(),
+                cursor: cursor.clone(),
+            }));
             edits.extend(
                 found
                     .files
@@ -337,7 +350,11 @@ fn keyspace_of(
         (*level, *run, File::new(meta.clone(), path, graveyard))
     });
     let files: Vec<(usize, u64, Arc<File>)> = files.collect();
-    let version = Version::empty().changed(&HashSet::new(), &files, Some(described.flushed));
+    crate::compaction::layout::check(&own)?;
+    let mut version = Version::empty().changed(&HashSet::new(), &files, Some(described.flushed));
+    if let Some((layout, cursor)) = &described.cursor {
+        version = version.with_cursor(layout, cursor);
+    }
     let memtable = Arc::new(Memtable::new(own.memtable_bytes));
     Ok(Keyspace::new(id, name.clone(), own, memtable, version))
 }

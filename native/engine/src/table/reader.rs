@@ -150,6 +150,13 @@ impl Table {
         })
     }
 
+    /// The ends of partitions, in order.
+    pub(crate) fn partition_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.partitions
+            .iter()
+            .map(|partition| partition.key.as_ref())
+    }
+
     pub(crate) fn malformed(&self, handle: Handle) -> Error {
         damaged(self.file.as_ref(), handle, "block")
     }

@@ -10,7 +10,7 @@ use crate::key::{Millis, Sequence};
 use crate::version::file::FileMeta;
 
 /// One change. All changes of a record happen together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Edit {
     /// A keyspace was made; `merge` is the name of its merge, or empty.
     KeyspaceCreated {
@@ -37,6 +37,12 @@ pub(crate) enum Edit {
         sequence: Sequence,
         time: Millis,
     },
+    /// What the layout of this name remembers.
+    Cursor {
+        keyspace: u64,
+        layout: String,
+        cursor: Vec<u8>,
+    },
 }
 
 const CREATED: u8 = 1;
@@ -45,6 +51,8 @@ const ADDED: u8 = 3;
 const REMOVED: u8 = 4;
 const FLUSHED: u8 = 5;
 const USED: u8 = 6;
+const ADDED_WITH_ZONE: u8 = 7;
+const CURSOR: u8 = 8;
 
 impl Edit {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -65,7 +73,11 @@ impl Edit {
                 run,
                 meta,
             } => {
-                out.push(ADDED);
+                out.push(if meta.about.is_some() {
+                    ADDED_WITH_ZONE
+                } else {
+                    ADDED
+                });
                 put_varint(out, *keyspace);
                 put_varint(out, *level as u64);
                 put_varint(out, *run);
@@ -91,6 +103,16 @@ impl Edit {
                 put_varint(out, *sequence);
                 put_varint(out, *time);
             }
+            Self::Cursor {
+                keyspace,
+                layout,
+                cursor,
+            } => {
+                out.push(CURSOR);
+                put_varint(out, *keyspace);
+                put_slice(out, layout.as_bytes());
+                put_slice(out, cursor);
+            }
         }
     }
 
@@ -110,6 +132,17 @@ impl Edit {
                 level: usize::try_from(reader.varint()?).ok()?,
                 run: reader.varint()?,
                 meta: FileMeta::decode(reader)?,
+            },
+            ADDED_WITH_ZONE => Self::FileAdded {
+                keyspace: reader.varint()?,
+                level: usize::try_from(reader.varint()?).ok()?,
+                run: reader.varint()?,
+                meta: FileMeta::decode_with_zone(reader)?,
+            },
+            CURSOR => Self::Cursor {
+                keyspace: reader.varint()?,
+                layout: text(reader.slice()?)?,
+                cursor: reader.slice()?.to_vec(),
             },
             REMOVED => Self::FileRemoved {
                 keyspace: reader.varint()?,
@@ -142,6 +175,7 @@ impl Edit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::extract::Zone;
     use crate::version::file::Largest;
 
     #[test]
@@ -162,6 +196,14 @@ mod tests {
             last_sequence: 9,
             written_until: 1000,
             all_expired_at: None,
+            about: None,
+        };
+        let mut zone = Zone::default();
+        zone.add_rectangle([1.0, 2.0, 3.0, 4.0]);
+        let zoned = FileMeta {
+            number: 8,
+            about: Some(Box::new((3, zone))),
+            ..meta.clone()
         };
         let edits = vec![
             Edit::KeyspaceCreated {
@@ -174,6 +216,17 @@ mod tests {
                 level: 2,
                 run: 5,
                 meta,
+            },
+            Edit::FileAdded {
+                keyspace: 1,
+                level: 3,
+                run: 6,
+                meta: zoned,
+            },
+            Edit::Cursor {
+                keyspace: 1,
+                layout: "cells".into(),
+                cursor: vec![7, 0],
             },
             Edit::FileRemoved {
                 keyspace: 1,

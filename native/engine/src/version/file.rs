@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::coding::{Reader, put_slice, put_varint};
+use crate::extract::Zone;
 use crate::key::{Millis, Sequence};
 use crate::table::builder::Written;
 use crate::table::reader::Table;
@@ -42,7 +43,7 @@ impl Largest {
 }
 
 /// What the manifest keeps of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FileMeta {
     pub(crate) number: u64,
     pub(crate) size: u64,
@@ -56,6 +57,8 @@ pub(crate) struct FileMeta {
     pub(crate) last_sequence: Sequence,
     pub(crate) written_until: Millis,
     pub(crate) all_expired_at: Option<Millis>,
+    /// Where parts of a level lie apart by zone: the table's part, and what it is about.
+    pub(crate) about: Option<Box<(u8, Zone)>>,
 }
 
 impl FileMeta {
@@ -75,6 +78,7 @@ impl FileMeta {
             last_sequence: properties.last_sequence,
             written_until: properties.written_until,
             all_expired_at: properties.all_expired_at,
+            about: None,
         }
     }
 
@@ -102,6 +106,13 @@ impl FileMeta {
         for number in numbers {
             put_varint(out, number);
         }
+        if let Some(about) = &self.about {
+            let (part, zone) = about.as_ref();
+            out.push(*part);
+            let mut bytes = Vec::new();
+            zone.encode(&mut bytes);
+            put_slice(out, &bytes);
+        }
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
@@ -121,6 +132,18 @@ impl FileMeta {
             last_sequence: reader.varint()?,
             written_until: reader.varint()?,
             all_expired_at: reader.varint()?.checked_sub(1),
+            about: None,
+        })
+    }
+
+    /// Of a table with its part and zone: `part{u8} zone{slice}` stand behind the rest.
+    pub(crate) fn decode_with_zone(reader: &mut Reader<'_>) -> Option<Self> {
+        let plain = Self::decode(reader)?;
+        let part = reader.byte()?;
+        let zone = Zone::decode(reader.slice()?)?;
+        Some(Self {
+            about: Some(Box::new((part, zone))),
+            ..plain
         })
     }
 }

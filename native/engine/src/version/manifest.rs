@@ -25,7 +25,7 @@ use crate::vfs::{AppendFile, Vfs};
 
 const MAGIC: &[u8; 8] = b"rillbman";
 /// The format that is written, and the newest that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 12;
 const RECORD_HEADER_BYTES: usize = 9;
 const EDITS: u8 = 1;

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::key::{Sequence, position_by_number, prefix_number};
+use edit::Edit;
 use file::{File, FileMeta, Largest};
 
 /// Levels that a keyspace has at most.
@@ -78,6 +79,8 @@ pub(crate) struct Version {
     pub(crate) levels: Vec<Vec<Arc<Run>>>,
     /// All of the keyspace up to this sequence is in tables.
     pub(crate) flushed: Sequence,
+    /// The name of the layout that chose last, and what it remembers.
+    pub(crate) cursor: Arc<(String, Vec<u8>)>,
 }
 
 impl Version {
@@ -85,6 +88,7 @@ impl Version {
         Self {
             levels: vec![Vec::new(); LEVELS],
             flushed: 0,
+            cursor: Arc::default(),
         }
     }
 
@@ -148,7 +152,24 @@ impl Version {
         Self {
             levels,
             flushed: flushed.map_or(self.flushed, |sequence| sequence.max(self.flushed)),
+            cursor: Arc::clone(&self.cursor),
         }
+    }
+
+    /// This version with what a layout remembers.
+    pub(crate) fn with_cursor(mut self, layout: &str, cursor: &[u8]) -> Self {
+        self.cursor = Arc::new((layout.to_owned(), cursor.to_vec()));
+        self
+    }
+
+    /// The edit that says what the layout remembers, if it does.
+    pub(crate) fn cursor_edit(&self, keyspace: u64) -> Option<Edit> {
+        let (layout, cursor) = &*self.cursor;
+        (!layout.is_empty()).then(|| Edit::Cursor {
+            keyspace,
+            layout: layout.clone(),
+            cursor: cursor.clone(),
+        })
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) struct Tuning {
     cache_bytes: usize,
     filter_bits: usize,
     memtable_bytes: usize,
+    sub_compactions: usize,
 }
 
 pub(crate) fn tuning() -> impl Strategy<Value = Tuning> {
@@ -93,9 +94,16 @@ pub(crate) fn tuning() -> impl Strategy<Value = Tuning> {
         sizes,
         0..3_u8,
         prop::sample::select(vec![0_usize, 10]),
+        1..4_usize,
     )
         .prop_map(
-            |(strategy, (block_bytes, cache_bytes, memtable_bytes), compression, filter_bits)| {
+            |(
+                strategy,
+                (block_bytes, cache_bytes, memtable_bytes),
+                compression,
+                filter_bits,
+                sub_compactions,
+            )| {
                 Tuning {
                     strategy,
                     block_bytes,
@@ -103,6 +111,7 @@ pub(crate) fn tuning() -> impl Strategy<Value = Tuning> {
                     cache_bytes,
                     filter_bits,
                     memtable_bytes,
+                    sub_compactions,
                 }
             },
         )
@@ -283,6 +292,7 @@ impl World {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             cache_bytes: tuning.cache_bytes,
             background_threads: 0,
+            sub_compactions: tuning.sub_compactions,
             ..Options::default()
         };
         let options = options

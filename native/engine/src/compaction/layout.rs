@@ -1,0 +1,237 @@
+//! Layouts: how the tables of a keyspace are arranged, and what is compacted next to keep them so.
+//!
+//! A [`Layout`] is shown the [`Shape`] of a keyspace and answers with a [`Plan`]. It sees tables by
+//! number, size, keys and zone, and never reads or writes; [`Strategy`] has the engine's own. What
+//! it needs to remember from one plan to the next, such as where it goes on, is its *cursor*: the
+//! manifest switches it together with the tables of the plan.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::plan::Plan;
+use crate::error::{Error, Result};
+use crate::extract::Zone;
+use crate::key::Millis;
+use crate::options::{KeyspaceOptions, Strategy};
+use crate::version::file::File;
+use crate::version::{LEVELS, Run, Version};
+
+/// By what the tables of a level lie apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Apart {
+    /// By key. All entries of a key are newer in a lower level, and in a newer run of a level: a
+    /// lookup stops at the first that it finds. A plan that would turn this order around is refused.
+    Keys,
+    /// By zone: compactions divide entries by [`Layout::part_of`], and each part is a run of its
+    /// own. A key may have newer entries below older ones, if its zone changed. So a lookup asks all
+    /// tables that may have the key, any table may hold what a delete hides, and merge operands,
+    /// which need to meet their neighbours, are refused.
+    Zones,
+}
+
+/// Arranges tables. Must be pure: the same answer for the same shape.
+pub trait Layout: Debug + Send + Sync {
+    /// A stable name. The cursor of a layout of another name is not shown.
+    fn name(&self) -> &'static str;
+
+    /// By what the tables below level 0 lie apart. Must stay the same for ever.
+    fn apart(&self) -> Apart {
+        Apart::Keys
+    }
+
+    /// Whether deletes must carry what they delete, so that they come to the part of their target.
+    /// Then [`crate::Batch::delete`] is refused in favour of [`crate::Batch::delete_with`].
+    fn asks_for_attributes(&self) -> bool {
+        false
+    }
+
+    /// The compaction that is needed most, if one is.
+    fn choose(&self, shape: &Shape<'_>) -> Option<Plan>;
+
+    /// The level to which everything is merged when that is asked for.
+    fn bottom(&self, shape: &Shape<'_>) -> usize {
+        shape.version.deepest().max(1)
+    }
+
+    /// The part of a level to which an entry with this zone belongs, where parts lie apart by zone.
+    /// All parts are written at once: a few dozen are well, and each costs up to 1 MiB meanwhile.
+    fn part_of(&self, _zone: &Zone, _level: usize) -> u8 {
+        0
+    }
+}
+
+/// The tables of a keyspace, as a layout sees them.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape<'a> {
+    pub(crate) version: &'a Version,
+    pub(crate) options: &'a KeyspaceOptions,
+    now: Millis,
+}
+
+impl<'a> Shape<'a> {
+    pub(crate) fn new(version: &'a Version, options: &'a KeyspaceOptions, now: Millis) -> Self {
+        Self {
+            version,
+            options,
+            now,
+        }
+    }
+
+    /// How many levels there are at most. Level 0 takes what is flushed.
+    pub fn levels(&self) -> usize {
+        LEVELS
+    }
+
+    /// The runs of a level, the newest first.
+    pub fn runs(&self, level: usize) -> impl Iterator<Item = RunShape<'a>> + use<'a> {
+        let runs = self.version.level(level).iter();
+        runs.map(move |run| RunShape { level, run })
+    }
+
+    /// How the keyspace behaves.
+    pub fn options(&self) -> &'a KeyspaceOptions {
+        self.options
+    }
+
+    /// The time of the oldest snapshot, or now.
+    pub fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// What the last plan of this layout left; empty before the first.
+    pub fn cursor(&self) -> &'a [u8] {
+        let (layout, cursor) = &*self.version.cursor;
+        if layout == self.options.layout().name() {
+            cursor
+        } else {
+            &[]
+        }
+    }
+}
+
+/// A run: tables in order of their keys that do not overlap.
+#[derive(Debug, Clone, Copy)]
+pub struct RunShape<'a> {
+    level: usize,
+    run: &'a Arc<Run>,
+}
+
+impl<'a> RunShape<'a> {
+    /// Larger is newer.
+    pub fn id(&self) -> u64 {
+        self.run.id
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        self.run.size()
+    }
+
+    /// The part that its tables belong to, if parts lie apart by zone.
+    pub fn part(&self) -> Option<u8> {
+        self.tables().next()?.part()
+    }
+
+    /// Its tables, in order of their keys.
+    pub fn tables(&self) -> impl Iterator<Item = TableShape<'a>> + use<'a> {
+        let (level, run) = (self.level, self.run);
+        let files = run.files.iter();
+        files.map(move |file| TableShape { level, run, file })
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy)]
+pub struct TableShape<'a> {
+    pub(crate) level: usize,
+    pub(crate) run: &'a Arc<Run>,
+    pub(crate) file: &'a Arc<File>,
+}
+
+impl<'a> TableShape<'a> {
+    /// Its number, which is in its name.
+    pub fn number(&self) -> u64 {
+        self.file.meta.number
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        self.file.meta.size
+    }
+
+    /// Nothing in it comes before this key.
+    pub fn smallest(&self) -> &'a [u8] {
+        &self.file.meta.smallest
+    }
+
+    /// Nothing in it comes behind this key.
+    pub fn largest(&self) -> &'a [u8] {
+        &self.file.meta.largest.key
+    }
+
+    /// How many entries it has, and how many of them are deletes.
+    pub fn entries(&self) -> (u64, u64) {
+        (self.file.meta.entries, self.file.meta.deletes)
+    }
+
+    /// The engine's time when its newest entries were written, at the latest.
+    pub fn written_until(&self) -> Millis {
+        self.file.meta.written_until
+    }
+
+    /// The part that it belongs to, if parts lie apart by zone and a compaction wrote it.
+    pub fn part(&self) -> Option<u8> {
+        Some(self.file.meta.about.as_ref()?.0)
+    }
+
+    /// What its entries are about, if parts lie apart by zone and a compaction wrote it.
+    pub fn zone(&self) -> Option<&'a Zone> {
+        Some(&self.file.meta.about.as_ref()?.1)
+    }
+}
+
+impl Layout for Strategy {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Leveled { .. } => "leveled",
+            Self::SizeTiered { .. } => "size-tiered",
+            Self::LazyLeveled { .. } => "lazy-leveled",
+            Self::TimeWindow { .. } => "time-window",
+        }
+    }
+
+    fn choose(&self, shape: &Shape<'_>) -> Option<Plan> {
+        let (version, options) = (shape.version, shape.options);
+        match *self {
+            Self::Leveled { fanout } => super::leveled::choose(version, options, fanout),
+            Self::SizeTiered { runs } => super::tiered::choose(version, options, runs, false),
+            Self::LazyLeveled { runs } => super::tiered::choose(version, options, runs, true),
+            Self::TimeWindow { window, runs } => super::window::choose(version, window, runs),
+        }
+    }
+
+    fn bottom(&self, shape: &Shape<'_>) -> usize {
+        let (version, options) = (shape.version, shape.options);
+        match *self {
+            Self::TimeWindow { .. } => 0,
+            Self::Leveled { fanout } => {
+                super::leveled::level_for(version.size(), options, fanout).max(version.deepest())
+            }
+            _ => version.deepest().max(1),
+        }
+    }
+}
+
+/// Refuses options that cannot go together.
+pub(crate) fn check(options: &KeyspaceOptions) -> Result<()> {
+    let what = match options.layout().apart() {
+        Apart::Zones if options.merge.is_some() => {
+            "tables that lie apart by zone cannot hold merge operands"
+        }
+        Apart::Zones if options.extractor.is_none() => {
+            "tables lie apart by zone only with an extractor, which tells the zones"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::InvalidArgument { what: what.into() })
+}

@@ -1,0 +1,81 @@
+//! Divides what a compaction keeps among the parts of a level, where these lie apart by zone.
+
+use std::collections::BTreeMap;
+
+use super::layout::Apart;
+use super::output::{Output, Place};
+use super::rules::Keep;
+use crate::error::Result;
+use crate::extract::Zone;
+use crate::key::{Kind, Tag, split_expiry};
+use crate::options::KeyspaceOptions;
+use crate::range_delete::RangeDelete;
+use crate::version::file::FileMeta;
+
+/// Writes the tables of each part side by side.
+pub(crate) struct Parts<'a, M: Fn(Option<u8>) -> Place<'a>> {
+    options: &'a KeyspaceOptions,
+    level: usize,
+    divides: bool,
+    /// Says where the tables of a part are made.
+    make: M,
+    outputs: BTreeMap<u8, Output<'a>>,
+    zone: Zone,
+}
+
+impl<'a, M: Fn(Option<u8>) -> Place<'a>> Parts<'a, M> {
+    /// For a level. Range deletes go to one part: readers look at those of all tables.
+    pub(crate) fn new(
+        options: &'a KeyspaceOptions,
+        level: usize,
+        ranges: Vec<RangeDelete>,
+        make: M,
+    ) -> Self {
+        let divides = options.layout().apart() == Apart::Zones && level > 0;
+        let first = Output::new(make(divides.then_some(0)), ranges);
+        Self {
+            options,
+            level,
+            divides,
+            make,
+            outputs: BTreeMap::from([(0, first)]),
+            zone: Zone::default(),
+        }
+    }
+
+    fn part_of(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> u8 {
+        if !self.divides {
+            return 0;
+        }
+        self.zone.clear();
+        match (tag.kind(), self.options.extractor.as_deref()) {
+            (Some(kind @ (Kind::Put | Kind::PutExpiring | Kind::DeleteWith)), Some(extractor)) => {
+                let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
+                extractor.extract(key, value, &mut self.zone);
+            }
+            _ => self.zone.add_unknown(),
+        }
+        self.options.layout().part_of(&self.zone, self.level)
+    }
+
+    /// Ends the last table of each part and returns all that were written.
+    pub(crate) fn finish(self) -> Result<Vec<FileMeta>> {
+        let mut finished = Vec::new();
+        for output in self.outputs.into_values() {
+            finished.extend(output.finish()?);
+        }
+        Ok(finished)
+    }
+}
+
+impl<'a, M: Fn(Option<u8>) -> Place<'a>> Keep for Parts<'a, M> {
+    fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        let part = self.part_of(key, tag, value);
+        let make = &self.make;
+        let output = self
+            .outputs
+            .entry(part)
+            .or_insert_with(|| Output::new(make(Some(part)), Vec::new()));
+        output.keep(key, tag, value)
+    }
+}
