@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+import redis
 
 from tests.launcher_command import argv, environment, run
 from tests.waiting import wait_until
@@ -65,6 +68,12 @@ class Place:
 
     def services(self) -> dict[str, Any]:
         return {service["name"]: service for service in self.status()["services"]}
+
+    def valkey(self) -> redis.Redis:
+        """Return a connection to the Valkey that was started."""
+        text = (self.data / "valkey" / "valkey.conf").read_text()
+        settings = dict(re.findall(r'^(port|requirepass) "?([^"\n]+)"?$', text, re.MULTILINE))
+        return redis.Redis(port=int(settings["port"]), password=settings["requirepass"])
 
     def _popen(
         self, arguments: list[str], variables: dict[str, str], output: IO[bytes]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import re
 import subprocess
 import sys
 import threading
@@ -19,7 +18,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-import redis
 import requests
 
 from rillbase_native import Value, id_key
@@ -192,7 +190,7 @@ def test_what_was_acknowledged_is_in_the_database_and_comes_out_whatever_is_kill
         assert made.status_code == 201, made.text
         collection = UUID(made.json()["id"])
         writers = HttpWriters(f"{ready['url']}/v1/collections/chaos", headers)
-        listener = Listener(lambda: _valkey_of(place))
+        listener = Listener(place.valkey)
         with listener.following():
             kills = _kill_for(place, writers, chance)
             wait_until(
@@ -236,9 +234,3 @@ def _check_stored(writers: HttpWriters) -> None:
         )
         assert answer.status_code == 200, answer.text
         assert int(answer.json()["version"]) >= version
-
-
-def _valkey_of(place: Place) -> redis.Redis:
-    text = (place.data / "valkey" / "valkey.conf").read_text()
-    settings = dict(re.findall(r'^(port|requirepass) "?([^"\n]+)"?$', text, re.MULTILINE))
-    return redis.Redis(port=int(settings["port"]), password=settings["requirepass"])

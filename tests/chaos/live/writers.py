@@ -1,0 +1,163 @@
+"""Clients that write in every way there is, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from random import Random
+from typing import Any
+
+import requests
+from websockets.exceptions import WebSocketException
+
+from tests.chaos.live.questions import IDS, Document, document, update
+from tests.chaos.live.rules import Rules
+from tests.chaos.live.story import Story
+from tests.realtime.client import Client, greeted
+
+#: Long enough for a server that recovers: what was given up may still be written.
+PATIENCE_S = 60.0
+#: Between two writes of a writer, so that on a quiet machine not only bursts are tested.
+PAUSE_S = 0.03
+GONE = (requests.RequestException, WebSocketException, OSError, TimeoutError, AssertionError)
+
+
+class Gate:
+    """Lets writers write, or holds them up until all of them stand still."""
+
+    def __init__(self, writers: int) -> None:
+        self.over = threading.Event()
+        self._open = threading.Event()
+        self._idle = threading.Semaphore(0)
+        self._writers = writers
+        self._open.set()
+
+    def let_in(self) -> bool:
+        """Wait until writing is allowed; false when it is over for good."""
+        if not self._open.is_set():
+            self._idle.release()
+            self._open.wait()
+        return not self.over.is_set()
+
+    def close(self) -> None:
+        """Return once nobody writes."""
+        self._open.clear()
+        for _ in range(self._writers):
+            assert self._idle.acquire(timeout=3 * PATIENCE_S), "a writer is stuck"
+
+    def open(self) -> None:
+        self._open.set()
+
+    def end(self) -> None:
+        self.over.set()
+        self._open.set()
+
+
+class Writer(threading.Thread):
+    """One client. Each of its rounds is one call, which may fail as it likes."""
+
+    def __init__(
+        self, number: int, urls: list[str], key: str, gate: Gate, rules: Rules, story: Story
+    ) -> None:
+        super().__init__(name=f"writer-{number}", daemon=True)
+        self._rules = rules
+        self._chance = Random(f"{story.seed} writer {number}")
+        self._urls = urls
+        self._key = key
+        self._gate = gate
+        self._story = story
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {key}"
+        self._by = (self._rest, self._bulk, self._transaction, self._socket)[number % 4]
+
+    def run(self) -> None:
+        while self._gate.let_in():
+            try:
+                self._by()
+            except GONE as gone:
+                self._story.count(f"write failed: {type(gone).__name__}")
+                self._gate.over.wait(0.1)
+            self._gate.over.wait(PAUSE_S)
+
+    def _url(self) -> str:
+        return self._chance.choice(self._urls)
+
+    def _collection(self) -> str:
+        return self._chance.choice(["open", "ruled"])
+
+    def _key_of_document(self) -> str:
+        return f"d{self._chance.randrange(IDS):02}"
+
+    def _document(self, key: str) -> Document:
+        return {**document(self._chance, key), "era": self._rules.certain}
+
+    def _update(self) -> Document:
+        found = update(self._chance)
+        found["$set"] = {**found.get("$set", {}), "era": self._rules.certain}
+        return found
+
+    def _call(self, method: str, path: str, body: Any = None) -> None:
+        answer = self._session.request(
+            method, f"{self._url()}/v1/{path}", json=body, timeout=PATIENCE_S
+        )
+        self._note(answer.status_code)
+
+    def _note(self, status: int) -> None:
+        if status < 300:
+            self._story.count("writes")
+        elif status >= 500 or status == 429:
+            self._story.count(f"write refused: {status}")
+            self._gate.over.wait(0.1)
+        elif status not in (404, 409, 412):
+            self._story.fault(self.name, f"a write was answered {status}")
+
+    def _rest(self) -> None:
+        key = self._key_of_document()
+        path = f"collections/{self._collection()}/documents/{key}"
+        match self._chance.randrange(6):
+            case 0:
+                self._call("DELETE", path)
+            case 1 | 2:
+                self._call("PATCH", path, self._update())
+            case _:
+                self._call("PUT", path, self._document(key))
+
+    def _operation(self) -> dict[str, Any]:
+        key = self._key_of_document()
+        match self._chance.randrange(5):
+            case 0:
+                return {"delete": {"id": key}}
+            case 1:
+                return {"update": {"id": key, "update": self._update()}}
+            case _:
+                return {"replace": {"id": key, "document": self._document(key)}}
+
+    def _bulk(self) -> None:
+        operations = [self._operation() for _ in range(self._chance.randrange(1, 8))]
+        body = {"operations": operations, "ordered": self._chance.random() < 0.7}
+        self._call("POST", f"collections/{self._collection()}/documents:bulk", body)
+
+    def _transaction(self) -> None:
+        operations = [
+            {"collection": self._collection(), **self._operation()}
+            for _ in range(self._chance.randrange(1, 6))
+        ]
+        self._call("POST", "transactions", {"operations": operations})
+
+    def _socket(self) -> None:
+        """Write over one connection for as long as it holds."""
+        with greeted(self._url(), self._key) as client:
+            while self._gate.let_in():
+                self._over_socket(client)
+                self._gate.over.wait(PAUSE_S)
+
+    def _over_socket(self, client: Client) -> None:
+        key = self._key_of_document()
+        where = {"collection": self._collection(), "key": key}
+        match self._chance.randrange(5):
+            case 0:
+                answer = client.ask("delete", "w", **where)
+            case 1:
+                answer = client.ask("update", "w", **where, update=self._update())
+            case _:
+                answer = client.ask("replace", "w", **where, document=self._document(key))
+        self._note(200 if answer["type"] == "ack" else int(answer["error"]["status"]))
