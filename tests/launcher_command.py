@@ -13,7 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT_S = 60.0
-OURS = ("RILLBASE_", "DATABASE_", "REDIS_URL", "BROKER_URL", "LIMITS_URL", "EVENTS_URL", "DJANGO_")
+OURS = (
+    "RILLBASE_",
+    "DATABASE_",
+    "REDIS_URL",
+    "STORAGE_URL",
+    "BROKER_URL",
+    "LIMITS_URL",
+    "EVENTS_URL",
+    "DJANGO_",
+)
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -75,7 +75,8 @@ def _set_up(profile: Profile) -> None:
 
 def _is_done(profile: Profile) -> bool:
     done = Stamp.read() == Stamp.wanted(profile)
-    return done and packages.environment_works() and javascript.is_built()
+    installed = native_module.is_installed() and javascript.is_built()
+    return done and packages.environment_works() and installed
 
 
 def _install(steps: Steps, profile: Profile) -> None:
@@ -93,7 +94,8 @@ def _install(steps: Steps, profile: Profile) -> None:
         packages.install(steps, installed, profile)
         # Installing removed what no lock file names, the native module among it.
         replace(wanted, native="", javascript="").write()
-    if not packages_fit or present is None or present.native != wanted.native:
+    native_fits = present is not None and present.native == wanted.native
+    if not (packages_fit and native_fits and native_module.is_installed()):
         native_module.install(steps, installed)
         replace(wanted, javascript="").write()
     javascript.install(steps)

@@ -1,4 +1,6 @@
-"""The native module: built once per state of its sources, kept as a wheel in the cache."""
+"""What is native: the module for Python and the storage node, built once per state of their
+sources. Both are kept in the cache, the module as a wheel.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scripts.provision import fingerprint
-from scripts.provision.places import ENVIRONMENT_PYTHON, NATIVE, cache, cargo_target
+from scripts.provision.places import ENVIRONMENT, ENVIRONMENT_PYTHON, NATIVE, cache, cargo_target
 from scripts.provision.steps import Steps, Word
 from scripts.provision.tools import NETWORK_ADVICE, Tools
 
 MANIFEST = NATIVE / "Cargo.toml"
 BINDING = NATIVE / "python" / "Cargo.toml"
+NODE = "rillbase-node"
+INSTALLED_NODE = ENVIRONMENT / "bin" / NODE
 SOURCE_SUFFIXES = frozenset({".rs", ".toml", ".lock", ".pyi"})
 # Neither reaches the module: build products, and programs built by hand only.
 SKIPPED_FOLDERS = frozenset({"target", "fuzz", "tests", "benches"})
@@ -32,11 +36,16 @@ def made_from() -> str:
     return fingerprint.of_files(sources(), root=NATIVE)
 
 
+def is_installed() -> bool:
+    """Whether the storage node is where it is started from; older set-ups had none."""
+    return INSTALLED_NODE.exists()
+
+
 def install(steps: Steps, tools: Tools) -> None:
-    """Build the module unless a wheel of the same sources is kept, and install it."""
+    """Build both unless what the same sources made is kept, and install them."""
     folder = cache() / "wheels" / made_from()
-    if not folder.exists():
-        with steps.step("Building the native module"):
+    if not (folder / NODE).exists():
+        with steps.step("Building the native module and the storage node"):
             _build(steps, tools, folder)
     (wheel,) = folder.glob("*.whl")
     with steps.step("Installing the native module"):
@@ -49,6 +58,9 @@ def install(steps: Steps, tools: Tools) -> None:
             ENVIRONMENT_PYTHON,
         ]
         steps.run([*command, "--offline", "--no-deps", "--reinstall", wheel])
+    # A node that runs keeps the file it was started from.
+    INSTALLED_NODE.unlink(missing_ok=True)
+    shutil.copy2(folder / NODE, INSTALLED_NODE)
     os.utime(folder)
     _forget_old_wheels(folder.parent)
 
@@ -67,11 +79,12 @@ def _build(steps: Steps, tools: Tools, folder: Path) -> None:
         "--manifest-path",
         BINDING,
     ]
-    steps.run(
-        [*build, "--interpreter", ENVIRONMENT_PYTHON, "--out", partial],
-        CARGO_TARGET_DIR=str(cargo_target()),
-        CARGO_NET_OFFLINE="true",
-    )
+    variables = {"CARGO_TARGET_DIR": str(cargo_target()), "CARGO_NET_OFFLINE": "true"}
+    steps.run([*build, "--interpreter", ENVIRONMENT_PYTHON, "--out", partial], **variables)
+    node: list[Word] = ["cargo", "build", "--release", "--locked", "--package", NODE]
+    steps.run([*node, "--manifest-path", MANIFEST], **variables)
+    shutil.copy2(cargo_target() / "release" / NODE, partial)
+    shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
 
 

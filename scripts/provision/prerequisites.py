@@ -74,7 +74,7 @@ TOOLS = (
         "Rust",
         ("cargo", "--version"),
         (1, 85),
-        "builds the native module",
+        "builds the native module and the storage node",
         ("native",),
         "sudo apt install rustup && rustup default stable",
         "brew install rustup && rustup default stable",

@@ -17,9 +17,9 @@ ADMINISTRATION = "DATABASE_URL"
 
 
 def own_environment(
-    options: UpOptions, secrets: Secrets, database_url: str, redis_url: str
+    options: UpOptions, secrets: Secrets, urls: Mapping[str, str]
 ) -> dict[str, str]:
-    """Variables of web, worker and beat."""
+    """Variables of web, worker and beat; `urls` are those of the servers, by their variables."""
     ours = {
         "RILLBASE_ENV": "development",
         "RILLBASE_DATA_DIR": str(options.data_dir),
@@ -28,7 +28,7 @@ def own_environment(
         "RILLBASE_HOSTS": ",".join(_hosts(options)),
         "RILLBASE_PUBLIC_URL": options.url,
         "RILLBASE_LOG_FORMAT": "json",
-        "REDIS_URL": redis_url,
+        **urls,
     }
     given = dict(os.environ)
     if given.get("RILLBASE_ENV", "development") == "development":
@@ -36,7 +36,7 @@ def own_environment(
     if options.verbose:
         ours["RILLBASE_LOG_LEVEL"] = "DEBUG"
     always = {
-        ADMINISTRATION: without_login(database_url),
+        ADMINISTRATION: without_login(urls[ADMINISTRATION]),
         "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",
         "PYTHONPATH": _python_path(given),
         "PYTHONUNBUFFERED": "1",

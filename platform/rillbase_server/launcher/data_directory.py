@@ -28,6 +28,10 @@ class DataDirectory:
         return self.root / "valkey"
 
     @property
+    def node(self) -> Path:
+        return self.root / "node"
+
+    @property
     def run(self) -> Path:
         return self.root / "run"
 
@@ -54,7 +58,8 @@ class DataDirectory:
     @property
     def has_data(self) -> bool:
         """Whether a server has stored anything here."""
-        return (self.postgres / "data").exists() or (self.valkey / "appendonlydir").exists()
+        stores = (self.postgres / "data", self.valkey / "appendonlydir", self.node / "db")
+        return any(store.exists() for store in stores)
 
     def make(self) -> None:
         """Create what is missing. Servers with an account of their own must pass the root."""

@@ -23,10 +23,12 @@ from .postgres import PostgresCluster
 from .readiness import mark_written, postgres_accepts, valkey_answers, web_ready
 from .secrets_file import Secrets
 from .service import Service
+from .storage_node import TRANSIENT_FAILURES as NODE_TRANSIENT_FAILURES
+from .storage_node import StorageNode
 from .valkey import TRANSIENT_FAILURES as VALKEY_TRANSIENT_FAILURES
 from .valkey import ValkeyStore
 
-WEB_RANK, TASKS_RANK, PREPARATION_RANK, VALKEY_RANK, POSTGRES_RANK = range(5)
+WEB_RANK, TASKS_RANK, PREPARATION_RANK, STORAGE_RANK, VALKEY_RANK, POSTGRES_RANK = range(6)
 WORKER_PROCESSES = 2
 WEBSOCKET_MAX_BYTES = 32 * 1024 * 1024
 # uvicorn waits this long for open connections; the launcher a little longer for uvicorn.
@@ -58,26 +60,32 @@ class Plan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    port = free_port(avoid={options.port})
-    cluster = PostgresCluster(directory.postgres, secrets.postgres_password, port, account)
-    port = free_port(avoid={options.port, port})
-    store = ValkeyStore(directory.valkey, secrets.valkey_password, port, account)
-    given_database, given_redis = os.environ.get("DATABASE_URL"), os.environ.get("REDIS_URL")
-    postgres = [] if given_database else _postgres(cluster, directory)
-    valkey = [] if given_redis else [_valkey(store, directory)]
+    ports = _free_ports(6, avoid=options.port)
+    cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
+    store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
+    node = StorageNode(directory.node, secrets.storage_token, ports[2], ports[3], account)
+    embedded = {"DATABASE_URL": cluster.url, "REDIS_URL": store.url, "STORAGE_URL": node.url}
+    urls = {name: os.environ.get(name) or url for name, url in embedded.items()}
+    is_ours = {name: urls[name] == url for name, url in embedded.items()}
+    postgres = _postgres(cluster, directory) if is_ours["DATABASE_URL"] else []
+    others = [_valkey(store, directory)] if is_ours["REDIS_URL"] else []
+    others += [_node(node, directory)] if is_ours["STORAGE_URL"] else []
 
-    database_url = given_database or cluster.url
-    environment = own_environment(options, secrets, database_url, given_redis or store.url)
-    plan = Plan(options, directory, database_url, environment | mark_of(directory))
+    environment = own_environment(options, secrets, urls) | mark_of(directory)
+    plan = Plan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
-    plan = replace(plan, after=_names([preparation, *valkey]))
-    taken = {options.port, cluster.port, store.port}
-    relay_port = free_port(avoid=taken)
-    grid_port = free_port(avoid=taken | {relay_port})
-    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, relay_port)]
+    plan = replace(plan, after=_names([preparation, *others]))
+    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
     # Last, so that Spark takes no processor from those for whom somebody waits.
-    grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), grid_port)
-    return [*postgres, *valkey, preparation, *ours, grid]
+    grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
+    return [*postgres, *others, preparation, *ours, grid]
+
+
+def _free_ports(count: int, avoid: int) -> list[int]:
+    ports: list[int] = []
+    for _ in range(count):
+        ports.append(free_port(avoid={avoid, *ports}))
+    return ports
 
 
 def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Service]:
@@ -121,6 +129,21 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
         account=store.account,
         before_start=store.before_start,
         transient_failures=VALKEY_TRANSIENT_FAILURES,
+    )
+
+
+def _node(node: StorageNode, directory: DataDirectory) -> Service:
+    return Service(
+        name="node",
+        argv=tuple(node.argv()),
+        cwd=directory.root,
+        env=server_environment() | node.environment | mark_of(directory),
+        check=web_ready(node.health_url),
+        policy=Policy(start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2),
+        stop_rank=STORAGE_RANK,
+        account=node.account,
+        before_start=node.before_start,
+        transient_failures=NODE_TRANSIENT_FAILURES,
     )
 
 

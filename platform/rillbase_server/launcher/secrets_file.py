@@ -43,9 +43,12 @@ class Secrets:
     postgres_password: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
     valkey_password: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
     demo: Demo = field(default_factory=Demo)
+    storage_token: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
 
 
 SECRET_NAMES = frozenset(part.name for part in fields(Secrets)) - {"demo"}
+# Installations that are older than what it protects have none; they get one.
+LATER_NAMES = frozenset({"storage_token"})
 
 
 def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
@@ -60,7 +63,8 @@ def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
                 "Restore the file from a backup, or start with a new --data-dir.",
             ) from None
         return save(path, Secrets())
-    return _parse(path, text)
+    found = _parse(path, text)
+    return found if all(name in text for name in LATER_NAMES) else save(path, found)
 
 
 def save(path: Path, content: Secrets) -> Secrets:
@@ -83,6 +87,6 @@ def _parse(path: Path, text: str) -> Secrets:
         raise damaged
     demo = Demo().updated(content.pop("demo", None))
     values = {name: value for name, value in content.items() if isinstance(value, str) and value}
-    if values.keys() != SECRET_NAMES:
+    if values.keys() | LATER_NAMES != SECRET_NAMES:
         raise damaged
     return Secrets(**values, demo=demo)

@@ -28,7 +28,8 @@ def declared(tmp_path: Path, **options: object) -> dict[str, Service]:
 
 def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) -> None:
     services = declared(tmp_path)
-    servers, ours = ["initdb", "postgres", "valkey"], ["web", "worker", "beat", "relay", "grid"]
+    servers = ["initdb", "postgres", "valkey", "node"]
+    ours = ["web", "worker", "beat", "relay", "grid"]
     assert list(services) == [*servers, "prepare", *ours]
     for service in services.values():
         assert set(service.after) <= set(services)
@@ -55,11 +56,13 @@ def test_servers_given_by_url_are_used_instead_of_embedded_ones(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://admin:secret@db.example/rillbase")
     monkeypatch.setenv("REDIS_URL", "redis://cache.example/0")
+    monkeypatch.setenv("STORAGE_URL", "redis://admin:token@node.example:6390")
     services = declared(tmp_path)
     assert list(services) == ["prepare", "web", "worker", "beat", "relay", "grid"]
     assert services["prepare"].env["DATABASE_URL"].startswith("postgresql://admin:secret@")
     assert services["web"].env["DATABASE_URL"] == "postgresql://db.example/rillbase"
     assert services["web"].env["REDIS_URL"] == "redis://cache.example/0"
+    assert services["web"].env["STORAGE_URL"] == "redis://admin:token@node.example:6390"
 
 
 def test_only_the_preparation_gets_the_superusers_password(tmp_path: Path) -> None:
@@ -72,10 +75,22 @@ def test_only_the_preparation_gets_the_superusers_password(tmp_path: Path) -> No
 
 def test_foreign_servers_get_no_secrets_at_all(tmp_path: Path) -> None:
     services = declared(tmp_path)
-    for name in ("initdb", "postgres", "valkey"):
+    for name in ("initdb", "postgres", "valkey", "node"):
         told = str(services[name].env) + str(services[name].argv)
         for secret in (SECRETS.secret_key, SECRETS.key_pepper, SECRETS.valkey_password):
             assert secret not in told
+
+
+def test_the_storage_node_alone_is_told_its_token_apart_from_those_who_speak_to_it(
+    tmp_path: Path,
+) -> None:
+    services = declared(tmp_path)
+    assert services["node"].env["RILLBASE_NODE_TOKEN"] == SECRETS.storage_token
+    assert SECRETS.storage_token in services["web"].env["STORAGE_URL"]
+    for service in services.values():
+        assert SECRETS.storage_token not in str(service.argv)
+    for name in ("initdb", "postgres", "valkey"):
+        assert SECRETS.storage_token not in str(services[name].env)
 
 
 def test_the_users_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

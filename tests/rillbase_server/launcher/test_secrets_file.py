@@ -1,5 +1,6 @@
 """The secrets of an installation."""
 
+import json
 import stat
 from pathlib import Path
 
@@ -22,6 +23,18 @@ def test_later_starts_find_the_same_secrets(tmp_path: Path) -> None:
     path = tmp_path / "secrets.json"
     made = load_or_make(path, data_exists=False)
     assert load_or_make(path, data_exists=True) == made
+
+
+def test_an_installation_from_before_the_storage_node_gets_a_token_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    made = load_or_make(path, data_exists=False)
+    older = json.loads(path.read_text())
+    del older["storage_token"]
+    path.write_text(json.dumps(older))
+    found = load_or_make(path, data_exists=True)
+    assert found.secret_key == made.secret_key
+    assert found.storage_token != made.storage_token
+    assert load_or_make(path, data_exists=True) == found
 
 
 def test_the_demo_login_is_remembered(tmp_path: Path) -> None:
