@@ -28,10 +28,14 @@ _COPY = sql.SQL(
     "AND body IS NOT NULL AND key_hash % {partitions} = {partition}) "
     "TO STDOUT (FORMAT BINARY)"
 )
+_RULES = "SELECT id, rules_version FROM documents_collection WHERE id = ANY(%s::uuid[])"
 
 
 def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[str | bytes]:
-    """Yield the snapshot in PostgreSQL's own words, then blocks of the copy."""
+    """Yield the snapshot with the versions of access rules, as text, then blocks of the copy.
+
+    Whatever was written under certain rules is seen only by snapshots that see these rules, too.
+    """
     with psycopg.connect(
         environment().role_url(Role.RELAY),
         options=_SETTINGS,
@@ -43,9 +47,11 @@ def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[
         snapshot = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
         if snapshot is None:
             raise psycopg.DataError("the database has no snapshot")
-        yield str(snapshot[0])
+        identities = [str(UUID(bytes=collection)) for collection in collections]
+        rules = connection.execute(_RULES, [identities]).fetchall()
+        yield " ".join([str(snapshot[0]), *(f"{found.hex}={version}" for found, version in rules)])
         query = _COPY.format(
-            collections=sql.Literal([str(UUID(bytes=collection)) for collection in collections]),
+            collections=sql.Literal(identities),
             partitions=sql.Literal(partitions),
             partition=sql.Literal(partition),
         )

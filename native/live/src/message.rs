@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use rillbase_query::bson::{Document, DocumentWriter};
+
 use crate::snapshot::Snapshot;
 
 /// Names a query: the hash over tenant, collection, filter with access rule, sort and window.
@@ -131,6 +133,20 @@ pub struct Row {
     pub body: Arc<[u8]>,
 }
 
+impl Row {
+    /// BSON of the `_id` alone; empty where the body is.
+    pub fn id(&self) -> Arc<[u8]> {
+        if self.body.is_empty() {
+            return Arc::clone(&self.body);
+        }
+        let mut writer = DocumentWriter::new();
+        if let Some(id) = Document::trusted(&self.body).get("_id") {
+            writer.append("_id", id);
+        }
+        writer.finish().into()
+    }
+}
+
 /// What an app server asks of all nodes of a query partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -253,6 +269,9 @@ pub enum News {
         activation: u64,
         /// What the rows have seen.
         snapshot: Snapshot,
+        /// The newest access rules of the collection under which any of the rows may have been
+        /// written: a query made with older ones must not show them. 0: nobody knows of any.
+        rules_version: u64,
         /// The rows.
         rows: Vec<Row>,
         /// 0, 1, …: the rows are told in parts.
@@ -271,6 +290,8 @@ pub enum News {
         query: QueryHash,
         /// Which of its lives.
         activation: u64,
+        /// As that of a `Rebase`, of all that the window ever held.
+        rules_version: u64,
         /// The write that caused it; none: a renewal.
         image: Option<Cause>,
         /// The changes.
@@ -332,6 +353,8 @@ pub enum WindowChange {
         old_index: u32,
         /// Which.
         key: Arc<[u8]>,
+        /// BSON of its `_id` alone.
+        id: Arc<[u8]>,
         /// Its version: of the delete, or of the write with which it left.
         version: u64,
         /// Why.

@@ -1,5 +1,7 @@
 //! What filter nodes and sort nodes have in common: what they are told and what they give out.
 
+use std::collections::HashMap;
+
 use crate::message::{Definition, News, Notification, Request, Row, Source, StreamId, Token};
 use crate::snapshot::Snapshot;
 
@@ -72,6 +74,8 @@ pub struct Begin {
     pub queries: Vec<Definition>,
     /// The snapshot in which the rows are read; taken after all of the above.
     pub snapshot: Snapshot,
+    /// The versions of the collections' access rules that it sees.
+    pub rules: HashMap<[u8; 16], u64>,
 }
 
 /// What a node wants done.

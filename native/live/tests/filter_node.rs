@@ -45,6 +45,7 @@ impl Stage {
             requests: at(0),
             queries: queries.to_vec(),
             snapshot: until(1),
+            rules: std::collections::HashMap::new(),
         }));
         node.give(Input::End);
         node
@@ -376,6 +377,7 @@ fn a_rebuild_tells_members_in_parts_and_replays_what_its_snapshot_does_not_see()
         requests: at(0),
         queries: vec![positive(), sorted("s", 0, 1, 0)],
         snapshot: without(9, &[7]),
+        rules: std::collections::HashMap::new(),
     }));
     let rows = ["a", "b", "c", "d"].map(|id| row(id, 1, if id == "d" { -1 } else { 1 }));
     let part = node.give(Input::Rows {
@@ -407,6 +409,7 @@ fn a_write_that_the_rebuild_saw_reaches_a_query_that_was_read_before_it() {
         requests: at(0),
         queries: vec![query("other", r#"{"n":{"$gt":0}}"#)],
         snapshot: until(6),
+        rules: std::collections::HashMap::new(),
     }));
     let rows = vec![row("a", 1, 5)];
     node.give(Input::Rows {

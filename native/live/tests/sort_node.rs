@@ -58,6 +58,7 @@ impl Stage {
             requests: at(self.requests),
             queries: queries.to_vec(),
             snapshot,
+            rules: std::collections::HashMap::new(),
         }));
     }
 

@@ -154,14 +154,21 @@ fn change() -> impl Strategy<Value = WindowChange> {
                 row,
             }
         }),
-        (any::<u32>(), bytes(), any::<u64>(), any::<bool>()).prop_map(
-            |(old_index, key, version, deleted)| WindowChange::Remove {
-                old_index,
-                key,
-                version,
-                gone: if deleted { Gone::Deleted } else { Gone::Left },
-            }
-        ),
+        (
+            any::<u32>(),
+            (bytes(), bytes()),
+            any::<u64>(),
+            any::<bool>()
+        )
+            .prop_map(
+                |(old_index, (key, id), version, deleted)| WindowChange::Remove {
+                    old_index,
+                    key,
+                    id,
+                    version,
+                    gone: if deleted { Gone::Deleted } else { Gone::Left },
+                }
+            ),
     ]
 }
 
@@ -205,30 +212,37 @@ fn news() -> impl Strategy<Value = News> {
         tick().prop_map(News::Tick),
         (
             named(),
-            snapshot(),
+            (snapshot(), any::<u64>()),
             vec(row(), 0..3),
             any::<u32>(),
             any::<bool>()
         )
             .prop_map(
-                |((query, activation), snapshot, rows, part, last)| News::Rebase {
+                |((query, activation), (snapshot, rules_version), rows, part, last)| News::Rebase {
                     query,
                     activation,
                     snapshot,
+                    rules_version,
                     rows,
                     part,
                     last,
                 }
             ),
         snapshot().prop_map(|snapshot| News::Rebased { snapshot }),
-        (named(), proptest::option::of(cause), vec(change(), 0..4)).prop_map(
-            |((query, activation), image, changes)| News::Window {
-                query,
-                activation,
-                image,
-                changes,
-            }
-        ),
+        (
+            (named(), any::<u64>()),
+            proptest::option::of(cause),
+            vec(change(), 0..4)
+        )
+            .prop_map(|(((query, activation), rules_version), image, changes)| {
+                News::Window {
+                    query,
+                    activation,
+                    rules_version,
+                    image,
+                    changes,
+                }
+            }),
         (named(), any::<u32>()).prop_map(|((query, activation), slack)| News::Renew {
             query,
             activation,

@@ -204,8 +204,8 @@ impl<'a, M: Machine> Life<'a, M> {
         self.control
             .change(|figures| figures.quarantined += unreadable);
         let wanted = M::wanted(self.place, self.write_partition, &queries);
-        let snapshot = self.documents.open(&wanted)?;
-        self.give(Step::Begin(beginning, queries, snapshot));
+        let opened = self.documents.open(&wanted)?;
+        self.give(Step::Begin(beginning, queries, opened));
         let left_out = self.read_rows()?;
         self.give(Step::End);
         let [(_, own), (_, requests)] = &mut self.streams;

@@ -3,13 +3,12 @@
 use rillbase_live::filter_node::{self, FilterNode};
 use rillbase_live::message::{Definition, Request, Row, StreamId, Token};
 use rillbase_live::node::{Begin, Input, Output};
-use rillbase_live::snapshot::Snapshot;
 use rillbase_live::sort_node::{self, SortNode};
 use rillbase_live::wire::{Malformed, notification, write_entry};
 
 use crate::layer::{Beginning, Entry, Place};
 use crate::report::Figures;
-use crate::rows::Wanted;
+use crate::rows::{Opened, Wanted};
 
 /// What a node is given.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub enum Step<'a> {
     /// A rebuild is about to begin.
     Start,
     /// The rebuild begins: where reading will go on, the queries, the snapshot of the rows.
-    Begin(Beginning, Vec<Definition>, Snapshot),
+    Begin(Beginning, Vec<Definition>, Opened),
     /// A document that the snapshot sees.
     Row([u8; 16], Row),
     /// All rows have been given.
@@ -124,12 +123,13 @@ fn input<E>(
 ) -> Result<Input<E>, Malformed> {
     Ok(match step {
         Step::Start => Input::Start,
-        Step::Begin(beginning, queries, snapshot) => Input::Begin(Begin {
+        Step::Begin(beginning, queries, opened) => Input::Begin(Begin {
             position: position(&beginning),
             count: beginning.write_count,
             requests: beginning.requests,
             queries,
-            snapshot,
+            snapshot: opened.snapshot,
+            rules: opened.rules,
         }),
         Step::Row(collection, row) => Input::Rows {
             collection,

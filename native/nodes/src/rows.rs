@@ -2,6 +2,7 @@
 //!
 //! The columns are collection, key, version, created, updated, body. Blocks are cut anywhere.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use rillbase_live::message::Row;
@@ -18,10 +19,19 @@ pub struct Wanted {
     pub partitions: u16,
 }
 
+/// What is known before the first document comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// In which the documents are read.
+    pub snapshot: Snapshot,
+    /// By collection, the version of its access rules in that snapshot.
+    pub rules: HashMap<[u8; 16], u64>,
+}
+
 /// Where documents come from.
 pub trait Documents {
     /// Takes a snapshot and begins to read in it.
-    fn open(&mut self, wanted: &Wanted) -> Result<Snapshot, Unread>;
+    fn open(&mut self, wanted: &Wanted) -> Result<Opened, Unread>;
     /// The next block of the copy; `None`: that was all.
     fn next_block(&mut self) -> Result<Option<Vec<u8>>, Unread>;
 }
@@ -37,6 +47,20 @@ impl fmt::Display for Unread {
 }
 
 impl std::error::Error for Unread {}
+
+/// Reads a snapshot as `PostgreSQL` writes it and, behind spaces, `collection=rules version`, the
+/// collection in 32 hexadecimal digits.
+pub fn parse_opened(text: &str) -> Option<Opened> {
+    let mut words = text.split(' ');
+    let snapshot = parse_snapshot(words.next()?)?;
+    let rule = |word: &str| {
+        let (collection, version) = word.split_once('=')?;
+        let collection = u128::from_str_radix(collection, 16).ok()?;
+        Some((collection.to_be_bytes(), version.parse().ok()?))
+    };
+    let rules = words.map(rule).collect::<Option<_>>()?;
+    Some(Opened { snapshot, rules })
+}
 
 /// Reads `xmin:xmax:xip,…`.
 pub fn parse_snapshot(text: &str) -> Option<Snapshot> {
@@ -222,6 +246,18 @@ mod tests {
         reader.push(&copy[..copy.len() - 1], &mut rows).unwrap();
         assert!(reader.finish().is_err());
         assert!(CopyReader::default().push(&[b'x'; 40], &mut rows).is_err());
+    }
+
+    #[test]
+    fn the_versions_of_access_rules_come_with_the_snapshot() {
+        let collection = format!("{}07", "0".repeat(30));
+        let found = parse_opened(&format!("10:20:12 {collection}=3")).unwrap();
+        assert_eq!(found.snapshot.running, [12]);
+        let mut expected = [0; 16];
+        expected[15] = 7;
+        assert_eq!(found.rules, HashMap::from([(expected, 3)]));
+        assert!(parse_opened("10:20:12").unwrap().rules.is_empty());
+        assert!(parse_opened("10:20: x").is_none());
     }
 
     #[test]

@@ -6,10 +6,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use rillbase_live::filter_node::FilterNode;
-use rillbase_live::snapshot::Snapshot;
 use rillbase_live::sort_node::SortNode;
 use rillbase_nodes::layer::Place;
-use rillbase_nodes::rows::{Documents, Unread, Wanted, parse_snapshot};
+use rillbase_nodes::rows::{Documents, Opened, Unread, Wanted, parse_opened};
 use rillbase_nodes::runner::{Control, Identity, run};
 use rillbase_nodes::server::Server;
 
@@ -94,14 +93,15 @@ impl GridNode {
     }
 }
 
-/// Documents as a Python generator tells them: the snapshot's text first, then blocks.
+/// Documents as a Python generator tells them: the snapshot and rules' versions as text
+/// first, then blocks.
 struct PythonDocuments {
     open: Py<PyAny>,
     blocks: Option<Py<PyIterator>>,
 }
 
 impl Documents for PythonDocuments {
-    fn open(&mut self, wanted: &Wanted) -> Result<Snapshot, Unread> {
+    fn open(&mut self, wanted: &Wanted) -> Result<Opened, Unread> {
         Python::attach(|py| {
             // The generator of a rebuild that was broken off ends its transaction.
             self.blocks = None;
@@ -122,7 +122,7 @@ impl Documents for PythonDocuments {
         })
         .map_err(|error: PyErr| unread(&error))
         .and_then(|text| {
-            parse_snapshot(&text).ok_or_else(|| Unread("a snapshot was expected".into()))
+            parse_opened(&text).ok_or_else(|| Unread("a snapshot was expected".into()))
         })
     }
 

@@ -20,6 +20,7 @@ use super::{FilterNode, Phase};
 #[derive(Debug)]
 pub(super) struct Rebuild {
     snapshot: Snapshot,
+    rules: HashMap<[u8; 16], u64>,
     /// Rows that are not told yet, by query.
     pending: HashMap<QueryId, Pending>,
 }
@@ -55,6 +56,7 @@ impl FilterNode {
         }
         self.phase = Phase::Rebuilding(Rebuild {
             snapshot: begin.snapshot,
+            rules: begin.rules,
             pending: HashMap::new(),
         });
     }
@@ -116,6 +118,7 @@ impl FilterNode {
             query: query.hash,
             activation: query.activation,
             snapshot: rebuild.snapshot.clone(),
+            rules_version: rebuild.rules.get(&query.collection).copied().unwrap_or(0),
             rows: std::mem::take(&mut pending.rows),
             part: pending.part,
             last,

@@ -4,8 +4,6 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use rillbase_query::bson::{Document, DocumentWriter};
-
 use crate::message::{Gone, Row, WindowChange};
 use crate::sort_node::steps;
 
@@ -335,11 +333,8 @@ pub(super) fn bytes_of(row: &Row) -> usize {
 }
 
 /// The row with its `_id` alone; none: it has little more.
-pub(super) fn without_body(row: &Row) -> Option<Row> {
-    let id = Document::trusted(&row.body).get("_id")?;
-    let mut writer = DocumentWriter::new();
-    writer.append("_id", id);
-    let body: Arc<[u8]> = writer.finish().into();
+fn without_body(row: &Row) -> Option<Row> {
+    let body = row.id();
     (body.len() < row.body.len()).then(|| Row {
         body,
         key: Arc::clone(&row.key),

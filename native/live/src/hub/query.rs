@@ -10,7 +10,7 @@ use rillbase_documents::id::key_hash;
 use crate::message::{AfterImage, Content, Definition, Gone, Row, Source, StreamId, WindowChange};
 use crate::snapshot::Snapshot;
 
-use super::change::{Change, Leave, Rows, difference, without_body};
+use super::change::{Change, Leave, Rows, difference};
 use super::queue::{HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::window::Window;
@@ -58,8 +58,6 @@ pub(super) struct Query {
     window: Window,
     parts: HashMap<Source, Vec<Row>>,
     gone: HashMap<Arc<[u8]>, (u64, Gone, u64)>,
-    /// Rows that left the window: the log names them by their keys alone.
-    left: HashMap<Arc<[u8]>, (Arc<Row>, u64)>,
     queue: Queue,
 }
 
@@ -86,7 +84,6 @@ impl Query {
             window: Window::default(),
             parts: HashMap::new(),
             gone: HashMap::new(),
-            left: HashMap::new(),
             queue: Queue::default(),
         }
     }
@@ -154,11 +151,17 @@ impl Query {
         }
     }
 
+    /// Whether something may be shown that was written under access rules up to this version. If
+    /// not, nothing more is: others are in force.
+    pub(super) fn may_show(&mut self, rules_version: u64) -> bool {
+        let rules = self.definition.rules_version;
+        self.outdated |= rules != 0 && rules_version > rules;
+        !self.outdated
+    }
+
     /// A write enters, stays in or leaves an unsorted result.
     pub(super) fn image(&mut self, image: &AfterImage, removed: bool, place: Place) {
-        let rules = self.definition.rules_version;
-        if rules != 0 && image.rules_version > rules {
-            self.outdated = true;
+        if !self.may_show(image.rules_version) {
             return;
         }
         if self.snapshot.sees(image.xid) {
@@ -321,37 +324,15 @@ impl Query {
     }
 
     /// The sort node says how the window changes; returns the changes that are shown.
-    pub(super) fn step(
-        &mut self,
-        steps: &[WindowChange],
-        rules_version: Option<u64>,
-        now_us: u64,
-    ) -> Vec<Change> {
-        let rules = self.definition.rules_version;
-        if rules != 0 && rules_version.is_some_and(|version| version > rules) {
-            self.outdated = true;
-        }
-        if rules_version.is_none() {
+    pub(super) fn step(&mut self, steps: &[WindowChange], renewal: bool) -> Vec<Change> {
+        if renewal {
             self.window.renewed();
         }
         let Some(rows) = self.rows.as_mut().filter(|_| !self.outdated) else {
             return Vec::new();
         };
         let shown = self.window.step(steps).iter();
-        let shown: Vec<_> = shown.filter_map(|step| rows.step(step.clone())).collect();
-        for change in &shown {
-            if let Change::Remove { row, .. } = change {
-                let short = without_body(row).map_or_else(|| Arc::clone(row), Arc::new);
-                self.left.insert(Arc::clone(&row.key), (short, now_us));
-            }
-        }
-        shown
-    }
-
-    /// A row of the window, or one that left it not long ago.
-    pub(super) fn known(&self, key: &[u8]) -> Option<&Arc<Row>> {
-        let left = self.left.get(key).map(|(row, _)| row);
-        left.or_else(|| self.rows.as_ref()?.get(key))
+        shown.filter_map(|step| rows.step(step.clone())).collect()
     }
 
     /// A filter node's tick.
@@ -393,8 +374,6 @@ impl Query {
     pub(super) fn forget(&mut self, log: &Log, now_us: u64) {
         self.gone
             .retain(|_, (.., since)| now_us.saturating_sub(*since) < GONE_US);
-        self.left
-            .retain(|_, (_, since)| now_us.saturating_sub(*since) < GONE_US);
         let mut sources = self.sources.iter();
         if self.registration == Registration::Done
             && self.is_ready()

@@ -189,21 +189,22 @@ impl Hub {
             News::Rebase {
                 activation,
                 snapshot,
+                rules_version,
                 rows,
                 part,
                 last,
                 ..
-            } if *activation == life => {
+            } if *activation == life && query.may_show(*rules_version) => {
                 query.state((place, source), rows, *part, last.then_some(snapshot))
             }
             News::Window {
                 activation,
+                rules_version,
                 image,
                 changes,
                 ..
-            } if *activation == life => {
-                let rules_version = image.as_ref().map(|image| image.rules_version);
-                query.step(changes, rules_version, place.now_us)
+            } if *activation == life && query.may_show(*rules_version) => {
+                query.step(changes, image.is_none())
             }
             _ => return,
         };

@@ -26,7 +26,6 @@ pub(super) fn groups(
         groups: Vec::new(),
         batches: HashMap::new(),
         versions: HashMap::new(),
-        rows: HashMap::new(),
     };
     let mut counts = Counts::default();
     let mut before = token.position;
@@ -82,8 +81,6 @@ struct Told<'q> {
     /// By transaction: which group is an atomic batch's.
     batches: HashMap<u64, usize>,
     versions: HashMap<Arc<[u8]>, u64>,
-    /// Rows that came into a window.
-    rows: HashMap<Arc<[u8]>, Arc<Row>>,
 }
 
 impl Told<'_> {
@@ -100,9 +97,14 @@ impl Told<'_> {
             News::Renew { query, .. } | News::Failed { query, .. } if *query == hash => {
                 return None;
             }
-            News::Window { query, changes, .. } if *query == hash => {
-                let steps = changes.iter().map(|change| Some((at, self.step(change)?)));
-                let changes = steps.collect::<Option<Vec<_>>>()?;
+            News::Window {
+                query,
+                changes,
+                rules_version,
+                ..
+            } if *query == hash => {
+                self.may_show(*rules_version)?;
+                let changes = changes.iter().map(|change| (at, step(change))).collect();
                 self.groups.push(Group {
                     changes,
                     before,
@@ -118,6 +120,7 @@ impl Told<'_> {
                 let told = [(added, 0), (changed, 1), (removed, 2)];
                 let kind = told.iter().find(|(all, _)| all.contains(&hash));
                 if let Some((_, kind)) = kind {
+                    self.may_show(image.rules_version)?;
                     self.image(image, *kind, before, at);
                 }
             }
@@ -153,49 +156,51 @@ impl Told<'_> {
         }
     }
 
-    /// A window's step; none for a removal of which nobody here knows the `_id`.
-    fn step(&mut self, step: &WindowChange) -> Option<Change> {
-        if let WindowChange::Add { row, .. }
-        | WindowChange::Change { row, .. }
-        | WindowChange::Move { row, .. } = step
-        {
-            self.rows
-                .insert(Arc::clone(&row.key), Arc::new(row.clone()));
-        }
-        Some(match step {
-            WindowChange::Add { index, row } => Change::Add {
-                index: Some(*index),
-                row: Arc::new(row.clone()),
-            },
-            WindowChange::Change { index, row } => Change::Stay {
-                index: Some(*index),
-                row: Arc::new(row.clone()),
-            },
-            WindowChange::Move {
-                old_index,
-                index,
-                row,
-            } => Change::Move {
-                old_index: *old_index,
-                index: *index,
-                row: Arc::new(row.clone()),
-            },
-            WindowChange::Remove {
-                old_index,
-                key,
-                version,
-                gone,
-            } => Change::Remove {
-                old_index: Some(*old_index),
-                row: self
-                    .rows
-                    .get(key)
-                    .or_else(|| self.query.known(key))?
-                    .clone(),
+    /// None: access rules are in force that the query does not have.
+    fn may_show(&self, rules_version: u64) -> Option<()> {
+        let rules = self.query.definition.rules_version;
+        (rules == 0 || rules_version <= rules).then_some(())
+    }
+}
+
+/// A step of a window.
+fn step(step: &WindowChange) -> Change {
+    match step {
+        WindowChange::Add { index, row } => Change::Add {
+            index: Some(*index),
+            row: Arc::new(row.clone()),
+        },
+        WindowChange::Change { index, row } => Change::Stay {
+            index: Some(*index),
+            row: Arc::new(row.clone()),
+        },
+        WindowChange::Move {
+            old_index,
+            index,
+            row,
+        } => Change::Move {
+            old_index: *old_index,
+            index: *index,
+            row: Arc::new(row.clone()),
+        },
+        WindowChange::Remove {
+            old_index,
+            key,
+            id,
+            version,
+            gone,
+        } => Change::Remove {
+            old_index: Some(*old_index),
+            row: Arc::new(Row {
+                key: Arc::clone(key),
                 version: *version,
-                gone: *gone,
-            },
-        })
+                created_ms: 0,
+                updated_ms: 0,
+                body: Arc::clone(id),
+            }),
+            version: *version,
+            gone: *gone,
+        },
     }
 }
 

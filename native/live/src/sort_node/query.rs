@@ -98,6 +98,8 @@ pub(super) struct Query {
     pub(super) owed: bool,
     /// The last request for it that was read here.
     pub(super) read: StreamId,
+    /// The newest access rules under which any of the rows may have been written.
+    rules_version: u64,
     pub(super) answers: Answers,
     /// What the rows have seen with which filter nodes may have begun since rows were taken here.
     /// They tell nothing of it.
@@ -132,6 +134,7 @@ impl Query {
             shown: false,
             owed: false,
             read: StreamId::default(),
+            rules_version: 0,
             answers: Answers::default(),
             begun: Vec::new(),
             below: 0,
@@ -387,6 +390,7 @@ impl Query {
         News::Window {
             query: self.hash,
             activation: self.activation,
+            rules_version: self.rules_version,
             image,
             changes,
         }
@@ -399,6 +403,7 @@ impl Query {
         if self.snapshot.sees(image.xid) || known.is_some_and(|known| image.version <= known) {
             return Ok(());
         }
+        self.know_rules(image.rules_version);
         self.rows.remove(&image.key);
         let row = row(image).filter(|_| step.matches);
         let Some(row) = row else {
@@ -434,6 +439,11 @@ impl Query {
         }
     }
 
+    /// Rows come that may have been written under these access rules.
+    pub(super) fn know_rules(&mut self, version: u64) {
+        self.rules_version = self.rules_version.max(version);
+    }
+
     /// The window, as others should start from it.
     pub(super) fn rebase(&self, max_bytes: usize) -> Vec<News> {
         let mut parts: Vec<Vec<Row>> = vec![Vec::new()];
@@ -455,6 +465,7 @@ impl Query {
             query: self.hash,
             activation: self.activation,
             snapshot: self.snapshot.clone(),
+            rules_version: self.rules_version,
             rows,
             part: u32::try_from(part).unwrap_or(u32::MAX),
             last: part + 1 == count,

@@ -24,6 +24,7 @@ pub(super) struct Rebuild {
     building: HashMap<QueryId, Building>,
     requests: StreamId,
     snapshot: Snapshot,
+    rules: HashMap<[u8; 16], u64>,
 }
 
 /// The first rows of a query, so far.
@@ -68,6 +69,7 @@ impl SortNode {
             building: HashMap::new(),
             requests: begin.requests,
             snapshot: begin.snapshot,
+            rules: begin.rules,
         };
         for definition in &begin.queries {
             if !definition.sorted {
@@ -83,6 +85,8 @@ impl SortNode {
         let filter = crate::filter_node::parse(definition)?;
         let mut query = Query::new(definition)?;
         query.read = rebuild.requests;
+        let rules = rebuild.rules.get(&definition.collection);
+        query.know_rules(rules.copied().unwrap_or(0));
         let added = rebuild
             .matcher
             .add(definition.collection, definition.tenant, &filter);

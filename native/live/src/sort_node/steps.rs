@@ -63,6 +63,7 @@ impl Walk {
             self.changes.push(WindowChange::Remove {
                 old_index: self.index(position),
                 key: Arc::clone(&row.key),
+                id: row.id(),
                 version,
                 gone,
             });

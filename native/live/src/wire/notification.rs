@@ -81,6 +81,7 @@ fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
             query: reader.hash()?,
             activation: reader.u64()?,
             snapshot: reader.snapshot()?,
+            rules_version: reader.u64()?,
             part: reader.u32()?,
             last: reader.flag()?,
             rows: reader.rows()?,
@@ -91,6 +92,7 @@ fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
         WINDOW => News::Window {
             query: reader.hash()?,
             activation: reader.u64()?,
+            rules_version: reader.u64()?,
             image: reader.flag()?.then(|| cause(reader)).transpose()?,
             changes: reader.list(5, change)?,
         },
@@ -149,6 +151,7 @@ fn change(reader: &mut Reader<'_>) -> Result<WindowChange, Malformed> {
             old_index: place,
             version: reader.u64()?,
             key: reader.short()?.into(),
+            id: reader.long()?.into(),
             gone: if kind == REMOVE_DELETED {
                 Gone::Deleted
             } else {
@@ -245,6 +248,7 @@ fn put_state(out: &mut Vec<u8>, news: &News) {
             query,
             activation,
             snapshot,
+            rules_version,
             rows,
             part,
             last,
@@ -252,6 +256,7 @@ fn put_state(out: &mut Vec<u8>, news: &News) {
             out.put(&query.0);
             out.put_u64(*activation);
             out.put_snapshot(snapshot);
+            out.put_u64(*rules_version);
             out.put_u32(*part);
             out.put_u8((*last).into());
             out.put_rows(rows);
@@ -259,11 +264,13 @@ fn put_state(out: &mut Vec<u8>, news: &News) {
         News::Window {
             query,
             activation,
+            rules_version,
             image,
             changes,
         } => {
             out.put(&query.0);
             out.put_u64(*activation);
+            out.put_u64(*rules_version);
             out.put_u8(image.is_some().into());
             if let Some(cause) = image {
                 put_cause(out, cause);
@@ -334,6 +341,7 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
         WindowChange::Remove {
             old_index,
             key,
+            id,
             version,
             gone,
         } => {
@@ -344,6 +352,7 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
             out.put_u32(*old_index);
             out.put_u64(*version);
             out.put_short(key);
+            out.put_long(id);
         }
     }
 }

@@ -252,6 +252,7 @@ fn change(change: &WindowChange) -> String {
             key,
             version,
             gone,
+            ..
         } => {
             let why = match gone {
                 Gone::Deleted => "deleted",

@@ -209,10 +209,23 @@ impl Desk {
     }
 
     pub(crate) fn rebase(&mut self, source: Source, query: &Definition, next: u64, rows: &[Row]) {
+        self.rebase_under(0, source, query, next, rows);
+    }
+
+    /// The same, of rows that were written under such access rules.
+    pub(crate) fn rebase_under(
+        &mut self,
+        rules_version: u64,
+        source: Source,
+        query: &Definition,
+        next: u64,
+        rows: &[Row],
+    ) {
         let news = News::Rebase {
             query: query.hash,
             activation: query.activation,
             snapshot: until(next),
+            rules_version,
             rows: rows.to_vec(),
             part: 0,
             last: true,
@@ -241,6 +254,7 @@ impl Desk {
         let news = News::Window {
             query: query.hash,
             activation: query.activation,
+            rules_version: 0,
             image,
             changes,
         };

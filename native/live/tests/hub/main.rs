@@ -18,5 +18,6 @@ mod healing;
 mod histories;
 mod memory;
 mod resume;
+mod rules;
 mod windows;
 mod writes;

@@ -146,6 +146,7 @@ fn a_window_goes_on_too_also_over_rows_that_left_it() {
     let remove = WindowChange::Remove {
         old_index: 0,
         key: key("a"),
+        id: crate::common::bson(r#"{"_id":"a"}"#),
         version: 2,
         gone: Gone::Deleted,
     };
@@ -161,4 +162,36 @@ fn a_window_goes_on_too_also_over_rows_that_left_it() {
         "s2 add c@1 1 #2 2/2",
     ];
     assert_eq!(resume(&mut desk, 2, &q, token), expected);
+}
+
+#[test]
+fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 2, 1));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
+    let token = token(&desk.take());
+    let remove = WindowChange::Remove {
+        old_index: 0,
+        key: key("a"),
+        id: crate::common::bson(r#"{"_id":"a"}"#),
+        version: 1,
+        gone: Gone::Left,
+    };
+    let add = WindowChange::Add {
+        index: 1,
+        row: row("c", 1, 3),
+    };
+    desk.window(&q, 6, vec![remove, add]);
+    let mut other = desk.elsewhere();
+    let now = [row("b", 1, 2), row("c", 1, 3)];
+    other.attach_with(1, &q, Options::default(), Some(token));
+    other.open(&q, 8, &now);
+    other.pass(250_000);
+    other.answer_replays();
+    let expected = [
+        "s1 ready",
+        "s1 remove a@1 0→ left #1 1/2",
+        "s1 add c@1 1 #2 2/2",
+    ];
+    assert_eq!(other.lines(), expected);
 }

@@ -15,6 +15,7 @@ fn remove(old_index: u32, id: &str, version: u64) -> WindowChange {
     WindowChange::Remove {
         old_index,
         key: key(id),
+        id: crate::common::bson(&format!(r#"{{"_id":"{id}"}}"#)),
         version,
         gone: Gone::Deleted,
     }
@@ -122,6 +123,7 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
         News::Window {
             query,
             activation,
+            rules_version: 0,
             image,
             changes,
         },

@@ -235,6 +235,7 @@ impl Driver {
             requests: self.requests_at,
             queries,
             snapshot,
+            rules: std::collections::HashMap::new(),
         };
         let collection = COLLECTION;
         self.give(Plain::Begin(begin), now_us);

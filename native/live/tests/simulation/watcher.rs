@@ -434,6 +434,7 @@ impl Watcher {
                 activation,
                 image,
                 changes,
+                ..
             } if query == hash && activation == self.activation => {
                 if image.is_none() {
                     self.started = self.based;

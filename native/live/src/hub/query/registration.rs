@@ -78,7 +78,7 @@ impl Query {
         let rows = self.rows.as_ref().map_or(0, Rows::bytes);
         let parts = self.parts.values().flatten();
         let parts: usize = parts.map(bytes_of).sum();
-        let remembered = KEY_BYTES * (self.gone.len() + self.left.len());
+        let remembered = KEY_BYTES * self.gone.len();
         let waiting = self.held_back.bytes() + self.queue.bytes();
         (rows + remembered, waiting + parts)
     }
