@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import cast
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from graphql import (
     GraphQLScalarType,
     GraphQLSchema,
 )
+from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from documents.store.database import pool, scope
 from foundation.json_types import JsonObject
@@ -53,6 +55,9 @@ _SCHEMAS = Statement(
     "WHERE tenant_id = $1 AND state = 'active' AND schema IS NOT NULL ORDER BY name",
     (Oid.UUID,),
 )
+
+#: Types of which an answer may have many.
+_OF_MANY = ("AnyDocument", "AnyDocumentEdge", "LiveDocuments")
 
 #: Names of collections with their JSON Schemas, as text.
 Found = tuple[tuple[str, bytes], ...]
@@ -127,7 +132,22 @@ class Subscription(DocumentSubscriptions):
 def static_schema() -> GraphQLSchema:
     """Return the part that is written down as classes."""
     made = strawberry.Schema(Query, Mutation, Subscription, types=[AnyDocument])
-    return made._schema  # the library has no other name for it
+    schema = made._schema  # the library has no other name for it
+    for name in _OF_MANY:
+        for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():
+            _read_directly(shown)
+    return schema
+
+
+def _read_directly(field: GraphQLField) -> None:
+    """Let a field that only reads an attribute do so without the library's detours.
+
+    Pages have thousands of such fields, and those would take most of an answer's time.
+    """
+    declared = (field.extensions or {})[GraphQLCoreConverter.DEFINITION_BACKREF]
+    if declared.base_resolver is None:
+        attribute = attrgetter(declared.python_name)
+        field.resolve = lambda source, _: attribute(source)
 
 
 @lru_cache(maxsize=1)

@@ -27,12 +27,52 @@ class Node:
 
 @strawberry.type(description="A document of any collection.")
 class AnyDocument(Node):
+    """What documents look like. They are rows: a page has many, and few of its fields are read."""
+
     collection: str
     key: JSON = strawberry.field(description="The document's `_id`.")
     version: int | None
     created_at: str | None
     updated_at: str | None
     document: JSON
+
+    @classmethod
+    def is_type_of(cls, value: object, _: object) -> bool:
+        return isinstance(value, Row)
+
+
+class Row:
+    """A document as the REST API has it; what a field shows is made when it is asked for."""
+
+    __slots__ = ("collection", "envelope")
+
+    def __init__(self, collection: str, envelope: JsonObject) -> None:
+        self.collection = collection
+        self.envelope = envelope
+
+    @property
+    def id(self) -> str:
+        return global_ids.write(self.collection, self.envelope["id"])
+
+    @property
+    def key(self) -> JsonValue:
+        return self.envelope["id"]
+
+    @property
+    def version(self) -> JsonValue:
+        return self.envelope.get("version")
+
+    @property
+    def created_at(self) -> JsonValue:
+        return self.envelope.get("created_at")
+
+    @property
+    def updated_at(self) -> JsonValue:
+        return self.envelope.get("updated_at")
+
+    @property
+    def document(self) -> JsonValue:
+        return self.envelope.get("document")
 
 
 @strawberry.type
@@ -51,11 +91,30 @@ class AnyDocumentEdge:
 
 @strawberry.type(description="Documents in the order that was asked for.")
 class AnyDocumentConnection:
-    nodes: list[AnyDocument]
-    edges: list[AnyDocumentEdge]
-    page_info: PageInfo
     collection: strawberry.Private[str]
     filter: strawberry.Private[JsonValue]
+    rows: strawberry.Private[Rows]
+
+    @strawberry.field
+    def nodes(self) -> list[AnyDocument]:
+        return [row(self.collection, item) for item in self.rows.items]
+
+    @strawberry.field
+    def edges(self) -> list[AnyDocumentEdge]:
+        return [
+            AnyDocumentEdge(cursor=self.rows.cursor(number), node=row(self.collection, item))
+            for number, item in enumerate(self.rows.items)
+        ]
+
+    @strawberry.field
+    def page_info(self) -> PageInfo:
+        count = len(self.rows.items)
+        return PageInfo(
+            has_next_page=self.rows.following is not None,
+            has_previous_page=self.rows.has_previous,
+            start_cursor=self.rows.cursor(0) if count else None,
+            end_cursor=self.rows.cursor(count - 1) if count else None,
+        )
 
     @strawberry.field(description="How many documents match, on whatever page.")
     async def total_count(self, info: Info) -> int:
@@ -71,45 +130,15 @@ async def count(context: Context, collection: str, filter: JsonValue) -> int:  #
 
 def row(collection: str, envelope: JsonObject) -> AnyDocument:
     """Return a document as fields show it."""
-    key = envelope["id"]
-    version = envelope.get("version")
-    return AnyDocument(
-        id=strawberry.ID(global_ids.write(collection, key)),
-        collection=collection,
-        key=cast("JSON", key),
-        version=None if version is None else int(str(version)),
-        created_at=_text(envelope.get("created_at")),
-        updated_at=_text(envelope.get("updated_at")),
-        document=cast("JSON", envelope.get("document")),
-    )
-
-
-def _text(value: JsonValue) -> str | None:
-    return None if value is None else str(value)
+    return cast("AnyDocument", Row(collection, envelope))
 
 
 async def connection(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> AnyDocumentConnection:
     """Answer a query as a connection."""
-    rows: Rows = await pages.read(context, collection, query, first, after)
-    nodes = [row(collection, item) for item in rows.items]
-    edges = [
-        AnyDocumentEdge(cursor=cursor, node=node)
-        for cursor, node in zip(rows.cursors, nodes, strict=True)
-    ]
-    return AnyDocumentConnection(
-        nodes=nodes,
-        edges=edges,
-        page_info=PageInfo(
-            has_next_page=rows.has_next,
-            has_previous_page=rows.has_previous,
-            start_cursor=rows.cursors[0] if rows.cursors else None,
-            end_cursor=rows.cursors[-1] if rows.cursors else None,
-        ),
-        collection=collection,
-        filter=query.get("filter"),
-    )
+    rows = await pages.read(context, collection, query, first, after)
+    return AnyDocumentConnection(collection=collection, filter=query.get("filter"), rows=rows)
 
 
 async def by_key(context: Context, collection: str, key: object) -> AnyDocument | None:

@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
+from typing import cast
 
 from documents.api import queries
 from documents.store.queries import MAX_LIMIT
@@ -50,12 +51,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A page: envelopes, the place behind each of them, and whether more follow."""
+    """A page: envelopes, where it begins, and what follows."""
 
     items: list[JsonObject]
-    cursors: list[str]
-    has_next: bool
+    begin: Place
+    #: The next page's beginning; None: nothing follows.
+    following: str | None
     has_previous: bool
+
+    def cursor(self, number: int) -> str:
+        """Return the cursor of a row."""
+        if number == len(self.items) - 1 and self.following is not None:
+            return Place(self.following, 0).cursor
+        return Place(self.begin.start, self.begin.passed + number + 1).cursor
 
 
 async def read(
@@ -71,16 +79,8 @@ async def read(
     items, following = answer["items"], answer["next_cursor"]
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
         raise TypeError("a page has items and a cursor")
-    rows = [item for item in items[place.passed :] if isinstance(item, dict)]
-    places = [Place(place.start, place.passed + number + 1) for number in range(len(rows))]
-    if places and following is not None:
-        places[-1] = Place(following, 0)
-    return Rows(
-        items=rows,
-        cursors=[found.cursor for found in places],
-        has_next=following is not None,
-        has_previous=after is not None,
-    )
+    rows = cast("list[JsonObject]", items[place.passed :])
+    return Rows(rows, place, following, has_previous=after is not None)
 
 
 def _wrong(member: str, detail: str) -> InvalidBody:

@@ -121,8 +121,8 @@ class CollectionFields:
         return GraphQLObjectType(
             f"{self.declared.type}Connection",
             {
-                "nodes": GraphQLField(_many(self.node)),
-                "edges": GraphQLField(_many(edge)),
+                "nodes": GraphQLField(_many(self.node), resolve=general.fields["nodes"].resolve),
+                "edges": GraphQLField(_many(edge), resolve=general.fields["edges"].resolve),
                 "pageInfo": general.fields["pageInfo"],
                 "totalCount": general.fields["totalCount"],
             },
