@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::coding::u64_at;
-use crate::db::{Db, Keyspace, Scan, Snapshot};
+use crate::db::{Db, Keyspace, Passing, Scan, Snapshot};
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, Zone};
 use crate::iterate::zones::ZoneFilter;
@@ -32,6 +32,10 @@ use crate::key::{Millis, Sequence, prefix_end};
 const VALID_UNTIL: u8 = 0;
 /// Bytes of an element in front of its payload.
 const TIMES_BYTES: usize = 16;
+
+/// Bytes of the sequence at the end of an element's key. A keyspace whose `tail_bytes` are these
+/// has filters that know lists, which spare reads the tables that have nothing of a list.
+const NAME_BYTES: usize = 8;
 
 /// Reads the times of elements; the extractor of keyspaces that hold lists.
 #[derive(Debug, Default, Clone, Copy)]
@@ -243,8 +247,13 @@ impl Db {
         let end = prefix_end(&prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let bounds = (Bound::Included(prefix.as_slice()), upper);
+        let heads = keyspace.options().tail_bytes == NAME_BYTES;
+        let passing = Passing {
+            zones: Some(&filter),
+            head: heads.then_some(prefix.as_slice()),
+        };
         Ok(ListScan {
-            scan: self.scan_where(keyspace, bounds, snapshot, &filter)?,
+            scan: self.scan_where(keyspace, bounds, snapshot, passing)?,
             filter,
             wanted,
             begun: false,

@@ -78,6 +78,10 @@ pub struct KeyspaceOptions {
     pub restart_interval: usize,
     /// Bits of filter for each key; 0 for no filters.
     pub filter_bits: usize,
+    /// So many last bytes of a key are left out of filters, where keys end with the time or the
+    /// sequence of their write. Filters then say whether there are keys with the same head, which
+    /// spares [`crate::Db::scan_head`] tables without them.
+    pub tail_bytes: usize,
     /// Aimed size of tables.
     pub table_bytes: u64,
     /// Aimed size of the first level below the flushed runs.
@@ -104,6 +108,7 @@ impl Default for KeyspaceOptions {
             block_bytes: 4 << 10,
             restart_interval: 16,
             filter_bits: 10,
+            tail_bytes: 0,
             table_bytes: 64 << 20,
             base_bytes: 256 << 20,
             compression: vec![Compression::Lz4, Compression::Lz4, Compression::Zstd(3)],

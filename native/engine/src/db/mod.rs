@@ -50,7 +50,6 @@ use crate::cache::BlockCache;
 use crate::clock::Time;
 use crate::error::{Error, Result};
 use crate::extract::Zone;
-use crate::iterate::zones::ZoneFilter;
 use crate::key::{Millis, Sequence};
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
@@ -65,6 +64,7 @@ use crate::wal::{Durability, Wal};
 
 pub use copies::restore;
 pub use keyspace::Keyspace;
+pub(crate) use scan::Passing;
 pub use scan::Scan;
 pub use search::{Found, Visited};
 pub use snapshots::Snapshot;
@@ -352,9 +352,27 @@ impl Db {
         keyspace: &Keyspace,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         snapshot: Option<&Snapshot>,
-        filter: &Arc<ZoneFilter>,
+        passing: Passing<'_>,
     ) -> Result<Scan> {
-        Scan::filtered(&self.core, keyspace, bounds, snapshot, Some(filter))
+        Scan::passing(&self.core, keyspace, bounds, snapshot, passing)
+    }
+
+    /// A scan, within bounds, over keys that are `head` and as many bytes more as the keyspace's
+    /// `tail_bytes`. Tables whose filters do not know the head are not read. Other keys within the
+    /// bounds may be shown or not.
+    pub fn scan_head(
+        &self,
+        keyspace: &Keyspace,
+        head: &[u8],
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Scan> {
+        let passing = Passing {
+            head: (keyspace.options().tail_bytes > 0).then_some(head),
+            ..Passing::default()
+        };
+        self.scan_where(keyspace, (lower, upper), snapshot, passing)
     }
 
     /// A scan over the keys that begin with `prefix`.

@@ -11,9 +11,11 @@ use crate::iterate::merging::MergingCursor;
 use crate::iterate::run::RunCursor;
 use crate::iterate::source::Source;
 use crate::iterate::zones::ZoneFilter;
-use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::key::{Kind, Sequence, Tag, prefix_end, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::range_delete::RangeDeletes;
+use crate::version::Run;
+use crate::version::file::File;
 
 /// After so many older versions of a key, a seek to the next key is cheaper than going on.
 const STEPS: usize = 8;
@@ -27,6 +29,15 @@ enum Place {
     Behind,
     /// The value is in `folded`; the cursor is before the key's entries.
     Before,
+}
+
+/// What a scan may pass over.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Passing<'a> {
+    /// Blocks and tables by their zones, while the scan goes forwards.
+    pub(crate) zones: Option<&'a Arc<ZoneFilter>>,
+    /// Runs whose filters do not know this head, which all keys within the bounds have.
+    pub(crate) head: Option<&'a [u8]>,
 }
 
 /// Keys and values of a keyspace, as a snapshot sees them.
@@ -54,22 +65,22 @@ impl Scan {
         upper: Bound<&[u8]>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Self> {
-        Self::filtered(core, keyspace, (lower, upper), snapshot, None)
+        Self::passing(core, keyspace, (lower, upper), snapshot, Passing::default())
     }
 
-    /// A scan that passes over what `filter` skips, while it goes forwards.
-    pub(crate) fn filtered(
+    /// A scan that passes over some of what cannot be wanted.
+    pub(crate) fn passing(
         core: &Arc<Core>,
         keyspace: &Keyspace,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         snapshot: Option<&Snapshot>,
-        filter: Option<&Arc<ZoneFilter>>,
+        passing: Passing<'_>,
     ) -> Result<Self> {
         let view = keyspace.view();
         let sight = Sight::new(core, snapshot);
         Ok(Self {
             ranges: ranges_of(core, &view)?,
-            cursor: MergingCursor::new(sources_of(core, &view, filter)),
+            cursor: MergingCursor::new(sources_of(core, keyspace, &view, passing)?),
             core: Arc::clone(core),
             keyspace: keyspace.clone(),
             sight,
@@ -362,17 +373,45 @@ fn malformed() -> Error {
     }
 }
 
-fn sources_of(core: &Core, view: &View, filter: Option<&Arc<ZoneFilter>>) -> Vec<Source> {
+fn sources_of(
+    core: &Core,
+    keyspace: &Keyspace,
+    view: &View,
+    passing: Passing<'_>,
+) -> Result<Vec<Source>> {
     let memory = view.memtables().filter(|memtable| memtable.entries() > 0);
     let memory = memory.map(|memtable| Source::Memory(MemtableCursor::new(Arc::clone(memtable))));
-    let runs = view.version.runs().map(|run| {
+    let mut sources: Vec<Source> = memory.collect();
+    for run in view.version.runs() {
+        if let Some(head) = passing.head
+            && !may_have_head(core, keyspace, run, head)?
+        {
+            continue;
+        }
         let run = RunCursor::new(Arc::clone(run), Arc::clone(&core.tables), false);
-        Source::Run(Box::new(match filter {
-            Some(filter) => run.filtered(Arc::clone(filter)),
+        sources.push(Source::Run(Box::new(match passing.zones {
+            Some(zones) => run.filtered(Arc::clone(zones)),
             None => run,
-        }))
-    });
-    memory.chain(runs).collect()
+        })));
+    }
+    Ok(sources)
+}
+
+/// Whether a run may have keys with a head.
+fn may_have_head(core: &Core, keyspace: &Keyspace, run: &Run, head: &[u8]) -> Result<bool> {
+    let tail_bytes = keyspace.options().tail_bytes;
+    let end = prefix_end(head);
+    let behind = |file: &Arc<File>| {
+        let smallest = file.meta.smallest.as_slice();
+        end.as_deref().is_some_and(|end| end <= smallest)
+    };
+    let files = run.files.iter().skip(run.position(head));
+    for file in files.take_while(|file| !behind(file)) {
+        if core.tables.table(file)?.may_have_head(head, tail_bytes)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn ranges_of(core: &Core, view: &View) -> Result<Vec<Arc<RangeDeletes>>> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::block_builder::BlockBuilder;
-use super::footer::{FOOTER_BYTES, Footer};
+use super::footer::{FOOTER_BYTES, Footer, PLAIN_VERSION, VERSION};
 use super::frame::{self, Handle};
 use super::properties::Properties;
-use super::{filter, hash};
+use super::{filter, hash, head_of};
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, Zone};
 use crate::key::{Kind, Millis, Sequence, Tag, separator, split_expiry};
@@ -25,6 +25,7 @@ pub(crate) struct TableSettings {
     block_bytes: usize,
     restart_interval: usize,
     filter_bits: usize,
+    tail_bytes: usize,
     compression: Compression,
     extractor: Option<Arc<dyn Extractor>>,
     base_sequence: Sequence,
@@ -43,6 +44,7 @@ impl TableSettings {
             block_bytes: options.block_bytes,
             restart_interval: options.restart_interval,
             filter_bits: options.filter_bits,
+            tail_bytes: options.tail_bytes,
             compression: options.compression_of(level),
             extractor: options.extractor.clone(),
             base_sequence,
@@ -92,6 +94,7 @@ impl TableBuilder {
     pub(crate) fn new(file: Box<dyn AppendFile>, settings: TableSettings) -> Self {
         let base = settings.base_sequence;
         let mut properties = Properties::new(base, settings.written_until);
+        properties.tail_bytes = settings.tail_bytes as u64;
         if let Some(extractor) = &settings.extractor {
             properties.zone = Some(Zone::default());
             extractor.name().clone_into(&mut properties.extractor);
@@ -119,7 +122,7 @@ impl TableBuilder {
     /// Adds an entry behind all that were added.
     pub(crate) fn add(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.index_waiting_block(Some(key))?;
-        let hash = hash(key);
+        let hash = hash(head_of(key, self.settings.tail_bytes));
         if self.settings.filter_bits > 0 && self.hashes.last() != Some(&hash) {
             self.hashes.push(hash);
         }
@@ -276,6 +279,11 @@ impl TableBuilder {
             top,
             properties,
             range_deletes,
+            version: if self.settings.tail_bytes > 0 {
+                VERSION
+            } else {
+                PLAIN_VERSION
+            },
         };
         self.pending.extend_from_slice(&footer.encode());
         self.file.append(&self.pending)?;

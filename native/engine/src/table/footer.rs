@@ -13,8 +13,10 @@ use crate::coding::Reader;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
-/// The format that is written, and the newest that is read.
-pub(crate) const VERSION: u32 = 1;
+/// The newest format: filters leave out the tails of keys.
+pub(crate) const VERSION: u32 = 2;
+/// The format of tables whose filters know whole keys.
+pub(crate) const PLAIN_VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"rillbtab";
 
 /// Where the parts of a table lie.
@@ -24,6 +26,7 @@ pub(crate) struct Footer {
     pub(crate) properties: Handle,
     /// Of length 0 if there are none.
     pub(crate) range_deletes: Handle,
+    pub(crate) version: u32,
 }
 
 impl Footer {
@@ -33,7 +36,7 @@ impl Footer {
             out.extend_from_slice(&handle.offset.to_le_bytes());
             out.extend_from_slice(&handle.length.to_le_bytes());
         }
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         let checksum = crc32c::crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(MAGIC);
@@ -58,16 +61,18 @@ impl Footer {
                 top: handle()?,
                 properties: handle()?,
                 range_deletes: handle()?,
+                version: reader.u32()?,
             };
-            Some((footer, reader.u32()?, reader.u32()?))
+            Some((footer, reader.u32()?))
         })();
-        let Some((footer, version, checksum)) = read else {
+        let Some((footer, checksum)) = read else {
             return Err("the footer is cut short".into());
         };
         if !agree(checksum, crc32c::crc32c(summed)) {
             return Err("the footer's checksum does not match".into());
         }
-        if version > VERSION {
+        if footer.version > VERSION {
+            let version = footer.version;
             return Err(format!(
                 "format {version} is newer than this program, which reads {VERSION}"
             ));
@@ -87,6 +92,7 @@ mod tests {
             top: handle(1),
             properties: handle(2),
             range_deletes: handle(3),
+            version: VERSION,
         };
         let bytes = footer.encode();
         assert_eq!(Footer::decode(&bytes), Ok(footer));

@@ -20,6 +20,13 @@ pub(crate) mod pins;
 pub(crate) mod properties;
 pub(crate) mod reader;
 
+/// What filters know of a key: all but its last bytes, if it has so many.
+#[inline]
+pub(crate) fn head_of(key: &[u8], tail_bytes: usize) -> &[u8] {
+    let head = key.len().checked_sub(tail_bytes);
+    head.and_then(|length| key.get(..length)).unwrap_or(key)
+}
+
 /// The hash of a key, for filters and for the hash index of blocks.
 #[inline]
 pub(crate) fn hash(key: &[u8]) -> u64 {

@@ -30,6 +30,8 @@ pub(crate) struct Properties {
     pub(crate) key_bytes: u64,
     pub(crate) value_bytes: u64,
     pub(crate) data_blocks: u64,
+    /// So many last bytes of keys are left out of filters.
+    pub(crate) tail_bytes: u64,
     /// What the entries are about, if the keyspace has an extractor.
     pub(crate) zone: Option<Zone>,
     /// The name of that extractor.
@@ -51,6 +53,7 @@ impl Properties {
             key_bytes: 0,
             value_bytes: 0,
             data_blocks: 0,
+            tail_bytes: 0,
             zone: None,
             extractor: String::new(),
         }
@@ -113,6 +116,9 @@ impl Properties {
         for (id, number) in (1..).zip(self.numbers()) {
             field(id, &number.to_le_bytes());
         }
+        if self.tail_bytes > 0 {
+            field(TAIL_FIELD, &self.tail_bytes.to_le_bytes());
+        }
         if let Some(expiry) = self.all_expired_at {
             field(EXPIRY_FIELD, &expiry.to_le_bytes());
         }
@@ -145,6 +151,7 @@ impl Properties {
                 9 => found.key_bytes = number()?,
                 10 => found.value_bytes = number()?,
                 11 => found.data_blocks = number()?,
+                TAIL_FIELD => found.tail_bytes = number()?,
                 EXPIRY_FIELD => found.all_expired_at = Some(number()?),
                 ZONE_FIELD => found.zone = Some(Zone::decode(value)?),
                 EXTRACTOR_FIELD => found.extractor = String::from_utf8(value.to_vec()).ok()?,
@@ -158,6 +165,7 @@ impl Properties {
 const EXPIRY_FIELD: u64 = 12;
 const ZONE_FIELD: u64 = 13;
 const EXTRACTOR_FIELD: u64 = 14;
+const TAIL_FIELD: u64 = 15;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use crate::cache::{BlockCache, Name};
 use crate::coding::{Reader, to_usize};
 use crate::error::{Error, Result};
 use crate::extract::Zone;
-use crate::key::{Kind, Sequence, Tag, compare, position_by_number, prefix_number};
+use crate::key::{Kind, Sequence, Tag, compare, position_by_number, prefix_end, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::Value;
 use crate::vfs::RandomRead;
@@ -236,6 +236,42 @@ impl Table {
         self.to_block(bytes, handle, what).map(Arc::new)
     }
 
+    /// What filters know of a key with this hash.
+    #[inline]
+    fn filter_hash(&self, key: &[u8], hash: u64) -> u64 {
+        match to_usize(self.properties.tail_bytes) {
+            0 => hash,
+            tail_bytes => super::hash(super::head_of(key, tail_bytes)),
+        }
+    }
+
+    /// Whether there may be keys that are `head` and a tail of this length.
+    pub(crate) fn may_have_head(&self, head: &[u8], tail_bytes: usize) -> Result<bool> {
+        if to_usize(self.properties.tail_bytes) != tail_bytes {
+            return Ok(true);
+        }
+        let hash = super::hash(head);
+        let end = prefix_end(head);
+        let first = self.partition_of(head, Tag::NEWEST);
+        for partition in self.partitions.iter().skip(first) {
+            if partition.filter.length == 0 {
+                return Ok(true);
+            }
+            let filter = self.kept(partition.filter, Part::Filter, &partition.pinned_filter)?;
+            if filter::may_contain(filter.bytes(), hash) {
+                return Ok(true);
+            }
+            // What begins with `head` goes on in the next partition only before its end.
+            if end
+                .as_deref()
+                .is_some_and(|end| end <= partition.key.as_ref())
+            {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
     /// Shows the entries of `key` at or behind `tag`, the newest first, until one is enough.
     pub(crate) fn get(
         self: &Arc<Self>,
@@ -249,7 +285,7 @@ impl Table {
         };
         if partition.filter.length > 0 {
             let filter = self.kept(partition.filter, Part::Filter, &partition.pinned_filter)?;
-            if !filter::may_contain(filter.bytes(), hash) {
+            if !filter::may_contain(filter.bytes(), self.filter_hash(key, hash)) {
                 return Ok(());
             }
         }

@@ -1,0 +1,164 @@
+//! Filters that know the heads of keys: they spare reads, and hide nothing.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
+
+use rillbase_engine::vfs::{MemoryVfs, Vfs};
+use rillbase_engine::{
+    Batch, Db, Durability, ElementTimes, Keyspace, KeyspaceOptions, Options, Wanted,
+};
+
+fn open(vfs: &Arc<MemoryVfs>, tail_bytes: usize) -> (Db, Keyspace) {
+    let space = KeyspaceOptions {
+        extractor: Some(Arc::new(ElementTimes)),
+        tail_bytes,
+        block_bytes: 200,
+        table_bytes: 3000,
+        compact_at_runs: 100,
+        slow_at_runs: 200,
+        stop_at_runs: 300,
+        ..KeyspaceOptions::default()
+    };
+    let options = Options {
+        vfs: Arc::clone(vfs) as Arc<dyn Vfs>,
+        background_threads: 0,
+        ..Options::default()
+    };
+    let db = Db::open("/db", options.keyspace("heads", space)).unwrap();
+    let space = db.keyspace("heads").unwrap();
+    (db, space)
+}
+
+fn name(number: u32) -> Vec<u8> {
+    // Some are prefixes of others.
+    format!("head {}", number / 3 + 10u32.pow(number % 3)).into_bytes()
+}
+
+fn put(db: &Db, space: &Keyspace, head: &[u8], value: &[u8]) {
+    let mut batch = Batch::new();
+    batch.put_sequenced(space, head, value, None);
+    db.write(batch, Durability::Buffered).unwrap();
+}
+
+/// The values of a head, by a scan that uses filters.
+fn values(db: &Db, space: &Keyspace, head: &[u8]) -> Vec<Vec<u8>> {
+    let mut upper = head.to_vec();
+    upper.extend_from_slice(&[u8::MAX; 9]);
+    let lower = std::ops::Bound::Included(head);
+    let mut scan = db
+        .scan_head(space, head, lower, Excluded(&upper), None)
+        .unwrap();
+    let mut found = Vec::new();
+    scan.first().unwrap();
+    while scan.is_valid() {
+        if scan.key().len() == head.len() + 8 {
+            found.push(scan.value().to_vec());
+        }
+        scan.advance().unwrap();
+    }
+    found
+}
+
+#[test]
+fn every_entry_of_a_head_is_found_whatever_filters_knew_when_it_was_written() {
+    let vfs = Arc::new(MemoryVfs::new());
+    let mut written: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    // Tables are written with filters over whole keys, over heads, and over other heads.
+    for (round, tail_bytes) in [(0_u32, 0), (1, 8), (2, 8), (3, 5), (4, 8)] {
+        let (db, space) = open(&vfs, tail_bytes);
+        for number in 0..400 {
+            let head = name(number * 7 % (200 + round));
+            let value = format!("{round} {number}").into_bytes();
+            put(&db, &space, &head, &value);
+            written.push((head, value));
+        }
+        db.flush().unwrap();
+        if round == 2 {
+            db.compact(&space).unwrap();
+        }
+        // With other tails, these are no heads to the keyspace.
+        let heads = if tail_bytes == 5 { 0 } else { 220 };
+        for number in 0..heads {
+            let head = name(number);
+            let expected = written.iter().rev().filter(|(of, _)| *of == head);
+            let expected: Vec<Vec<u8>> = expected.map(|(_, value)| value.clone()).collect();
+            assert_eq!(values(&db, &space, &head), expected, "round {round}");
+        }
+        let mut scan = db.scan(&space, Unbounded, Unbounded, None).unwrap();
+        scan.first().unwrap();
+        while scan.is_valid() {
+            let got = db.get(&space, scan.key()).unwrap().unwrap();
+            assert_eq!(*got, *scan.value());
+            scan.advance().unwrap();
+        }
+        db.close().unwrap();
+    }
+}
+
+fn blocks_read(db: &Db, read: impl FnOnce()) -> u64 {
+    let before = db.stats();
+    read();
+    let after = db.stats();
+    after.cache_hits + after.cache_misses - before.cache_hits - before.cache_misses
+}
+
+#[test]
+fn a_scan_of_a_head_reads_no_block_of_runs_that_do_not_have_it() {
+    let read_with = |tail_bytes| {
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
+        for run in 0..20_u32 {
+            for number in 0..50 {
+                put(
+                    &db,
+                    &space,
+                    format!("head {run:02} {number:02}").as_bytes(),
+                    b"x",
+                );
+            }
+            // All runs reach over all keys.
+            put(&db, &space, b"a", b"x");
+            put(&db, &space, b"z", b"x");
+            db.flush().unwrap();
+        }
+        blocks_read(&db, || {
+            assert_eq!(values(&db, &space, b"head 07 07").len(), 1);
+        })
+    };
+    assert!(read_with(8) * 4 < read_with(0));
+}
+
+#[test]
+fn a_list_is_read_from_the_runs_that_have_it() {
+    let read_with = |tail_bytes| {
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
+        for run in 0..20_u64 {
+            for list in [run, 100 + run, 200] {
+                let mut batch = Batch::new();
+                let element = (run, run, &b"payload"[..]);
+                batch.append(&space, &list.to_be_bytes(), 1, element, None);
+                db.write(batch, Durability::Buffered).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        let elements = |list: u64| {
+            let mut scan = db
+                .list(&space, &list.to_be_bytes(), 1, Wanted::ALL, None)
+                .unwrap();
+            let mut count = 0;
+            while scan.next_element().unwrap().is_some() {
+                count += 1;
+            }
+            count
+        };
+        assert_eq!(elements(200), 20);
+        blocks_read(&db, || {
+            assert_eq!(elements(7), 1);
+        })
+    };
+    assert!(read_with(8) * 4 < read_with(0));
+}
