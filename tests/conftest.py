@@ -1,4 +1,5 @@
-"""Real servers for the whole run: one PostgreSQL and one Valkey, a database for each worker.
+"""Real servers for the whole run: one PostgreSQL, one Valkey and one storage node, a database for
+each worker.
 
 Tests commit for real and clean nothing up: each makes tenants and users of its own, as many
 customers share one installation. The servers start in pytest's main process, which also migrates
@@ -22,6 +23,7 @@ from psycopg import sql
 
 from tests.launched import Place
 from tests.launcher_command import reachable_directory
+from tests.own_node import OwnNode
 from tests.own_valkey import OwnValkey
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ def _start_servers(config: pytest.Config) -> None:
         EmbeddedPostgres(directory / "postgres", superuser_password="tests", durable=False)
     )
     valkey = servers.enter_context(EmbeddedValkey(directory / "valkey", password="tests"))
+    node = OwnNode(directory / "node")
+    servers.callback(node.close)
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
     os.environ.update(TEST_ENVIRONMENT)
@@ -85,6 +89,7 @@ def _start_servers(config: pytest.Config) -> None:
     os.environ["RILLBASE_TEST_POSTGRES"] = postgres.url
     os.environ["RILLBASE_TEST_VALKEY"] = valkey.url
     os.environ["REDIS_URL"] = valkey.url
+    os.environ["STORAGE_URL"] = node.url
     os.environ["DATABASE_URL"] = _on_database(postgres.url, TEMPLATE)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     subprocess.run([sys.executable, "-m", "django", "prepare_database"], check=True, cwd=ROOT)

@@ -17,8 +17,10 @@ from realtime.topics.tokens import Tokens, Told
 from realtime.topics.wanted import Wanted
 from rillbase_native import Value
 from storage_engine.models.topic import NAME_PATTERN
+from storage_engine.node.client import PATIENCE_S
 from storage_engine.node.feeds import GONE, Following, feeds
 from storage_engine.node.publication import Publication
+from storage_engine.node.refusals import away
 from storage_engine.topics import facts, names, subscribe
 from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.names import SubscriptionName
@@ -68,6 +70,8 @@ class Watched:
     over: bool = False
     name: SubscriptionName | None = None
     following: Following | None = None
+    #: Whether there is such a subscription, while that is not known.
+    found: asyncio.Future[None] | None = None
     #: Subscribing anew, where the node's subscription had ended.
     again: asyncio.Task[None] | None = None
 
@@ -81,6 +85,7 @@ class Watched:
             name = names.read(self.wanted.existing, self.topic)
             after = self.wanted.after
             self._follow(name, name.position if after is None else after)
+            await self._found()
         else:
             await self._subscribe()
 
@@ -91,6 +96,18 @@ class Watched:
         for frame in frames.results(self._id, self.topic, done.publications, token):
             self._send(frame)
         self._follow(done.name, done.name.position)
+
+    async def _found(self) -> None:
+        """Wait until the node has said that there is such a subscription."""
+        self.found = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self.found
+        except BaseException as failed:
+            self.close()
+            if isinstance(failed, TimeoutError):
+                raise away() from None
+            raise
 
     def _follow(self, name: SubscriptionName, position: int) -> None:
         self.name = name
@@ -146,6 +163,8 @@ class Watched:
 
     def live(self) -> None:
         """Tell the client that it is told everything from now on."""
+        if self.found is not None and not self.found.done():
+            self.found.set_result(None)
         if not self.told_ready and self.following is not None and self.name is not None:
             token = self.tokens.write(Told(self.name, self.following.position, self.events))
             self._send(frames.ready(self._id, token))
@@ -205,6 +224,9 @@ class Watched:
 
     def _end(self, error: ApiError | None) -> None:
         if self.over:
+            return
+        if self.found is not None and not self.found.done() and error is not None:
+            self.found.set_exception(error)
             return
         self.close()
         self.outlet.send(frames.end(self._id, error))

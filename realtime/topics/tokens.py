@@ -17,7 +17,7 @@ from storage_engine.topics import names
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
 
-MAX_CHARS = 4_096
+MAX_CHARS = 4_200
 _TAG_CHARS = 32
 _FORM = re.compile(r"([A-Za-z0-9_-]+\.\d{1,18})\.(\d{1,18})\.(\d{1,18})\.([0-9a-f]{32})\Z")
 

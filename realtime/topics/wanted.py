@@ -14,9 +14,9 @@ MEMBERS = ("topic_id", "geo", "from", "to", "subscriber", "filter", "unseen_only
 #: One that was made by a call.
 EXISTING = ("subscription_id", "after")
 _COMMON = ("type", "id", "topic", "resume")
-MAX_NAME_CHARS = 600
+MAX_NAME_CHARS = 4_100
 MAX_POSITION = (1 << 62) - 1
-MAX_RESUME_CHARS = 4_096
+MAX_RESUME_CHARS = 4_200
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ class DeliveredSubscription(TenantOwned):
     topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="+")
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="+")
     #: The node's name of the subscription.
-    name = models.CharField(max_length=300)
+    name = models.TextField()
     #: As the API calls it.
-    public_id = models.CharField(max_length=300)
+    public_id = models.TextField()
     subscriber = models.CharField(max_length=200, blank=True)
     position = models.BigIntegerField()
     expires_at = models.DateTimeField()

@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 _POINTERS = {
     "INVALID_ID": "/id",
     "INVALID_AREA": "/geo",
+    "INVALID_PLACE": "",
     "TOO_MANY_CELLS": "/geo",
     "LIVES_TOO_LONG": "/expires_at",
     "OUT_OF_RANGE": "",
-    "MALFORMED": "",
 }
 #: The same codes as in the API, with capitals.
 _SAME = frozenset(
@@ -51,7 +51,7 @@ def as_api_error(refused: Refused) -> ApiError:
         return CATALOGUE[code.lower()](text, errors=[FieldProblem(pointer, code.lower(), text)])
     if code == "NO_TOPIC":
         return errors.NotFound("There is no such topic.")
-    if code == "ENDED":
+    if code in ("ENDED", "MALFORMED"):
         return errors.NotFound("There is no such subscription, or it has ended.")
     if code == "TOO_MANY":
         return errors.TooManySubscriptions(text)

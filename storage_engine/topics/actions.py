@@ -7,11 +7,15 @@ dropped one by a task, so that a transaction never waits for the node and holds 
 from __future__ import annotations
 
 from typing import TypedDict
+from uuid import UUID
+
+from django.db import transaction
 
 from foundation.errors import NameTaken
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
 from storage_engine.models import Topic
+from storage_engine.node import admin
 from storage_engine.topics.describe import describe
 from tenants import audit
 from tenants.models import Tenant
@@ -65,12 +69,23 @@ def do_change(principal: Principal | None, topic: Topic, values: TopicValues) ->
 
 
 def do_delete(principal: Principal | None, topic: Topic) -> None:
-    """Drop a locked topic with all that was published and subscribed to there."""
+    """Drop a locked topic with all that was published and subscribed to there.
+
+    The node is told as soon as this has committed, so that subscribers hear of it at once; the task
+    is for when it does not answer.
+    """
     before, arguments = describe(topic), _arguments(topic)
+    tenant_id, topic_id = topic.tenant_id, topic.pk
     for due_in_s in (0.0, AGAIN_AFTER_S):
         run_after_commit(DROP_TASK, arguments, tenant_id=topic.tenant_id, due_in_s=due_in_s)
     _record(principal, "topic.deleted", topic, before=before)
     topic.delete()
+    transaction.on_commit(lambda: _drop_now(tenant_id, topic_id), robust=True)
+
+
+def _drop_now(tenant_id: UUID, topic_id: UUID) -> None:
+    if admin.is_there():
+        admin.drop_topic(tenant_id, topic_id)
 
 
 def _arguments(topic: Topic) -> JsonObject:

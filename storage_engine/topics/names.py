@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from foundation.errors import NotFound
 from storage_engine.topics.facts import TopicFacts
 
-_FORM = re.compile(r"([A-Za-z0-9_-]{1,500})\.(\d{1,18})\Z")
+_FORM = re.compile(r"([A-Za-z0-9_-]{1,4000})\.(\d{1,18})\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,282 @@
+"""Topics over WebSockets and Server-Sent Events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import requests
+
+from foundation.scope import scoped
+from tenants.models import ApiKey
+from tests.caller import problem, with_key
+from tests.make import make_key
+from tests.realtime.client import Client, greeted
+from tests.storage_engine.topics.made import Topic, make_topic, names
+from tests.waiting import wait_until
+
+Frame = dict[str, Any]
+
+
+def key_of(topic: Topic) -> str:
+    return topic.caller.headers["Authorization"].removeprefix("Bearer ")
+
+
+def events(client: Client, name: str, count: int) -> list[Frame]:
+    return [
+        client.wait_for(lambda f: f["type"] == "event" and f["id"] == name) for _ in range(count)
+    ]
+
+
+def subscribe(client: Client, topic: Topic, name: str = "t", **members: object) -> None:
+    wanted = {"topic_id": "1", "from": "-1h", "to": "+1h", **members}
+    client.say(type="subscribe", id=name, topic=topic.name, **wanted)
+
+
+def ready(client: Client, name: str = "t") -> Frame:
+    return client.wait_for(lambda f: f["type"] == "ready" and f["id"] == name)
+
+
+@contextmanager
+def streamed(topic: Topic, subscription: str, **headers: str) -> Iterator[Iterator[Frame]]:
+    """Follow a subscription by events; yields them as they come, each with its id."""
+    with requests.get(
+        f"{topic.caller.base}{topic.path}/subscriptions/{subscription}/live",
+        headers={**topic.caller.headers, **headers},
+        stream=True,
+        timeout=60,
+    ) as answer:
+        assert answer.status_code == 200, answer.text
+        yield _events(answer)
+
+
+def _events(answer: requests.Response) -> Iterator[Frame]:
+    event: Frame = {}
+    for line in answer.iter_lines(chunk_size=1):
+        if not line:
+            if "data" in event:
+                yield event
+            event = {}
+            continue
+        name, _, value = line.decode().partition(": ")
+        event[name] = json.loads(value) if name == "data" else value
+
+
+def test_the_past_is_a_result_and_the_future_events(server: str, topic: Topic) -> None:
+    topic.publish(id="1.1", publication_id="before", data={"n": 0})
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        result = client.wait_for(lambda f: f["type"] == "result")
+        assert (result["part"], result["last"]) == (0, True)
+        (row,) = result["items"]
+        assert (row["id"], row["document"], row["topic_id"]) == ("before", {"n": 0}, "1.1")
+        ready(client)
+        told = topic.publish(id="1.2", publication_id="after", data={"n": 1})
+        assert told["matched_subscribers"] == 1
+        (event,) = events(client, "t", 1)
+        assert (event["seq"], event["match"], event["key"]) == (1, "add", "after")
+        assert event["position"] == told["position"]
+        assert event["document"] == {"n": 1}
+        assert event["topic_id"] == "1.2"
+
+
+def test_publishing_over_a_connection_is_answered_like_the_call(server: str, topic: Topic) -> None:
+    with greeted(server, key_of(topic)) as client:
+        ack = client.ask(
+            "publish", "w", topic=topic.name, topic_id="1", data={"n": 1}, publication_id="p"
+        )
+        assert (ack["type"], ack["publication_id"], ack["matched_subscribers"]) == ("ack", "p", 0)
+        refused = client.ask("publish", "w2", topic=topic.name, topic_id=7)
+        assert refused["error"]["code"] == "invalid_body"
+        refused = client.ask("publish", "w3", topic="other", topic_id="1")
+        assert refused["error"]["code"] == "not_found"
+    page = topic.caller.get(f"{topic.path}/publications?id=1").json()
+    assert names(page["items"]) == ["p"]
+
+
+def test_positions_rise_and_agree_with_what_is_read(server: str, topic: Topic) -> None:
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        ready(client)
+        for number in range(30):
+            client.say(
+                type="publish",
+                id=f"w{number}",
+                topic=topic.name,
+                topic_id=f"1.{number % 3}",
+                publication_id=f"p{number}",
+            )
+        pushed = events(client, "t", 30)
+    positions = [event["position"] for event in pushed]
+    assert positions == sorted(set(positions))
+    assert [event["seq"] for event in pushed] == list(range(1, 31))
+    page = topic.caller.get(f"{topic.path}/publications?id=1").json()
+    assert [event["key"] for event in pushed] == names(page["items"])
+
+
+def test_a_client_that_comes_back_misses_nothing(server: str, topic: Topic) -> None:
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        ready(client)
+        topic.publish(id="1", publication_id="seen")
+        (seen,) = events(client, "t", 1)
+    topic.publish(id="1", publication_id="missed")
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic, resume=seen["resume"])
+        ready(client)
+        topic.publish(id="1", publication_id="later")
+        again = events(client, "t", 2)
+    assert [event["key"] for event in again] == ["missed", "later"]
+    assert [event["seq"] for event in again] == [2, 3]
+
+
+def test_a_client_that_comes_back_too_late_begins_again(server: str, topic: Topic) -> None:
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        token = ready(client)["resume"]
+        client.say(type="unsubscribe", id="t")
+        assert client.answer("t")["error"] is None
+    name = ".".join(token.split(".")[:2])
+    assert topic.caller.delete(f"{topic.path}/subscriptions/{name}").status_code == 204
+    topic.publish(id="1", publication_id="p")
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic, resume=token)
+        assert client.wait_for(lambda f: f["type"] == "reset")["reason"] == "expired"
+        result = client.wait_for(lambda f: f["type"] == "result")
+        assert [row["id"] for row in result["items"]] == ["p"]
+        ready(client)
+
+
+def test_a_token_is_its_callers_alone(server: str, topic: Topic) -> None:
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        token = ready(client)["resume"]
+    other = make_key(topic.made.tenant)
+    with greeted(server, other) as client:
+        subscribe(client, topic, resume=token)
+        assert client.answer("t")["error"]["code"] == "invalid_body"
+
+
+def test_a_subscription_made_by_a_call_is_followed_from_its_beginning(
+    server: str, topic: Topic
+) -> None:
+    topic.publish(id="1", publication_id="before")
+    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
+    topic.publish(id="1", publication_id="between")
+    with greeted(server, key_of(topic)) as client:
+        client.say(
+            type="subscribe",
+            id="t",
+            topic=topic.name,
+            subscription_id=made["subscription_id"],
+        )
+        topic.publish(id="1", publication_id="after")
+        assert [event["key"] for event in events(client, "t", 2)] == ["between", "after"]
+
+
+def test_a_stream_goes_on_behind_the_last_event(topic: Topic) -> None:
+    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
+    first = topic.publish(id="1", publication_id="first")
+    with streamed(topic, made["subscription_id"]) as stream:
+        event = next(e for e in stream if e["event"] == "event")
+        assert event["id"] == str(first["position"])
+        assert event["data"]["key"] == "first"
+    topic.publish(id="1", publication_id="second")
+    with streamed(topic, made["subscription_id"], **{"Last-Event-ID": event["id"]}) as stream:
+        assert next(e for e in stream if e["event"] == "event")["data"]["key"] == "second"
+        topic.publish(id="1", publication_id="third")
+        assert next(e for e in stream if e["event"] == "event")["data"]["key"] == "third"
+
+
+def test_two_streams_of_one_subscription_see_the_same(topic: Topic) -> None:
+    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
+    for number in range(5):
+        topic.publish(id="1", publication_id=f"p{number}")
+
+    def seen(stream: Iterator[Frame]) -> list[str]:
+        return [next(e for e in stream if e["event"] == "event")["data"]["key"] for _ in range(6)]
+
+    with (
+        streamed(topic, made["subscription_id"]) as one,
+        streamed(topic, made["subscription_id"]) as other,
+    ):
+        topic.publish(id="1", publication_id="p5")
+        assert seen(one) == seen(other) == [f"p{number}" for number in range(6)]
+
+
+def test_a_stream_ends_with_its_subscription(topic: Topic) -> None:
+    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+2s"})
+    with streamed(topic, made["subscription_id"]) as stream:
+        told = list(stream)
+    assert told[-1]["data"] == {"type": "end", "id": "live", "error": None}
+    missing = f"{topic.path}/subscriptions/{made['subscription_id']}/live"
+    problem(topic.caller.get(missing), 404, "not_found")
+
+
+@pytest.mark.parametrize("how", ["delete", "drop", "revoke"])
+def test_delivery_ends_with_what_it_stands_on(server: str, how: str) -> None:
+    topic = make_topic(server)
+    key = make_key(topic.made.tenant)
+    with greeted(server, key) as client:
+        subscribe(client, topic)
+        token = ready(client)["resume"]
+        if how == "delete":
+            name = ".".join(token.split(".")[:2])
+            path = f"{topic.path}/subscriptions/{name}"
+            assert topic.caller.delete(path).status_code == 204
+            assert client.answer("t")["error"]["code"] == "subscription_ended"
+        elif how == "drop":
+            assert topic.caller.delete(topic.control_path).status_code == 204
+            assert client.answer("t")["error"]["code"] == "not_found"
+        else:
+            with scoped(tenant_id=topic.made.tenant.id):
+                ApiKey.objects.exclude(scopes__contains=["admin"]).delete()
+            assert client.answer("t")["error"]["code"] == "invalid_credentials"
+
+
+def test_members_see_who_follows_a_topic_and_may_end_it(server: str, topic: Topic) -> None:
+    listed = f"/api/v1/tenants/{topic.made.slug}/subscriptions"
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        ready(client)
+        rows: list[Frame] = []
+
+        def shown() -> bool:
+            rows[:] = topic.caller.get(listed).json()["items"]
+            return len(rows) == 1
+
+        wait_until(shown, what="the subscription to be listed")
+        assert (rows[0]["topic"], rows[0]["state"]) == (topic.name, "live")
+        assert rows[0]["query"]["topic_id"] == "1"
+        assert topic.caller.delete(f"{listed}/{rows[0]['id']}").status_code == 204
+        assert client.answer("t")["error"]["code"] == "subscription_ended"
+
+
+def test_scopes_are_asked_of_subscribers_and_publishers(server: str, topic: Topic) -> None:
+    with greeted(server, make_key(topic.made.tenant, scopes=["documents:read"])) as client:
+        subscribe(client, topic)
+        assert client.answer("t")["error"]["code"] == "missing_scope"
+        refused = client.ask("publish", "w", topic=topic.name, topic_id="1")
+        assert refused["error"]["code"] == "missing_scope"
+
+
+def test_tenants_do_not_hear_each_other(server: str, topic: Topic) -> None:
+    other = make_topic(server)
+    with (
+        greeted(server, key_of(topic)) as mine,
+        greeted(server, key_of(other)) as yours,
+    ):
+        subscribe(mine, topic)
+        subscribe(yours, other)
+        ready(mine)
+        token = ready(yours)["resume"]
+        topic.publish(id="1", publication_id="mine")
+        other.publish(id="1", publication_id="yours")
+        assert events(mine, "t", 1)[0]["key"] == "mine"
+        assert events(yours, "t", 1)[0]["key"] == "yours"
+        subscribe(mine, topic, "stolen", resume=token)
+        assert mine.answer("stolen")["error"]["code"] == "invalid_body"
+    assert with_key(server, key_of(topic)).get("/v1/whoami").status_code == 200
