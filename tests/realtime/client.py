@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 from websockets.sync.client import ClientConnection, connect
 
 from tests.waiting import TIMEOUT_S
@@ -69,6 +69,11 @@ class Client:
         received = closed.value.rcvd
         assert received is not None
         return received.code, received.reason
+
+    def closed_by_death(self) -> None:
+        """Read until the connection is gone without a word."""
+        with pytest.raises(ConnectionClosedError):
+            self._receive_all()
 
     def _receive_all(self) -> None:
         while True:

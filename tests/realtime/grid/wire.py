@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from struct import pack, unpack_from
 from typing import cast
@@ -41,6 +43,16 @@ class News:
     token: int
     count: int
     rest: bytes
+
+    @property
+    def version(self) -> int:
+        """The version of the document that a match is about."""
+        return int(unpack_from(">Q", self.rest, 41)[0])
+
+    @property
+    def activation(self) -> int:
+        """The life of the query that an answer to a request is about."""
+        return int(unpack_from(">Q", self.rest, 16)[0])
 
     def concerns(self, query: bytes) -> bool:
         return query in self.rest
@@ -105,26 +117,49 @@ class Query:
         )
 
 
-def _present() -> Snapshot:
-    """What a reader of the collection would see now."""
+@dataclass(frozen=True)
+class Moment:
+    """What a reader of a collection knows of when it read."""
+
+    positions: tuple[str, ...]
+    snapshot: Snapshot
+
+
+@asynccontextmanager
+async def _layer(url: str) -> AsyncIterator[GridLayer]:
+    wire = ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=5)
+    try:
+        yield GridLayer(wire, 1, 1)
+    finally:
+        await wire.aclose()
+
+
+async def positions(url: str) -> tuple[str, ...]:
+    """Return where the write streams end now."""
+    async with _layer(url) as grid:
+        return (await grid.ends(WRITE_PARTITIONS, 0)).writes
+
+
+def snapshot() -> Snapshot:
+    """Return what a reader of the collection would see now."""
     with psycopg.connect(relay_conninfo()) as connection:
         found = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
     assert found is not None
     return Snapshot.parse(found[0])
 
 
-async def register(url: str, query: Query, hub: str = "hub") -> int:
-    """Register a query over an empty collection."""
-    wire = ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=5)
-    grid = GridLayer(wire, 1, 1)
-    try:
+async def present(url: str) -> Moment:
+    return Moment(await positions(url), snapshot())
+
+
+async def register(url: str, query: Query, hub: str = "hub", read: Moment | None = None) -> int:
+    """Register a query whose reader has found no rows, now or at an earlier moment."""
+    read = read or await present(url)
+    async with _layer(url) as grid:
         await grid.hub_alive(hub, 60_000)
-        ends = await grid.ends(WRITE_PARTITIONS, 0)
-        request = query.request(ends.writes, _present())
+        request = query.request(read.positions, read.snapshot)
         found = await grid.register(0, hub, query.hash, query.definition(), request)
         return found.activation
-    finally:
-        await wire.aclose()
 
 
 class Log:

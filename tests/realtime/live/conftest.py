@@ -37,11 +37,18 @@ class Backstage:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, command: str) -> None:
+        self._run(command, "manage.py", command, "--port", str(free_port()))
+
+    def start_worker(self) -> None:
+        """Start who reads queries again."""
+        if "worker" not in self.processes:
+            arguments = ["-m", "celery", "--app", "rillbase_server.celery", "--quiet", "worker"]
+            self._run("worker", *arguments, "--pool", "solo", "--without-gossip")
+
+    def _run(self, name: str, *arguments: str) -> None:
         environment = {**os.environ, "RILLBASE_GRID": "processes"}
-        self.processes[command] = subprocess.Popen(
-            [sys.executable, "manage.py", command, "--port", str(free_port())],
-            cwd=ROOT,
-            env=environment,
+        self.processes[name] = subprocess.Popen(
+            [sys.executable, *arguments], cwd=ROOT, env=environment
         )
 
     def kill(self, command: str) -> None:
