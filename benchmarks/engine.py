@@ -2,12 +2,13 @@
 
     python -m benchmarks.engine [--workload fillseq,readrandom] [--peers rocksdb,leveldb,lmdb]
         [--values 100,1024] [--compression none,lz4] [--threads 1,2] [--rounds 7] [--scale 1]
-        [--quick]
+        [--direct] [--quick]
 
 One program (native/engine_bench) drives all of them with the same data, cache, memtable, threads
 and durability; the peers' C libraries are loaded when they are there (Debian: librocksdb7.8,
 libleveldb1d, liblmdb0) and left out with a notice when they are not. Live data is five times as
-large as memtable and cache together. Reads go through the system's cache, for all stores alike.
+large as memtable and cache together. Reads go through the system's cache, for all stores alike,
+unless --direct is given; then only those that can do without it are compared.
 
 A ratio is the median, over the rounds, of the peer's time for an operation divided by ours: above 1
 we are faster. `…_cpu_…` compares processor time of all threads, background work included, which
@@ -46,6 +47,8 @@ _WORKLOADS = (
 _PEERS = ("rocksdb", "leveldb", "lmdb")
 # LevelDB and LMDB have no LZ4.
 _WITH_LZ4 = ("rocksdb",)
+# Only these read and write tables past the system's cache.
+_WITH_DIRECT = ("rocksdb",)
 # What the goals are about; the others are reported beside it.
 _RIVAL = "rocksdb"
 _AS_FAST = ">= 0.95"
@@ -103,7 +106,12 @@ def main() -> None:
 
 def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
     """Compare all workloads of a case."""
-    peers = [peer for peer in knobs.peers if case.compression == "none" or peer in _WITH_LZ4]
+    peers = [
+        peer
+        for peer in knobs.peers
+        if (case.compression == "none" or peer in _WITH_LZ4)
+        and (not case.direct or peer in _WITH_DIRECT)
+    ]
     wanted = [name for name in _WORKLOADS if name in knobs.workloads]
     # Reads need data, and amplification is that of random puts.
     steps = ["fillrandom", "settle", *(n for n in wanted if n not in {"fillseq", "fillrandom"})]
@@ -222,6 +230,7 @@ def _knobs() -> Knobs:
     parser.add_argument("--values", help="sizes of values, in bytes")
     parser.add_argument("--compression", help="none, lz4 or both")
     parser.add_argument("--threads", help="numbers of threads")
+    parser.add_argument("--direct", action="store_true", help="tables past the system's cache")
     parser.add_argument("--rounds", type=int, help="rounds, of which the middle one counts")
     parser.add_argument("--scale", type=float, help="how much data, memtable and cache; 1 is full")
     parser.add_argument("--python", action="store_true", help="compare the Python packages too")
@@ -238,7 +247,7 @@ def _knobs() -> Knobs:
     return Knobs(
         workloads=given.workload.split(","),
         peers=[peer for peer in given.peers.split(",") if peer],
-        cases=[Case(*case) for case in cases],
+        cases=[Case(*case, direct=given.direct) for case in cases],
         rounds=given.rounds or (3 if quick else 7),
         scale=given.scale or (0.05 if quick else 1.0),
         reopen=not quick,

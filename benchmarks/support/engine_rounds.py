@@ -30,11 +30,13 @@ class Case:
     value_bytes: int
     compression: str
     threads: int
+    direct: bool = False
 
     @property
     def label(self) -> str:
         """A short name for figures."""
-        return f"{self.value_bytes}_{self.compression}_t{self.threads}"
+        past = "_direct" if self.direct else ""
+        return f"{self.value_bytes}_{self.compression}_t{self.threads}{past}"
 
     def arguments(self, scale: float) -> list[str]:
         """The case as the native program takes it."""
@@ -46,6 +48,7 @@ class Case:
             "value": self.value_bytes,
             "threads": self.threads,
             "compression": self.compression,
+            "direct": int(self.direct),
             "memtable-bytes": int(MEMTABLE_BYTES * scale),
             "cache-bytes": int(CACHE_BYTES * scale),
         }

@@ -2,13 +2,17 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test fails by panicking"
 )]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rillbase_engine::Error;
-use rillbase_engine::vfs::{AppendFile, Fault, FaultVfs, MemoryVfs, RealVfs, Vfs};
+use rillbase_engine::vfs::{
+    AppendFile, DirectVfs, Fault, FaultVfs, MemoryVfs, Random, RealVfs, Vfs,
+};
+use rillbase_engine::{Batch, Db, Durability, Error, KeyspaceOptions, Options};
 
 /// A directory for one test, removed when it ends.
 struct Folder(PathBuf);
@@ -30,6 +34,7 @@ impl Drop for Folder {
 fn on_each(name: &str, test: impl Fn(&dyn Vfs, &Path)) {
     let folder = Folder::new(name);
     test(&RealVfs, &folder.0.join("db"));
+    test(&DirectVfs::new(), &folder.0.join("direct"));
     test(&MemoryVfs::new(), Path::new("/db"));
     test(&FaultVfs::new(1), Path::new("/db"));
 }
@@ -254,4 +259,65 @@ fn after_a_stop_nothing_works_until_the_machine_starts_again() {
     vfs.crash();
     assert!(file.append(b"z").is_err(), "what was open is dead");
     assert!(read(&vfs, &dir.join("a")).starts_with(b"x"));
+}
+
+#[test]
+fn tables_written_and_read_past_the_systems_cache_have_the_same_bytes() {
+    let folder = Folder::new("direct");
+    let vfs = DirectVfs::new();
+    let path = folder.0.join("000001.table");
+    let mut random = Random::new(5);
+    let mut expected: Vec<u8> = Vec::new();
+    let mut file = vfs.create(&path).unwrap();
+    for step in 0..60_u8 {
+        let length = usize::try_from(random.below(100_000)).unwrap();
+        let piece = vec![step; length];
+        file.append(&piece).unwrap();
+        expected.extend_from_slice(&piece);
+        assert_eq!(file.len(), expected.len() as u64);
+        if random.below(8) == 0 {
+            file.sync().unwrap();
+            assert_eq!(read(&vfs, &path), expected);
+            assert_eq!(read(&RealVfs, &path), expected);
+        }
+    }
+    file.sync().unwrap();
+    let reader = vfs.open_read(&path).unwrap();
+    for _ in 0..200 {
+        let from = usize::try_from(random.below(expected.len() as u64 + 5000)).unwrap();
+        let length = usize::try_from(random.below(20_000)).unwrap();
+        let mut buffer = vec![0; length];
+        let count = reader.read_at(from as u64, &mut buffer).unwrap();
+        let there = expected.get(from..).unwrap_or_default();
+        assert_eq!(buffer[..count], there[..length.min(there.len())]);
+    }
+}
+
+#[test]
+fn a_database_past_the_systems_cache_is_one_that_others_read() {
+    let folder = Folder::new("direct-db");
+    let dir = folder.0.join("db");
+    let open = |vfs: Arc<dyn Vfs>| {
+        let options = Options {
+            vfs,
+            ..Options::default()
+        };
+        let db = Db::open(&dir, options).unwrap();
+        let space = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
+        (db, space)
+    };
+    let (db, space) = open(Arc::new(DirectVfs::new()));
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..20_000 {
+        let mut batch = Batch::new();
+        batch.put(&space, &key(number), &[7; 100]);
+        db.write(batch, Durability::Buffered).unwrap();
+    }
+    db.compact(&space).unwrap();
+    db.checkpoint(folder.0.join("copy")).unwrap();
+    db.backup(folder.0.join("backup")).unwrap();
+    db.close().unwrap();
+    let (db, space) = open(Arc::new(RealVfs));
+    assert_eq!(*db.get(&space, &key(19_999)).unwrap().unwrap(), [7; 100]);
+    db.verify(&mut |_, _| ()).unwrap();
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! engine-bench --store rillbase|rocksdb|leveldb|lmdb --dir DIR --workload fillrandom,settle,readrandom
 //!     [--num 1000000] [--reads 500000] [--value 100] [--threads 1] [--seed 1]
-//!     [--cache-bytes N] [--memtable-bytes N] [--compression none|lz4]
+//!     [--cache-bytes N] [--memtable-bytes N] [--compression none|lz4] [--direct 0|1]
 //! ```
 //!
 //! Workloads are in `workload.rs`. One line of JSON each. A store whose library is not there says
@@ -65,6 +65,7 @@ fn main() -> Result<()> {
         lz4: arguments
             .text("compression")
             .is_ok_and(|name| name == "lz4"),
+        direct: arguments.count("direct", 0)? != 0,
     };
     let load = Load {
         keys: arguments.count("num", 1_000_000)?,

@@ -4,6 +4,7 @@ use std::ops::Bound::{Included, Unbounded};
 use std::path::Path;
 use std::sync::Arc;
 
+use rillbase_engine::vfs::{DirectVfs, RealVfs, Vfs};
 use rillbase_engine::{
     Batch, Compression, Db, Durability, Keyspace, KeyspaceOptions, Merge, Options,
 };
@@ -52,7 +53,13 @@ impl Ours {
             base_bytes: 4 * setup.memtable_bytes as u64,
             ..KeyspaceOptions::default()
         };
+        let vfs: Arc<dyn Vfs> = if setup.direct {
+            Arc::new(DirectVfs::new())
+        } else {
+            Arc::new(RealVfs)
+        };
         let options = Options {
+            vfs,
             cache_bytes: setup.cache_bytes,
             ..Options::default()
         };

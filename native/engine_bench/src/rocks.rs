@@ -7,7 +7,7 @@
     reason = "calling C libraries is the purpose of this module"
 )]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -57,6 +57,8 @@ c_functions! {
         options_set_max_bytes_for_level_base: fn(Handle, u64);
         options_set_target_file_size_base: fn(Handle, u64);
         options_set_block_based_table_factory: fn(Handle, Handle);
+        options_set_use_direct_reads: fn(Handle, c_uchar);
+        options_set_use_direct_io_for_flush_and_compaction: fn(Handle, c_uchar);
         block_based_options_create: fn() -> Handle;
         block_based_options_set_block_cache: fn(Handle, Handle);
         block_based_options_set_filter_policy: fn(Handle, Handle);
@@ -164,6 +166,9 @@ fn set_up_rocksdb(common: &Common, rocks: &RocksOnly, options: Handle, setup: &S
         (rocks.options_set_max_write_buffer_number)(options, 3);
         (rocks.options_set_max_bytes_for_level_base)(options, 4 * memtable);
         (rocks.options_set_target_file_size_base)(options, memtable);
+        let direct = c_uchar::from(setup.direct);
+        (rocks.options_set_use_direct_reads)(options, direct);
+        (rocks.options_set_use_direct_io_for_flush_and_compaction)(options, direct);
         let table = (rocks.block_based_options_create)();
         let cache = (common.cache_create_lru)(setup.cache_bytes);
         (rocks.block_based_options_set_block_cache)(table, cache);

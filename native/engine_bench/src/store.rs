@@ -12,6 +12,8 @@ pub(crate) struct Setup {
     /// stores' defaults.
     pub(crate) memtable_bytes: usize,
     pub(crate) lz4: bool,
+    /// Tables past the system's cache, for stores that can.
+    pub(crate) direct: bool,
 }
 
 /// A store of keys and values. All of it may be called from several threads.

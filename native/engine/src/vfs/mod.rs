@@ -2,7 +2,7 @@
 //!
 //! Everything that the engine keeps goes through a [`Vfs`], so that tests can put a file system
 //! under it which forgets, tears and fails as real ones do ([`FaultVfs`]), or none at all
-//! ([`MemoryVfs`]). [`RealVfs`] is the operating system's.
+//! ([`MemoryVfs`]). [`RealVfs`] is the operating system's, [`DirectVfs`] the same past its cache.
 //!
 //! What implementations promise, and callers may rely on:
 //!
@@ -13,6 +13,7 @@
 //!   order. A rename is one change: never both names lost.
 //! - Handles stay valid after their name was renamed or removed.
 
+mod direct;
 mod disk;
 mod fault;
 mod memory;
@@ -24,6 +25,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+pub use direct::DirectVfs;
 pub use fault::{Fault, FaultVfs};
 pub use memory::MemoryVfs;
 pub use random::Random;
