@@ -58,7 +58,9 @@ def installation() -> Iterator[Installation]:
         valkey = stack.enter_context(EmbeddedValkey(directory / "valkey", password="bench"))
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+            "PYTHONPATH": os.pathsep.join(
+                [*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT), str(ROOT / "platform")]
+            ),
             "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",
             "RILLBASE_ENV": "test",
             "RILLBASE_SECRET_KEY": "benchmark-secret-" + "s" * 32,

@@ -1,0 +1,221 @@
+"""Very many live queries that are held through failures, and know what they should have seen.
+
+Each watches one shard of a collection. A writer inserts documents, each into one shard, and asks
+again where no answer came: an `_id` of its own makes that safe. A watcher keeps its rows from
+`result` and `event` frames alone; when a connection breaks it comes back with its resume tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+from websockets.typing import Subprotocol
+
+QUERIES_A_CONNECTION = 500
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+#: Subscriptions of a connection that wait for their result at once.
+SUBSCRIBING = 32
+RETRY_S = 0.1
+ANSWER_TIMEOUT_S = 5.0
+
+Frame = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Watched:
+    """What one watcher knows."""
+
+    number: int
+    rows: set[object] = field(default_factory=set)
+    #: live, stale, or waiting: for its first answer, or for another one after a reset.
+    state: str = "waiting"
+    resume: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened since it was reset."""
+
+    stale: int = 0
+    resets: int = 0
+    reconnects: int = 0
+
+
+class Watchers:
+    """All watchers and the writer."""
+
+    def __init__(self, port: int, key: str, collection: str, queries: int) -> None:
+        self._port, self._key, self._collection = port, key, collection
+        self.watched = [Watched(number) for number in range(queries)]
+        #: What was written, by shard.
+        self._written: list[set[object]] = [set() for _ in range(queries)]
+        self.tally = Tally()
+        self.missing = 0
+        self._not_live = queries
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Subscribe all."""
+        for first in range(0, len(self.watched), QUERIES_A_CONNECTION):
+            part = self.watched[first : first + QUERIES_A_CONNECTION]
+            self._tasks.append(asyncio.create_task(self._keep(part)))
+
+    async def close(self) -> None:
+        tasks = [*self._tasks, *([self._writing] if self._writing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are live and have what was written."""
+        return not self._not_live and not self.missing
+
+    @property
+    def stale(self) -> int:
+        """How many are not live."""
+        return self._not_live
+
+    def write(self, writes_per_s: float) -> None:
+        """Write on and on."""
+        self._writing = asyncio.create_task(self._write_on(writes_per_s))
+
+    async def stop_writing(self) -> int:
+        """Write no more; return how much was written."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+            self._writing = None
+        return sum(len(shard) for shard in self._written)
+
+    async def _keep(self, part: list[Watched]) -> None:
+        """Hold a connection's worth of watchers, whatever happens to the connection."""
+        while True:
+            with contextlib.suppress(OSError, WebSocketException, TimeoutError):
+                connection = await self._open()
+                subscribing = asyncio.create_task(self._subscribe(connection, part))
+                try:
+                    await self._listen(connection, part[0].number)
+                finally:
+                    subscribing.cancel()
+            self.tally.reconnects += 1
+            for watched in part:
+                self._change(watched, "waiting")
+            await asyncio.sleep(RETRY_S)
+
+    async def _open(self) -> ClientConnection:
+        connection = await connect(
+            f"ws://127.0.0.1:{self._port}/v1/realtime",
+            subprotocols=[Subprotocol("rillbase.v1")],
+            additional_headers={"Authorization": f"Bearer {self._key}"},
+            compression=None,
+            max_size=MAX_FRAME_BYTES,
+            ping_interval=None,
+        )
+        welcome = json.loads(await connection.recv())
+        if welcome["type"] != "welcome":
+            raise RuntimeError(f"no welcome: {welcome}")
+        return connection
+
+    async def _subscribe(self, connection: ClientConnection, part: list[Watched]) -> None:
+        for begin in range(0, len(part), SUBSCRIBING):
+            several = part[begin : begin + SUBSCRIBING]
+            for watched in several:
+                asked: Frame = {
+                    "type": "subscribe",
+                    "id": str(watched.number),
+                    "collection": self._collection,
+                    "filter": {"shard": watched.number},
+                }
+                if watched.resume:
+                    asked["resume"] = watched.resume
+                await connection.send(json.dumps(asked))
+            while any(watched.state == "waiting" for watched in several):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    async def _listen(self, connection: ClientConnection, first: int) -> None:
+        async for text in connection:
+            frame = json.loads(text)
+            if (number := frame.get("id", "")).isdigit() and int(number) >= first:
+                self._take(self.watched[int(number)], frame)
+
+    def _take(self, watched: Watched, frame: Frame) -> None:
+        match frame["type"]:
+            case "result":
+                if frame["part"] == 0:
+                    self.missing += len(watched.rows & self._written[watched.number])
+                    watched.rows.clear()
+                for item in frame["items"]:
+                    self._learn(watched, item["document"]["_id"])
+                if frame["last"]:
+                    self._change(watched, "live")
+            case "event" if frame["match"] == "add":
+                self._learn(watched, frame["key"])
+            case "ready":
+                self._change(watched, "live")
+            case "status":
+                self.tally.stale += frame["state"] == "stale"
+                self._change(watched, frame["state"])
+            case "reset":
+                self.tally.resets += 1
+                watched.resume = ""
+                self._change(watched, "waiting")
+            case "end" | "error":
+                raise RuntimeError(f"a subscription ended: {frame}")
+            case _:
+                pass
+        watched.resume = frame.get("resume") or watched.resume
+
+    def _learn(self, watched: Watched, key: object) -> None:
+        if key in watched.rows:
+            return
+        watched.rows.add(key)
+        if key in self._written[watched.number]:
+            self.missing -= 1
+
+    def _change(self, watched: Watched, state: str) -> None:
+        was, watched.state = watched.state, state
+        self._not_live += (was == "live") - (state == "live")
+
+    async def _write_on(self, writes_per_s: float) -> None:
+        chance, number = random.Random(11), 0
+        begun = time.monotonic()
+        while True:
+            with contextlib.suppress(OSError, WebSocketException, TimeoutError, KeyError):
+                connection = await self._open()
+                while True:
+                    due = begun + number / writes_per_s
+                    await asyncio.sleep(max(0.0, due - time.monotonic()))
+                    shard = chance.randrange(len(self.watched))
+                    await self._insert(connection, shard, f"w{number}")
+                    number += 1
+            await asyncio.sleep(RETRY_S)
+
+    async def _insert(self, connection: ClientConnection, shard: int, name: str) -> None:
+        """Write one document; a duplicate is one whose first answer got lost."""
+        document = {"_id": f"{name}-{shard}", "shard": shard}
+        asked = {
+            "type": "insert",
+            "id": name,
+            "collection": self._collection,
+            "document": document,
+        }
+        await connection.send(json.dumps(asked))
+        while True:
+            frame = json.loads(await asyncio.wait_for(connection.recv(), ANSWER_TIMEOUT_S))
+            if frame.get("id") == name:
+                break
+        if frame["type"] == "error" and frame["error"]["status"] != 409:
+            raise TimeoutError(f"a write was refused: {frame}")
+        self._written[shard].add(document["_id"])
+        if document["_id"] not in self.watched[shard].rows:
+            self.missing += 1
