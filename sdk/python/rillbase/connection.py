@@ -1,0 +1,304 @@
+"""The one connection of a client, kept up for as long as somebody subscribes.
+
+One task does it all: it dials, greets, subscribes, reads until the connection is over, waits, and
+dials again. A connection that is silent is asked (`ping`) and then given up, since one that was
+cut off without a word looks like one on which nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.typing import Subprotocol
+
+from rillbase import ejson
+from rillbase.backoff import RECONNECT
+from rillbase.credentials import Credentials
+from rillbase.errors import ConnectionLost, RillbaseError, ServerError
+from rillbase.shapes import Document
+from rillbase.view import FramesBroken
+
+ConnectionState: TypeAlias = Literal["idle", "connecting", "open", "offline", "closed"]
+
+SUBPROTOCOL = Subprotocol("rillbase.v1")
+DIAL_TIMEOUT_S = 10.0
+HEARTBEAT_S = 10.0
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+#: Too many connections: there is no point in trying again soon.
+REFUSED_WAIT_S = 10.0
+UNAUTHENTICATED, FORBIDDEN, TOO_MANY = 4401, 4403, 4429
+RENEWAL = "auth"
+
+
+class Channel(Protocol):
+    """A subscription of any kind, as the connection sees it."""
+
+    def message(self) -> Document:
+        """Return the members that subscribe, or go on from where it was."""
+
+    def frame(self, frame: Document) -> None:
+        """Take a frame; raise `FramesBroken` to begin anew."""
+
+    def connection(self, state: ConnectionState) -> None:
+        """Learn how the connection is."""
+
+    def failed(self, error: RillbaseError) -> None:
+        """Learn that the server will not have it."""
+
+
+class Goodbye(Exception):
+    """The server restarts."""
+
+    def __init__(self, reconnect_in_s: float) -> None:
+        self.reconnect_in_s = reconnect_in_s
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A channel, and its name on the present connection."""
+
+    channel: Channel
+    #: New for each attempt, so that late frames of a former one are known.
+    name: str = ""
+    failures: int = 0
+
+
+class Connection:
+    """Keeps channels subscribed."""
+
+    def __init__(self, url: str, credentials: Credentials, silence_s: float | None) -> None:
+        self._address = url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime"
+        self._credentials = credentials
+        self._silence_s = silence_s
+        self._held: dict[int, Held] = {}
+        self._named: dict[str, Held] = {}
+        self._numbers = 0
+        self._socket: ClientConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._retries: set[asyncio.Task[None]] = set()
+        self._refusal: Document | None = None
+        self._renewing = False
+        self.state: ConnectionState = "idle"
+
+    async def attach(self, channel: Channel) -> None:
+        """Begin a subscription, and connect if need be."""
+        held = self._held[id(channel)] = Held(channel)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="rillbase-connection")
+        elif self._socket is not None:
+            channel.connection(self.state)
+            await self._subscribe(held)
+
+    async def detach(self, channel: Channel) -> None:
+        """End a subscription; the connection ends with the last one."""
+        held = self._held.pop(id(channel), None)
+        if held is None:
+            return
+        if self._named.pop(held.name, None) is not None:
+            await self._send({"type": "unsubscribe", "id": held.name})
+        if not self._held:
+            await self._stop()
+
+    async def close(self) -> None:
+        """End everything."""
+        self._fail_all(RillbaseError("closed", "The client is closed."))
+        await self._stop()
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._enter("idle")
+
+    # The life of the connection
+
+    async def _run(self) -> None:
+        failures = refusals = 0
+        while self._held:
+            self._enter("connecting")
+            began = asyncio.get_running_loop().time()
+            wait_s = RECONNECT.wait_s(failures + 1)
+            self._refusal = None
+            try:
+                await self._serve()
+            except Goodbye as goodbye:
+                failures, wait_s = 0, goodbye.reconnect_in_s
+            except ConnectionClosed as closed:
+                code = closed.rcvd.code if closed.rcvd is not None else 0
+                refusals = refusals + 1 if code == UNAUTHENTICATED else 0
+                if self._is_final(code, refusals):
+                    break
+                wait_s = 0.0 if code == UNAUTHENTICATED else wait_s
+                wait_s = max(wait_s, REFUSED_WAIT_S) if code == TOO_MANY else wait_s
+            except (OSError, TimeoutError, WebSocketException, RillbaseError):
+                refusals = 0
+            was_open = self.state == "open"
+            lasted_s = asyncio.get_running_loop().time() - began
+            failures = 0 if was_open and lasted_s > RECONNECT.first_s else failures + 1
+            self._enter("offline")
+            await asyncio.sleep(wait_s)
+
+    def _is_final(self, code: int, refusals: int) -> bool:
+        """Fail all channels when there is no use in coming back."""
+        problem = self._refusal or {"code": "forbidden"}
+        if code == UNAUTHENTICATED:
+            if self._credentials.can_renew and refusals == 1:
+                self._credentials.forget()
+                return False
+            self._fail_all(ServerError(self._refusal or {"code": "invalid_credentials"}, 401))
+            return True
+        if code == FORBIDDEN:
+            self._fail_all(ServerError(problem, 403))
+            return True
+        return False
+
+    async def _serve(self) -> None:
+        """Live through one connection."""
+        hello = await self._credentials.hello()
+        async with connect(
+            self._address,
+            subprotocols=[SUBPROTOCOL],
+            max_size=MAX_MESSAGE_BYTES,
+            open_timeout=DIAL_TIMEOUT_S,
+            close_timeout=1,
+            ping_interval=None,
+        ) as socket:
+            self._socket = socket
+            try:
+                await self._send({"type": "hello", **hello})
+                await self._subscribe_all()
+                await self._listen(socket)
+            finally:
+                self._socket = None
+                self._renewing = False
+                self._named.clear()
+                for held in self._held.values():
+                    held.name = ""
+                for task in self._retries:
+                    task.cancel()
+
+    async def _listen(self, socket: ClientConnection) -> None:
+        silence_s = self._silence_s or DIAL_TIMEOUT_S
+        while True:
+            try:
+                text = await asyncio.wait_for(socket.recv(), silence_s / 2)
+            except TimeoutError:
+                await self._send({"type": "ping", "id": "p"})
+                try:
+                    text = await asyncio.wait_for(socket.recv(), silence_s / 2)
+                except TimeoutError:
+                    # Nobody would answer a goodbye either.
+                    socket.transport.abort()
+                    raise ConnectionLost from None
+            frame = ejson.loads(text)
+            if frame["type"] == "welcome" and self._silence_s is None:
+                silence_s = 2 * frame["heartbeat_ms"] / 1000
+            await self._take(frame)
+
+    def _enter(self, state: ConnectionState) -> None:
+        self.state = state
+        for held in list(self._held.values()):
+            held.channel.connection(state)
+
+    # Frames
+
+    async def _take(self, frame: Document) -> None:
+        match frame["type"]:
+            case "welcome":
+                self._enter("open")
+            case "goodbye":
+                raise Goodbye(frame["reconnect_in_ms"] / 1000)
+            case "heartbeat" | "pong":
+                pass
+            case "ack" if frame["id"] == RENEWAL:
+                self._renewing = False
+                await self._subscribe_all()
+            case "error":
+                await self._refused(frame["id"], frame["error"])
+            case "end":
+                await self._refused(frame["id"], frame["error"] or {"code": "subscription_ended"})
+            case _:
+                await self._pass(frame)
+
+    async def _pass(self, frame: Document) -> None:
+        held = self._named.get(frame["id"])
+        if held is None:
+            return
+        try:
+            held.channel.frame(frame)
+            held.failures = 0
+        except FramesBroken:
+            await self._send({"type": "unsubscribe", "id": held.name})
+            await self._subscribe(held)
+
+    async def _refused(self, name: str | None, problem: Document) -> None:
+        if name is None:
+            # The close code follows and decides.
+            self._refusal = problem
+            return
+        if name == RENEWAL:
+            self._renewing = False
+        held = self._named.pop(name, None)
+        if held is None:
+            return
+        held.name = ""
+        error = ServerError(problem, problem.get("status", 500))
+        if error.code == "token_expired" and self._credentials.can_renew:
+            await self._renew()
+        elif error.is_temporary:
+            task = asyncio.create_task(self._again(held))
+            self._retries.add(task)
+            task.add_done_callback(self._retries.discard)
+        else:
+            self._held.pop(id(held.channel), None)
+            held.channel.failed(error)
+
+    async def _again(self, held: Held) -> None:
+        held.failures += 1
+        await asyncio.sleep(RECONNECT.wait_s(held.failures))
+        if id(held.channel) in self._held:
+            await self._subscribe(held)
+
+    async def _renew(self) -> None:
+        """Go on with another token; what had ended with the old one begins again."""
+        if self._renewing:
+            return
+        self._renewing = True
+        self._credentials.forget()
+        try:
+            await self._send({"type": "auth", "id": RENEWAL, **await self._credentials.hello()})
+        except BaseException:
+            self._renewing = False
+            raise
+
+    async def _subscribe_all(self) -> None:
+        for held in list(self._held.values()):
+            if not held.name:
+                await self._subscribe(held)
+
+    async def _subscribe(self, held: Held) -> None:
+        self._named.pop(held.name, None)
+        self._numbers += 1
+        held.name = f"s{self._numbers}"
+        self._named[held.name] = held
+        await self._send({"type": "subscribe", "id": held.name, **held.channel.message()})
+
+    def _fail_all(self, error: RillbaseError) -> None:
+        held, self._held = self._held, {}
+        for each in held.values():
+            each.channel.failed(error)
+
+    async def _send(self, message: Document) -> None:
+        if self._socket is None:
+            return
+        try:
+            await self._socket.send(json.dumps(message))
+        except ConnectionClosed:
+            # The reader is told as well, and decides what comes next.
+            return

@@ -1,0 +1,64 @@
+"""Who the client is to the server, over HTTP and over the socket."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+GetToken: TypeAlias = Callable[[], str | Awaitable[str]]
+PUBLISHABLE = "rbp_"
+
+
+@dataclass(slots=True)
+class Credentials:
+    """Holds the present token and fetches new ones."""
+
+    #: A secret key (`rbk_…`) or a publishable key (`rbp_…`).
+    key: str | None = None
+    #: A JWT of an end user beside a publishable key, or a personal token beside `tenant`.
+    token: str | None = None
+    tenant: str | None = None
+    #: Asked when a token is needed, and again when it was refused.
+    get_token: GetToken | None = None
+    _held: str | None = field(default=None, init=False)
+
+    @property
+    def can_renew(self) -> bool:
+        return self.get_token is not None
+
+    def forget(self) -> None:
+        """Forget the present token: the server did not take it."""
+        self._held = None
+
+    async def headers(self) -> dict[str, str]:
+        """Return the headers of a call."""
+        headers = {}
+        bearer = await self._token()
+        if self.key is not None and self.key.startswith(PUBLISHABLE):
+            headers["Rillbase-Key"] = self.key
+        elif bearer is None:
+            bearer = self.key
+        if bearer is not None:
+            headers["Authorization"] = f"Bearer {bearer}"
+        if self.tenant is not None:
+            headers["Rillbase-Tenant"] = self.tenant
+        return headers
+
+    async def hello(self) -> dict[str, str]:
+        """Return the members of `hello` and `auth`."""
+        token = await self._token()
+        key = self.key
+        if key is not None and not key.startswith(PUBLISHABLE):
+            key, token = None, token or key
+        members = {"token": token, "key": key, "tenant": self.tenant}
+        return {name: text for name, text in members.items() if text is not None}
+
+    async def _token(self) -> str | None:
+        if self.get_token is None:
+            return self.token
+        if self._held is None:
+            found = self.get_token()
+            self._held = await found if inspect.isawaitable(found) else found
+        return self._held

@@ -1,0 +1,69 @@
+"""What can go wrong, by what the caller does about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rillbase.shapes import Document
+
+TOO_MANY, BAD_GATEWAY = 429, 502
+
+
+class RillbaseError(Exception):
+    """The base of all errors. Program against `code`: it is stable, the texts are for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same call may succeed later as it stands."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPlace:
+    """A place in what was sent, and what is wrong there."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class ServerError(RillbaseError):
+    """The server refused. `code` is one of those in the documentation's list of errors."""
+
+    def __init__(self, problem: Document, status: int, retry_after_s: float | None = None) -> None:
+        text = problem.get("detail") or problem.get("title") or f"The server answered {status}."
+        super().__init__(problem.get("code", f"http_{status}"), text)
+        self.status: int = problem.get("status", status)
+        self.places = [
+            ErrorPlace(place.get("pointer", ""), place.get("code", ""), place.get("detail", ""))
+            for place in problem.get("errors", [])
+        ]
+        self.request_id: str | None = problem.get("request_id")
+        self.retry_after_s = retry_after_s
+
+    @property
+    def is_temporary(self) -> bool:
+        passes = self.status == TOO_MANY or self.status >= BAD_GATEWAY
+        return passes or self.code == "idempotency_in_progress"
+
+
+class ConnectionLost(RillbaseError):
+    """The server could not be reached, or the connection broke before it had answered."""
+
+    def __init__(self, message: str = "The server could not be reached.") -> None:
+        super().__init__("connection_lost", message)
+
+    @property
+    def is_temporary(self) -> bool:
+        return True
+
+
+class CallTimeout(RillbaseError):
+    """No answer came within the time that the call had."""
+
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__("timeout", f"There was no answer within {timeout_s} s.")

@@ -1,0 +1,166 @@
+"""Calls over HTTP: credentials, time limits, and repeating what may be repeated.
+
+Reads may always be repeated. Writes carry an idempotency key, with which the server makes a
+repeated call happen once, so they may be repeated too. The standard library's client does the
+talking, in threads, on connections that are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from rillbase import ejson
+from rillbase.backoff import RETRY
+from rillbase.credentials import Credentials
+from rillbase.errors import CallTimeout, ConnectionLost, ServerError
+from rillbase.shapes import Document
+
+MAX_ATTEMPTS = 4
+MAX_THREADS = 16
+UNAUTHENTICATED, FIRST_ERROR = 401, 400
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of the API."""
+
+    method: str
+    path: str
+    body: str | None = None
+    content_type: str = "application/json"
+    idempotency_key: str | None = None
+    if_match: str | None = None
+    #: Not to be repeated by itself.
+    once: bool = False
+
+    def headers(self) -> dict[str, str]:
+        named = {
+            "Content-Type": None if self.body is None else self.content_type,
+            "Idempotency-Key": self.idempotency_key,
+            "If-Match": self.if_match,
+        }
+        return {name: text for name, text in named.items() if text is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Http:
+    """Makes calls."""
+
+    def __init__(self, url: str, credentials: Credentials, timeout_s: float) -> None:
+        self._credentials = credentials
+        self._timeout_s = timeout_s
+        self._connections = _Connections(url, timeout_s)
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="rillbase-http")
+
+    async def call(self, request: Request, timeout_s: float | None = None) -> Any:
+        """Return the body of the answer, None where there is none."""
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._repeated(request)
+        except TimeoutError:
+            raise CallTimeout(limit_s) from None
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._connections.close()
+
+    async def _repeated(self, request: Request) -> Any:
+        most = 1 if request.once else MAX_ATTEMPTS
+        renewed = False
+        attempt = 1
+        while True:
+            try:
+                return await self._attempt(request)
+            except (ServerError, ConnectionLost) as error:
+                refused = isinstance(error, ServerError) and error.status == UNAUTHENTICATED
+                if refused and self._credentials.can_renew and not renewed:
+                    renewed = True
+                    self._credentials.forget()
+                    continue
+                if not error.is_temporary or attempt >= most:
+                    raise
+                asked_s = error.retry_after_s if isinstance(error, ServerError) else None
+                await asyncio.sleep(max(asked_s or 0.0, RETRY.wait_s(attempt)))
+                attempt += 1
+
+    async def _attempt(self, request: Request) -> Any:
+        headers = {**await self._credentials.headers(), **request.headers()}
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(
+            self._threads, self._connections.exchange, request, headers
+        )
+        if answer.status >= FIRST_ERROR:
+            raise _refusal(answer)
+        return ejson.loads(answer.body) if answer.body else None
+
+
+class _Connections:
+    """Connections that are kept for the next call."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._at = urlsplit(url)
+        self._timeout_s = timeout_s
+        self._free: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def exchange(self, request: Request, headers: Mapping[str, str]) -> _Answer:
+        """Send a request and read its answer."""
+        connection = self._take()
+        try:
+            body = None if request.body is None else request.body.encode()
+            connection.request(request.method, request.path, body, dict(headers))
+            answer = connection.getresponse()
+            found = _Answer(answer.status, dict(answer.getheaders()), answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise ConnectionLost from error
+        if answer.will_close:
+            connection.close()
+        else:
+            with self._lock:
+                self._free.append(connection)
+        return found
+
+    def close(self) -> None:
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def _take(self) -> http.client.HTTPConnection:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        host, port = self._at.hostname or "", self._at.port
+        if self._at.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
+        return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+
+
+def _refusal(answer: _Answer) -> ServerError:
+    problem: Document = {}
+    # A proxy on the way may answer with a page of its own; then the status has to do.
+    with contextlib.suppress(ValueError):
+        found = json.loads(answer.body)
+        problem = found if isinstance(found, dict) else {}
+    named = {name.lower(): text for name, text in answer.headers.items()}
+    after = named.get("retry-after", "")
+    return ServerError(problem, answer.status, float(after) if after.isdecimal() else None)

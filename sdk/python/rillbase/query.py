@@ -1,0 +1,58 @@
+"""Queries as data. Immutable: every method returns another query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self, TypeAlias
+
+from rillbase.shapes import Direction, Document
+
+Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
+OPERATORS: Mapping[str, str] = {
+    "==": "$eq",
+    "!=": "$ne",
+    "<": "$lt",
+    "<=": "$lte",
+    ">": "$gt",
+    ">=": "$gte",
+    "in": "$in",
+    "not in": "$nin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is asked for."""
+
+    collection: str
+    filter: Document = field(default_factory=dict)
+    sort: tuple[tuple[str, Direction], ...] = ()
+    projection: Document | None = None
+    offset: int | None = None
+    limit: int | None = None
+
+    def narrowed(self, more: Mapping[str, object]) -> Self:
+        both = {"$and": [self.filter, dict(more)]} if self.filter else dict(more)
+        return replace(self, filter=both)
+
+    def where(self, name: str, operator: Operator, value: object) -> Self:
+        return self.narrowed({name: {OPERATORS[operator]: value}})
+
+    def sorted_by(self, name: str, *, descending: bool) -> Self:
+        return replace(self, sort=(*self.sort, (name, -1 if descending else 1)))
+
+    def projected(self, fields: Sequence[str] | Mapping[str, object]) -> Self:
+        plain = dict(fields) if isinstance(fields, Mapping) else dict.fromkeys(fields, 1)
+        return replace(self, projection=plain)
+
+    def body(self) -> Document:
+        """Return the members of a query's message."""
+        named = {
+            "filter": self.filter,
+            "sort": [list(part) for part in self.sort] or None,
+            "projection": self.projection,
+            "offset": self.offset,
+            "limit": self.limit,
+        }
+        return {name: value for name, value in named.items() if value is not None}

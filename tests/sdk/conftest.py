@@ -1,0 +1,64 @@
+"""A running Rillbase with a bad network before it, and clients of every SDK."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.realtime.live.conftest import Backstage, running
+from tests.sdk.driver import Program, program
+from tests.sdk.javascript import compiled
+from tests.sdk.proxy import Proxy, through_proxy
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+PYTHON_SDK = Path(__file__).resolve().parents[2] / "sdk" / "python"
+#: Each SDK, as a program that is driven.
+PROGRAMS = ["javascript", "python"]
+
+
+@pytest.fixture(scope="package")
+def backstage(valkey_url: str) -> Iterator[Backstage]:
+    with running(valkey_url) as backstage:
+        yield backstage
+
+
+@pytest.fixture
+def todos(server: str, backstage: Backstage) -> MadeCollection:
+    # Models can be imported once Django is set up.
+    from tests.documents.collection import make_collection
+
+    return make_collection(server)
+
+
+@pytest.fixture
+def network(server: str) -> Iterator[Proxy]:
+    """What lies between the client and the server."""
+    with through_proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture(params=PROGRAMS)
+def client(
+    request: pytest.FixtureRequest, network: Proxy, todos: MadeCollection
+) -> Iterator[Program]:
+    """A client that reaches the server through the network, as the collection's own key."""
+    argv = {
+        "javascript": lambda: ["node", str(compiled() / "test" / "driver.js")],
+        "python": lambda: [sys.executable, "-m", "tests.sdk.python_driver"],
+    }
+    paths = os.pathsep.join([os.environ["PYTHONPATH"], str(PYTHON_SDK)])
+    with program(argv[request.param](), PYTHONPATH=paths) as client:
+        client.say("open", "open", options=options_of(network, todos))
+        yield client
+
+
+def options_of(network: Proxy, todos: MadeCollection) -> dict[str, object]:
+    key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
+    return {"url": network.url, "key": key, "silenceMs": 4000}

@@ -1,0 +1,196 @@
+"""What every SDK promises, against a running server and through a bad network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.realtime.live.test_going_on import another_server
+from tests.sdk.conftest import options_of
+from tests.sdk.driver import Program, ask, shows
+from tests.sdk.proxy import Proxy, through_proxy
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+#: What the Python SDK leaves to its callers: they are seldom what a person looks at.
+only_javascript = pytest.mark.parametrize("client", ["javascript"], indirect=True)
+
+
+def document(n: int) -> dict[str, Any]:
+    return {"_id": f"d{n:02}", "n": n}
+
+
+def told(report: dict[str, Any]) -> list[str]:
+    """Return which documents a report of `follow` tells about."""
+    event = report["event"]
+    return [d["_id"] for d in event["documents"]] if "documents" in event else [event["id"]]
+
+
+def test_a_watched_query_shows_the_answer_and_every_change(
+    client: Program, todos: MadeCollection
+) -> None:
+    todos.insert({"_id": "a", "n": 2})
+    client.say("watch", "q", collection=todos.name, sort=[["n", 1]], limit=2)
+    shows(client, "q", [{"_id": "a", "n": 2}])
+    todos.insert({"_id": "b", "n": 1})
+    todos.insert({"_id": "c", "n": 3})
+    shows(client, "q", [{"_id": "b", "n": 1}, {"_id": "a", "n": 2}])
+    todos.caller.delete(f"{todos.path}/documents/b")
+    shows(client, "q", [{"_id": "a", "n": 2}, {"_id": "c", "n": 3}])
+
+
+def test_nothing_is_lost_and_nothing_repeated_when_the_network_cuts(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    client.say("watch", "q", collection=todos.name)
+    client.say("follow", "f", collection=todos.name)
+    shows(client, "q", [])
+    wanted = []
+    for n in range(20):
+        todos.insert(document(n))
+        wanted.append(document(n))
+        if n % 4 == 1:
+            network.cut()
+        elif n % 4 == 3:
+            shows(client, "q", wanted)
+    shows(client, "q", wanted)
+    client.reports.wait_for("f", lambda r: r["event"].get("id") == "d19")
+    events = [report["event"] for report in client.reports.of("f")]
+    assert events[0]["type"] == "result"
+    assert [(e["type"], e["id"]) for e in events[1:]] == [("add", d["_id"]) for d in wanted]
+
+
+def test_a_connection_that_only_looks_alive_is_replaced(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    client.say("watch", "q", collection=todos.name)
+    shows(client, "q", [])
+    network.go_silent()
+    todos.insert(document(1))
+    shows(client, "q", [document(1)])
+
+
+def test_a_half_closed_connection_is_replaced(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    client.say("watch", "q", collection=todos.name)
+    shows(client, "q", [])
+    network.half_close()
+    todos.insert(document(1))
+    shows(client, "q", [document(1)])
+
+
+def test_a_client_is_offline_while_there_is_no_network_and_comes_back(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    client.say("watch", "q", collection=todos.name)
+    shows(client, "q", [])
+    network.refuses = True
+    network.cut()
+    client.reports.wait_for("q", lambda r: r["state"] == "offline")
+    todos.insert(document(1))
+    network.refuses = False
+    shows(client, "q", [document(1)])
+
+
+def test_a_client_goes_on_when_its_server_is_killed(
+    client: Program, todos: MadeCollection, server: str
+) -> None:
+    with another_server() as other, through_proxy(other.url) as network:
+        client.say("open", "open", options=options_of(network, todos))
+        client.say("watch", "q", collection=todos.name)
+        client.say("follow", "f", collection=todos.name)
+        todos.insert(document(1))
+        shows(client, "q", [document(1)])
+        network.target = server
+        other.process.kill()
+        todos.insert(document(2))
+        shows(client, "q", [document(1), document(2)])
+        client.reports.wait_for("f", lambda r: "d02" in told(r))
+        heard = [identity for report in client.reports.of("f") for identity in told(report)]
+        assert heard == ["d01", "d02"]
+
+
+@only_javascript
+def test_writes_are_seen_at_once_and_undone_when_refused(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    client.say("watch", "q", collection=todos.name)
+    shows(client, "q", [])
+    network.delay_s = 0.2
+    client.say("insert", "w", collection=todos.name, body={"_id": "a", "n": 1})
+    client.reports.wait_for(
+        "q", lambda r: r["pending"] and r["documents"] == [{"_id": "a", "n": 1}]
+    )
+    assert client.reports.wait_for("w", lambda _: True)["version"] == 1
+    network.delay_s = 0.0
+    client.reports.wait_for("q", lambda r: not r["pending"])
+    refused = ask(client, "insert", "again", collection=todos.name, body={"_id": "a", "n": 2})
+    assert refused["error"]["code"] == "duplicate_id"
+    shows(client, "q", [{"_id": "a", "n": 1}])
+
+
+def test_a_write_whose_answer_was_lost_is_done_once(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    todos.insert({"_id": "a", "n": 0})
+    network.delay_s = 0.3
+    client.say("update", "w", collection=todos.name, id="a", body={"$inc": {"n": 1}})
+    wait_until(
+        lambda: todos.query() == [{"_id": "a", "n": 1}], what="the write to commit", timeout_s=30
+    )
+    network.cut()
+    network.delay_s = 0.0
+    answer = client.reports.wait_for("w", lambda _: True)
+    assert answer["version"] == 2
+    assert todos.query() == [{"_id": "a", "n": 1}]
+
+
+@only_javascript
+def test_queued_writes_wait_for_the_network(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    client.say("open", "open", options={**options_of(network, todos), "queued": True})
+    client.say("watch", "q", collection=todos.name)
+    shows(client, "q", [])
+    network.refuses = True
+    network.cut()
+    client.reports.wait_for("q", lambda r: r["state"] == "offline")
+    client.say("insert", "w1", collection=todos.name, body={"_id": "a", "n": 1})
+    client.say("update", "w2", collection=todos.name, id="a", body={"$inc": {"n": 1}})
+    client.reports.wait_for("q", lambda r: r["documents"] == [{"_id": "a", "n": 2}])
+    assert todos.query() == []
+    network.refuses = False
+    assert client.reports.wait_for("w2", lambda _: True)["version"] == 2
+    assert todos.query() == [{"_id": "a", "n": 2}]
+    client.reports.wait_for("q", lambda r: r["state"] == "live" and not r["pending"])
+
+
+def test_a_transaction_is_done_as_a_whole(client: Program, todos: MadeCollection) -> None:
+    todos.insert_many([{"_id": "a", "n": 1}, {"_id": "b", "n": 1}])
+    client.say("watch", "q", collection=todos.name)
+    shows(client, "q", [{"_id": "a", "n": 1}, {"_id": "b", "n": 1}])
+    ask(client, "transfer", "t", collection=todos.name, body={"from": "a", "to": "b"})
+    shows(client, "q", [{"_id": "a", "n": 0}, {"_id": "b", "n": 2}])
+    missing = ask(client, "transfer", "t2", collection=todos.name, body={"from": "a", "to": "x"})
+    assert missing["error"]["code"] == "not_found"
+    shows(client, "q", [{"_id": "a", "n": 0}, {"_id": "b", "n": 2}])
+
+
+def test_errors_have_codes_and_point_at_the_place(client: Program, todos: MadeCollection) -> None:
+    client.say("watch", "q", collection=todos.name, filter={"n": {"$foo": 1}})
+    failed = client.reports.wait_for("q", lambda r: r["error"] is not None)
+    assert failed["state"] == "failed"
+    asked = ask(client, "fetch", "f", collection=todos.name, filter={"n": {"$foo": 1}})
+    assert asked["error"]["code"] == failed["error"]["code"]
+    assert asked["error"]["places"][0]["pointer"].startswith("/filter")
+
+
+def test_large_answers_are_fetched_page_by_page(client: Program, todos: MadeCollection) -> None:
+    documents = [{"_id": f"d{n:04}"} for n in range(1_234)]
+    todos.insert_many(documents)
+    assert ask(client, "fetch", "f", collection=todos.name)["documents"] == documents
+    assert ask(client, "count", "c", collection=todos.name)["count"] == 1_234
