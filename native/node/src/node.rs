@@ -1,5 +1,7 @@
 //! The node: one database, what is known beside it, and the commands over both.
 
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +16,9 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::refusal::Result;
 use crate::topic::TopicEntry;
+
+/// What a node's directory says of itself.
+const FORMAT: &[u8] = b"rillbase-node 1\n";
 
 /// A storage node.
 #[derive(Debug)]
@@ -64,6 +69,30 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// Makes the directory, and says in it what it holds: the engine, which makes directories durable up
+/// to the first that holds something, then looks no further than here, where it may.
+fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
+    std::fs::create_dir_all(directory)?;
+    let path = directory.join("FORMAT");
+    match std::fs::read(&path) {
+        Ok(found) if found == FORMAT => Ok(()),
+        // A first start that was cut off.
+        Ok(found) if !FORMAT.starts_with(&found) => {
+            let path = path.display();
+            Err(Failure(format!(
+                "{path} names a format that this version does not know"
+            )))
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => {
+            let mut file = std::fs::File::create(&path)?;
+            file.write_all(FORMAT)?;
+            file.sync_all()?;
+            Ok(std::fs::File::open(directory)?.sync_all()?)
+        }
+    }
+}
+
 impl Node {
     /// Opens a node, or makes one. Its data is recovered when this returns.
     pub fn open(options: Options) -> std::result::Result<Self, Failure> {
@@ -72,9 +101,8 @@ impl Node {
             memtables_bytes: options.memtables_bytes,
             ..rillbase_engine::Options::default()
         };
-        let directory = options.directory.join("db");
-        std::fs::create_dir_all(&directory)?;
-        let db = Arc::new(Db::open(&directory, engine)?);
+        prepare(&options.directory)?;
+        let db = Arc::new(Db::open(options.directory.join("db"), engine)?);
         let live = Arc::new(Live::default());
         let stored = StoreOptions {
             durability: options.durability,

@@ -1,0 +1,24 @@
+"""One storage node for the tests that harm nobody, and one of its own for each that does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.own_storage_node import OwnStorageNode
+
+
+@pytest.fixture(scope="session")
+def shared_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnStorageNode]:
+    node = OwnStorageNode(tmp_path_factory.mktemp("shared-node"))
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[OwnStorageNode]:
+    own = OwnStorageNode(tmp_path)
+    yield own
+    own.close()

@@ -1,0 +1,160 @@
+"""Clients that mean harm, or know no better, are kept from harming others."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+import redis
+
+from tests.own_storage_node import TOKEN, OwnStorageNode, ask, token_of
+from tests.waiting import wait_until
+
+IDLE = 300
+
+
+@contextmanager
+def connected(node: OwnStorageNode, *, known: bool = True) -> Iterator[socket.socket]:
+    """A plain connection, whose owner has said who it is, or not."""
+    with socket.create_connection(("127.0.0.1", node.port), timeout=30) as connection:
+        if known:
+            connection.sendall(f"AUTH {TOKEN}\r\n".encode())
+            assert connection.recv(100) == b"+OK\r\n"
+        yield connection
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the other side ends the connection."""
+    received = b""
+    try:
+        while piece := connection.recv(65_536):
+            received += piece
+    except ConnectionResetError:
+        pass
+    return received
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"*99999999\r\n",
+        b"*1\r\n$999999999999\r\n",
+        b"*1\r\n$-5\r\n",
+        b"*1\r\n:1\r\n",
+        b"*1\r\n$3\r\nPINGPING",
+        b"*" + b"1" * 100,
+        b"x" * 70_000,
+    ],
+)
+def test_bytes_that_are_no_request_end_the_connection_and_say_why(
+    shared_node: OwnStorageNode, request_bytes: bytes
+) -> None:
+    with connected(shared_node) as connection:
+        connection.sendall(request_bytes)
+        assert rest(connection).startswith(b"-ERR Protocol error: ")
+    with shared_node.client() as client:
+        assert client.ping()
+
+
+def test_strangers_may_not_send_much(shared_node: OwnStorageNode) -> None:
+    with connected(shared_node, known=False) as connection:
+        connection.sendall(b"*2\r\n$4\r\nAUTH\r\n$100000\r\n")
+        assert rest(connection).startswith(b"-ERR Protocol error: ")
+
+
+def test_half_a_request_keeps_nobody_waiting(shared_node: OwnStorageNode) -> None:
+    with ExitStack() as stack:
+        for _ in range(50):
+            half = stack.enter_context(connected(shared_node))
+            half.sendall(b"*2\r\n$4\r\nECHO\r\n$1000000\r\nand then")
+        with shared_node.client() as client:
+            assert client.ping()
+
+
+def test_a_request_that_comes_byte_by_byte_is_answered(shared_node: OwnStorageNode) -> None:
+    with connected(shared_node) as connection:
+        for byte in b"*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n":
+            connection.sendall(bytes([byte]))
+        assert connection.recv(100) == b"$5\r\nhello\r\n"
+
+
+def test_who_sends_and_hangs_up_is_still_answered(shared_node: OwnStorageNode) -> None:
+    with connected(shared_node) as connection:
+        connection.sendall(b"ECHO one\r\nECHO two\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        assert rest(connection) == b"$3\r\none\r\n$3\r\ntwo\r\n"
+
+
+def test_idle_connections_cost_others_nothing_and_more_than_the_limit_are_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    node = OwnStorageNode(tmp_path_factory.mktemp("node"), clients=IDLE)
+    try:
+        with node.client() as client, ExitStack() as stack:
+            assert client.ping()
+            wait_until(lambda: node.metric("rillbase_node_clients") == 1, what="others to leave")
+            for _ in range(IDLE - 1):
+                stack.enter_context(connected(node))
+            assert client.ping()
+            with connected(node, known=False) as refused:
+                assert rest(refused) == b"-ERR max number of clients reached\r\n"
+        wait_until(lambda: node.metric("rillbase_node_clients") == 0, what="all to be gone")
+        with connected(node):
+            pass
+    finally:
+        node.close()
+
+
+def test_a_listener_that_does_not_read_is_given_up_and_others_are_not(
+    shared_node: OwnStorageNode,
+) -> None:
+    client = shared_node.namespace("slow", protocol=3)
+    ask(client, "RB.TOPIC.CREATE", "news")
+    sid = ask(client, "RB.SUB", "news", "ID", "1")["subscription"]
+    before = shared_node.metric("rillbase_node_slow_readers_total")
+    data = '{"text": "' + "x" * 1_000_000 + '"}'
+    with connected(shared_node, known=False) as deaf:
+        deaf.sendall(_request("HELLO", "3", "AUTH", "slow", token_of("slow")))
+        deaf.sendall(_request("RB.SUB.RESUME", sid))
+        wait_until(lambda: shared_node.metric("rillbase_node_listeners") >= 1, what="the listener")
+        published = 0
+        while shared_node.metric("rillbase_node_slow_readers_total") == before:
+            ask(client, "RB.PUB", "news", "ID", "1", "DATA", data)
+            published += 1
+            assert published < 200, "the listener was never given up"
+    assert ask(client, "RB.SUB.READ", "COUNT", 1, sid, 0)
+
+
+def test_who_asks_without_reading_the_answers_is_asked_to_wait(
+    shared_node: OwnStorageNode,
+) -> None:
+    client = shared_node.namespace("greedy")
+    ask(client, "RB.KV.SET", "large", "x" * 4_000_000)
+    before = shared_node.metric("rillbase_node_written_bytes_total")
+    with connected(shared_node, known=False) as greedy:
+        greedy.sendall(_request("AUTH", "greedy", token_of("greedy")))
+        greedy.sendall(_request("RB.KV.GET", "large") * 100)
+        assert client.ping()
+        written = shared_node.metric("rillbase_node_written_bytes_total") - before
+        # Whatever the sockets hold: far less than the 400 MB that were asked for.
+        assert written < 100_000_000
+        received = 0
+        while received < 400_000_000:
+            received += len(greedy.recv(1 << 20))
+
+
+def test_a_client_that_is_killed_is_gone(shared_node: OwnStorageNode) -> None:
+    with shared_node.client() as admin, connected(shared_node) as victim:
+        victim.sendall(b"CLIENT ID\r\n")
+        number = int(victim.recv(100)[1:])
+        assert ask(admin, "CLIENT", "KILL", "ID", number) == 1
+        assert rest(victim) == b""
+    with redis.Redis(port=shared_node.port, password=TOKEN) as client:
+        assert client.ping()
+
+
+def _request(*words: str) -> bytes:
+    parts = [f"*{len(words)}\r\n"] + [f"${len(word)}\r\n{word}\r\n" for word in words]
+    return "".join(parts).encode()
