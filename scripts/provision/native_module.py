@@ -20,7 +20,7 @@ NODE = "rillbase-node"
 INSTALLED_NODE = ENVIRONMENT / "bin" / NODE
 SOURCE_SUFFIXES = frozenset({".rs", ".toml", ".lock", ".pyi"})
 # Neither reaches the module: build products, and programs built by hand only.
-SKIPPED_FOLDERS = frozenset({"target", "fuzz", "tests", "benches"})
+SKIPPED_FOLDERS = frozenset({"target", "fuzz", "loom", "tests", "benches"})
 WHEELS_KEPT = 5
 
 

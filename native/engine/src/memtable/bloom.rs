@@ -3,8 +3,7 @@
 //! The bits are as in the filters of tables. They are set before an entry is linked in, with relaxed
 //! order: who sees an entry by its sequence was told so by the writer, behind both.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use super::sync::{AtomicU64, Ordering};
 use crate::table::filter::{bits_of, line_of};
 
 const WORDS: usize = 8;

@@ -6,6 +6,7 @@
 mod bloom;
 mod skip_list;
 mod slots;
+mod sync;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -13,13 +13,11 @@
 use std::cmp::Ordering as Order;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::slots::Slots;
+use super::sync::{AtomicU32, LEVELS, Ordering};
 use crate::key::{Tag, prefix_number};
 
-/// Enough for 4^12 entries at their best.
-const LEVELS: usize = 12;
 /// Levels whose links stand in the node itself; 15 of 16 nodes have no more.
 const LOW: usize = 2;
 const HIGH: usize = LEVELS - LOW;

@@ -3,11 +3,8 @@
 //! They lie in chunks of doubling size, so that a number finds its place without a lock while
 //! others are added.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use super::sync::{AtomicU32, FIRST_BITS, OnceLock, Ordering};
 
-/// Bits of the size of the first chunk.
-const FIRST_BITS: u32 = 10;
 const CHUNKS: usize = 22;
 
 type Chunk<T> = OnceLock<Box<[OnceLock<T>]>>;

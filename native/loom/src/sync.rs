@@ -1,0 +1,56 @@
+//! What takes the place of `memtable/sync.rs`: atomics whose every order loom tries, and sizes small
+//! enough for that.
+
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Two levels have links in the node, one has them outside.
+pub(crate) const LEVELS: usize = 3;
+/// The first chunk has two places, so that chunks are made while others are used.
+pub(crate) const FIRST_BITS: u32 = 1;
+
+/// A cell that is filled once. The flag is loom's, and orders memory as the standard library's does:
+/// who sees the cell full sees what it was filled with. The value itself may lie in a standard cell,
+/// since loom runs one thread at a time.
+#[derive(Debug)]
+pub(crate) struct OnceLock<T> {
+    full: AtomicU32,
+    value: std::sync::OnceLock<T>,
+}
+
+impl<T> OnceLock<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            full: AtomicU32::new(0),
+            value: std::sync::OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        if self.full.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.value.get()
+    }
+
+    pub(crate) fn set(&self, value: T) -> Result<(), T> {
+        self.value.set(value)?;
+        self.full.store(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// One thread fills the cell, others wait until it is full.
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        let mut fills = false;
+        let value = self.value.get_or_init(|| {
+            fills = true;
+            make()
+        });
+        if fills {
+            self.full.store(1, Ordering::Release);
+        }
+        while self.full.load(Ordering::Acquire) == 0 {
+            loom::thread::yield_now();
+        }
+        value
+    }
+}
