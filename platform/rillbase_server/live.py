@@ -70,7 +70,7 @@ def build() -> Live:
     documents = DocumentQueries(process)
     process.serve = Wishes(process, documents).serve
     topics = TopicSubscriptions()
-    kinds, crowd = Kinds(documents, topics), Crowd()
+    kinds, crowd = Kinds(documents, topics), Crowd(process.name)
     return Live(
         kinds,
         crowd,

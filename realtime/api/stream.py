@@ -65,9 +65,9 @@ class Stream:
 
     async def begin(self, kind: Kind, message: Value) -> None:
         """Begin the query, or raise why not."""
-        self._crowd.admit(self, self.party)
+        await self._crowd.admit(self, self.party)
         try:
-            self._crowd.check_room(self.party)
+            await self._crowd.count_in(self._held, self.party)
             self._held.begun(await kind.open(self._subscriber, message, self._held))
         except BaseException:
             self.leave()

@@ -6,5 +6,6 @@ callers     who is at the other end, by header, `hello`, `auth` or ticket
 messages    what clients say        frames    what they are told
 requests    writes and queries, by the same handlers as their REST calls
 outgoing    frames on their way to one client
-crowd       all connections of the process: quotas, credentials looked at again, goodbye
+crowd       all connections of the process: credentials looked at again, goodbye
+quotas      how many connections and subscriptions a tenant has over all processes
 """

@@ -142,6 +142,7 @@ class Connection:
         if held is None:
             return False
         held.end(error)
+        self._one_less()
         return True
 
     @property
@@ -153,7 +154,7 @@ class Connection:
         party = await self._greeted()
         if party is None:
             return
-        self._crowd.admit(self, party)
+        await self._crowd.admit(self, party)
         self.party, self.state = party, State.OPEN
         self.tell(frames.welcome(self.id))
         while (text := await self._next(messages.MAX_BYTES)) is not None:
@@ -268,7 +269,7 @@ class Connection:
     async def _subscribe(self, message: Message, held: Held) -> None:
         try:
             party = await self._counted()
-            self._crowd.check_room(party)
+            await self._crowd.count_in(held, party)
             kind = self._kinds.of(message.value)
             subscriber = self._subscriber(party, held.name)
             held.begun(await kind.open(subscriber, message.value, held))
@@ -285,10 +286,16 @@ class Connection:
         if held is None:
             raise NotFound(f"There is no subscription {message.id!r}.")
         held.end(None)
+        self._one_less()
 
     def _forget(self, held: Held) -> None:
         if self._held.get(held.name) is held:
             del self._held[held.name]
+            self._one_less()
+
+    def _one_less(self) -> None:
+        if self.party is not None:
+            self._crowd.left(self.party)
 
     async def _auth(self, message: Message) -> None:
         """Go on with other credentials of the same tenant."""

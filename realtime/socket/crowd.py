@@ -19,6 +19,7 @@ from foundation.metrics import SOCKETS
 from realtime.socket import frames
 from realtime.socket.callers import Party
 from realtime.socket.held import Held
+from realtime.socket.quotas import Counts, Quotas
 from tenants.credentials.cache import at_most
 from tenants.credentials.standing import Standing, read_together, stand
 from tenants.data_plane import looked_up
@@ -67,13 +68,15 @@ class Guest(Protocol):
 class Crowd:
     """The connections of one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: str) -> None:
         self.connections: dict[str, Guest] = {}
         self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
         self._tasks: list[asyncio.Task[None]] = []
+        self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
 
     async def start(self) -> None:
         """Begin to look after the connections."""
+        await self._quotas.start()
         self._tasks = [
             asyncio.create_task(self._keep_judging()),
             asyncio.create_task(self._keep_beating()),
@@ -84,33 +87,63 @@ class Crowd:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await self._quotas.stop()
 
-    def admit(self, connection: Guest, party: Party) -> None:
-        """Count a connection in, or raise that its tenant has too many in this process."""
-        allowed = party.tenant.limits["connections"]
-        others = self._by_tenant[party.tenant.id]
-        if len(others) >= allowed:
-            raise TooManyConnections(f"The tenant may have {allowed} connections.")
-        others.add(connection)
+    async def admit(self, connection: Guest, party: Party) -> None:
+        """Count a connection in, or raise that its tenant has too many."""
+        tenant, allowed = party.tenant.id, _allowed(party)
+        self._by_tenant[tenant].add(connection)
         self.connections[connection.id] = connection
         SOCKETS.set(len(self.connections))
+        try:
+            found = await self._open(tenant, allowed)
+        except BaseException:
+            self._discard(connection, tenant)
+            raise
+        if found.connections > allowed.connections:
+            self._discard(connection, tenant)
+            raise TooManyConnections(f"The tenant may have {allowed.connections} connections.")
 
     def leave(self, connection: Guest) -> None:
         """Count a connection out."""
-        if self.connections.pop(connection.id, None) is None or connection.party is None:
+        if connection.party is not None:
+            self._discard(connection, connection.party.tenant.id)
+
+    def left(self, party: Party) -> None:
+        """Learn that a subscription has ended."""
+        self._quotas.gone(party.tenant.id)
+
+    async def count_in(self, held: Held, party: Party) -> None:
+        """Count a subscription in, or raise that its tenant has too many."""
+        allowed = _allowed(party)
+        held.counts = True
+        found = await self._open(party.tenant.id, allowed)
+        if found.subscriptions > allowed.subscriptions:
+            held.counts = False
+            raise TooManySubscriptions(
+                f"The tenant may have {allowed.subscriptions} subscriptions."
+            )
+
+    async def _open(self, tenant: UUID, allowed: Counts) -> Counts:
+        """Return what a tenant has everywhere; others are not asked when it is too much here."""
+        own = self._count(tenant)
+        if own.connections > allowed.connections or own.subscriptions > allowed.subscriptions:
+            return own
+        return await self._quotas.with_others(tenant, allowed)
+
+    def _count(self, tenant: UUID) -> Counts:
+        guests = self._by_tenant.get(tenant, ())
+        return Counts(len(guests), sum(_counting(guest) for guest in guests))
+
+    def _discard(self, connection: Guest, tenant: UUID) -> None:
+        if self.connections.pop(connection.id, None) is None:
             return
-        others = self._by_tenant[connection.party.tenant.id]
+        others = self._by_tenant[tenant]
         others.discard(connection)
         if not others:
-            del self._by_tenant[connection.party.tenant.id]
+            del self._by_tenant[tenant]
+        self._quotas.gone(tenant)
         SOCKETS.set(len(self.connections))
-
-    def check_room(self, party: Party) -> None:
-        """Raise when the tenant has more subscriptions in this process than it may have."""
-        allowed = party.tenant.limits["subscriptions"]
-        held = sum(len(each.subscriptions) for each in self._by_tenant[party.tenant.id])
-        if held > allowed:
-            raise TooManySubscriptions(f"The tenant may have {allowed} subscriptions.")
 
     def say_goodbye(self) -> None:
         """Tell every client when to come back. The server closes the connections."""
@@ -147,6 +180,15 @@ class Crowd:
             for connection in self.connections.values():
                 if not connection.busy:
                     connection.tell(beat)
+
+
+def _counting(guest: Guest) -> int:
+    return sum(held.counts for held in guest.subscriptions)
+
+
+def _allowed(party: Party) -> Counts:
+    limits = party.tenant.limits
+    return Counts(limits["connections"], limits["subscriptions"])
 
 
 def _verdicts(parties: list[Party]) -> list[Verdict]:

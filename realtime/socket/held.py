@@ -33,6 +33,8 @@ class Held:
         self.name = name
         self.id = secrets.token_hex(8)
         self.begun_at = time.time()
+        #: Whether it has been let in, and counts against its tenant's quota.
+        self.counts = False
         self._way = way
         self._request_id = request_id
         self._forget = forget

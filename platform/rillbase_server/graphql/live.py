@@ -94,7 +94,7 @@ class Party(Protocol):
     @property
     def kinds(self) -> Kinds: ...
 
-    def hold(self, feed: Feed) -> Held:
+    async def hold(self, feed: Feed) -> Held:
         """Count a subscription in, or raise that there are too many."""
 
     def release(self, held: Held) -> None:
@@ -149,7 +149,7 @@ async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDoc
     given = {name: value for name, value in message.items() if value is not None}
     value = Value.parse(to_json({"type": "subscribe", "id": LIVE, **given}))
     feed = Feed()
-    held = party.hold(feed)
+    held = await party.hold(feed)
     try:
         kind = party.kinds.of(value)
         held.begun(await kind.open(party.subscriber(), value, held))

@@ -171,16 +171,21 @@ class Connection:
 
     # As the party of operations
 
-    def hold(self, name: str, feed: Feed) -> Held:
+    async def hold(self, name: str, feed: Feed) -> Held:
         """Count a subscription in."""
-        self._server.crowd.check_room(self._open_party())
-        request_id = self._handshake.request_id
+        party, request_id = self._open_party(), self._handshake.request_id
         held = self._held[name] = Held(name, feed, request_id, self._forget_held)
+        try:
+            await self._server.crowd.count_in(held, party)
+        except BaseException:
+            self._forget_held(held)
+            raise
         return held
 
     def _forget_held(self, held: Held) -> None:
         if self._held.get(held.name) is held:
             del self._held[held.name]
+            self._server.crowd.left(self._open_party())
 
     def _subscriber(self, name: str) -> Subscriber:
         party = self._open_party()
@@ -229,7 +234,7 @@ class Connection:
             else:
                 payload = to_json({**_object(message.get("payload")), "type": "hello"})
                 party = await socket_callers.by_message(self._handshake, messages.read(payload))
-            self._server.crowd.admit(self, party)
+            await self._server.crowd.admit(self, party)
         except ApiError as refused:
             code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
             raise Closing(code, str(refused)) from None
@@ -338,8 +343,8 @@ class _OfOperation:
     def kinds(self) -> Kinds:
         return self.connection.kinds
 
-    def hold(self, feed: Feed) -> Held:
-        return self.connection.hold(self.name, feed)
+    async def hold(self, feed: Feed) -> Held:
+        return await self.connection.hold(self.name, feed)
 
     def release(self, held: Held) -> None:
         held.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import requests
 
+from tenants.models import Quota
 from tests.caller import with_key
 from tests.documents.collection import MadeCollection
 from tests.own_valkey import free_port
@@ -189,3 +190,25 @@ def test_an_event_source_watches_with_a_ticket(todos: MadeCollection, client: Cl
             name, _, frame = next(events_of(answer))
             assert name == "result"
             assert frame["items"][0]["id"] == "a"  # type: ignore[index]
+
+
+def test_a_quota_holds_over_all_servers(server: str, todos: MadeCollection) -> None:
+    limits = {"subscriptions": 2}
+    Quota(tenant=todos.made.tenant, limits=limits).save(using="staff")
+    query = {"collection": todos.name}
+    with (
+        another_server() as other,
+        greeted(server, key_of(todos)) as here,
+        greeted(other.url, key_of(todos)) as there,
+    ):
+        subscribe(here, "a", **query)
+        subscribe(there, "b", **query)
+        refused = there.ask("subscribe", "c", **query)
+        assert refused["error"]["code"] == "too_many_subscriptions"
+        here.ask("unsubscribe", "a")
+        wait_until(lambda: _is_let_in(there, "c", query), what="room for another one")
+
+
+def _is_let_in(client: Client, name: str, query: dict[str, str]) -> bool:
+    client.say(type="subscribe", id=name, **query)
+    return bool(client.wait_for(lambda f: f.get("id") == name, timeout_s=30.0)["type"] == "result")
