@@ -15,6 +15,7 @@ from django.db import connections, models
 
 from documents.collections.declarations import Declarations
 from documents.collections.describe import describe
+from documents.collections.field_names import of_collection
 from documents.collections.indexes import (
     WantedIndex,
     changes,
@@ -86,6 +87,7 @@ def do_create(
     ensure_room(tenant, "collections", active())
     if active().filter(name=values["name"]).exists():
         raise NameTaken(f"There is a collection {values['name']!r} already.")
+    _check_field(values["name"], declarations)
     ttl = values.get("ttl")
     collection = Collection.objects.create(
         name=values["name"],
@@ -96,6 +98,17 @@ def do_create(
     indexes = _add_indexes(collection, [*wanted, *ttl_index(ttl)], ready=True)
     _record(principal, "collection.created", collection, after=describe(collection, indexes))
     return collection, indexes
+
+
+def _check_field(name: str, declarations: Declarations) -> None:
+    """Refuse a schema when its collection's GraphQL field is another collection's already."""
+    if declarations.schema is None:
+        return
+    others = active().exclude(schema=None).exclude(name=name).values_list("name", flat=True)
+    field = of_collection(name)
+    for other in others:
+        if of_collection(other) == field:
+            raise NameTaken(f"The collection {other!r} has the field {field!r} in GraphQL already.")
 
 
 def do_change(
@@ -109,6 +122,7 @@ def do_change(
     before = describe(collection, present)
     going, coming = _index_changes(present, values)
     if "schema" in declarations.names:
+        _check_field(collection.name, declarations)
         collection.schema = declarations.schema
     if "access_rules" in declarations.names:
         collection.access_rules = declarations.access_rules

@@ -7,9 +7,11 @@ that will evaluate them, and kept as canonical Extended JSON.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
-from foundation.errors import FieldProblem, InvalidFilter
+from documents.collections.field_names import clashes
+from foundation.errors import FieldProblem, InvalidFilter, InvalidSchema
 from foundation.refusals import as_api_error
 from rillbase_native import Definition, QueryError, Rule, Value
 
@@ -46,7 +48,14 @@ def _schema(schema: Value | None) -> str | None:
         Definition(schema, [])
     except QueryError as refused:
         raise as_api_error(refused, "/schema") from None
-    return schema.ejson(canonical=True).decode()
+    text = schema.ejson(canonical=True).decode()
+    problems = [
+        FieldProblem(place, "invalid_schema", f"{which} would have one name in GraphQL.")
+        for place, which in clashes(json.loads(text), "/schema")
+    ]
+    if problems:
+        raise InvalidSchema(problems[0].detail, errors=problems)
+    return text
 
 
 def _rules(rules: Value | None) -> str:

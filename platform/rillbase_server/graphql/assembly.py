@@ -158,12 +158,14 @@ def without_collections() -> Texts:
 
 def _texts(collections: Found) -> Texts:
     taken = without_collections().schema.type_map if collections else {}
-    declared = []
+    declared: dict[str, Declared] = {}
     for name, text in collections:
         shape = shape_of(cast("Schema", json.loads(text)))
         if isinstance(shape, Record):
-            declared.append(Declared.of(name, shape, taken))
-    return Texts(assembled(declared))
+            found = Declared.of(name, shape, taken)
+            # Two of one name are refused when they are declared, unless at the same moment.
+            declared.setdefault(found.field, found)
+    return Texts(assembled(list(declared.values())))
 
 
 def assembled(declared: list[Declared]) -> GraphQLSchema:

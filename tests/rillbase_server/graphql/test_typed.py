@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.caller import with_key
+from tests.caller import problem, with_key
 from tests.documents.collection import MadeCollection, make_collection
 from tests.make import unique
 from tests.rillbase_server.graphql.asking import Asking
@@ -253,10 +253,22 @@ def test_collections_called_as_types_and_fields_of_all_tenants_have_names_of_the
 
 
 def test_reserved_names_are_those_of_the_roots_that_a_collection_could_be_called() -> None:
+    from documents.collections.field_names import RESERVED
     from rillbase_server.graphql.assembly import without_collections
-    from rillbase_server.graphql.typed.names import RESERVED
 
     schema = without_collections().schema
     roots = (schema.query_type, schema.mutation_type, schema.subscription_type)
     lower = {name for root in roots if root for name in root.fields if name == name.lower()}
     assert lower - {"transact"} == RESERVED
+
+
+def test_names_that_would_become_one_are_refused_when_they_are_declared(server: str) -> None:
+    first = make_collection(server, name="a-b", schema=SCHEMA)
+    admin = with_key(server, first.made.admin_key)
+    path = f"/api/v1/tenants/{first.made.slug}/collections"
+    assert admin.post(path, {"name": "a_b"}).status_code == 201
+    problem(admin.patch(f"{path}/a_b", {"schema": SCHEMA}), 409, "name_taken")
+    two = {"type": "object", "properties": {"a b": {}, "a_b": {}}}
+    schema = {"type": "object", "properties": {"in": two}}
+    refused = problem(admin.post(path, {"name": "c", "schema": schema}), 400, "invalid_schema")
+    assert refused["errors"][0]["pointer"] == "/schema/properties/in/properties"

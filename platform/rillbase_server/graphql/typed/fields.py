@@ -19,12 +19,12 @@ from graphql import (
     GraphQLString,
 )
 
+from documents.collections import field_names as names
 from foundation.json_types import JsonObject
 from rillbase_server.graphql import documents, live
 from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.documents import AnyDocument, AnyDocumentConnection
 from rillbase_server.graphql.live import LiveDocuments
-from rillbase_server.graphql.typed import names
 from rillbase_server.graphql.typed.filters import Filters, as_filter, as_sort, sort_input
 from rillbase_server.graphql.typed.shapes import Record
 from rillbase_server.graphql.typed.types import Types, written

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, Union
 
+from documents.collections import field_names as names
 from foundation.json_types import JsonValue
-from rillbase_server.graphql.typed import names
 
 MAX_DEPTH = 8
 MAX_MEMBERS = 200

@@ -1,9 +1,15 @@
-"""Names that GraphQL allows: letters, digits and underscores, no digit first, no `__` in front."""
+"""What collections and properties are called in GraphQL.
+
+Names there have letters, digits and underscores, no digit first and no `__` in front. Two names
+that become one are refused when they are declared, so that whatever is declared can be asked for.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+
+from foundation.json_types import JsonValue
 
 _FORBIDDEN = re.compile(r"[^_0-9A-Za-z]")
 _ALLOWED = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*\Z")
@@ -49,3 +55,19 @@ def clash(names: Iterable[str]) -> tuple[str, str] | None:
         if first != name:
             return first, name
     return None
+
+
+def clashes(schema: Mapping[str, JsonValue], pointer: str) -> Iterator[tuple[str, str]]:
+    """Yield where a schema has two properties of one name, and which they are."""
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        found = clash(properties)
+        if found is not None:
+            yield f"{pointer}/properties", " and ".join(repr(name) for name in found)
+        for name, inner in properties.items():
+            if isinstance(inner, dict):
+                place = name.replace("~", "~0").replace("/", "~1")
+                yield from clashes(inner, f"{pointer}/properties/{place}")
+    items = schema.get("items")
+    if isinstance(items, dict):
+        yield from clashes(items, f"{pointer}/items")
