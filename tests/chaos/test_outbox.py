@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -56,6 +57,10 @@ class RelayProcess:
             )
         except requests.RequestException:
             return False
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -115,7 +120,40 @@ def test_everything_comes_out_although_the_leader_and_valkey_are_killed(
     assert sum(versions.values()) > DOCUMENTS
 
 
-def _kill_leader(relays: list[RelayProcess]) -> None:
+def test_a_relay_that_wakes_up_late_is_not_heard_of_again(
+    relays: list[RelayProcess], valkey: OwnValkey, postgres_url: str
+) -> None:
+    writer, listener = SqlWriter(postgres_url), Listener(valkey.client)
+
+    def written(*keys: int) -> None:
+        writer.write(*keys)
+        wait_until(
+            lambda: all(listener.has(writer.collection, key_bytes(key), 1) for key in keys),
+            what="the documents",
+            timeout_s=60,
+        )
+
+    with listener.following():
+        slept = _leader(relays)
+        written(1, 2)
+        slept.signal(signal.SIGSTOP)
+        try:
+            # What it has read and not sent yet, if anything, is what it would send late.
+            written(3, 4)
+            successor = _leader([relay for relay in relays if relay is not slept])
+        finally:
+            slept.signal(signal.SIGCONT)
+        wait_until(lambda: not slept.leads(), what="the first one to see it", timeout_s=60)
+        written(5, 6)
+        successor.kill()
+        _leader([slept])
+        written(7, 8)
+    for tokens in listener.tokens.values():
+        assert tokens == sorted(tokens)
+
+
+def _leader(relays: list[RelayProcess]) -> RelayProcess:
+    """Wait until one of them leads."""
     leader = relays[0]
 
     def found() -> bool:
@@ -126,6 +164,11 @@ def _kill_leader(relays: list[RelayProcess]) -> None:
         return bool(leading)
 
     wait_until(found, what="a leader", timeout_s=60)
+    return leader
+
+
+def _kill_leader(relays: list[RelayProcess]) -> None:
+    leader = _leader(relays)
     leader.kill()
     leader.start()
     others = [relay for relay in relays if relay is not leader]

@@ -34,8 +34,8 @@ from tests.waiting import wait_until
 
 WRITERS, SUBSCRIBERS = 4, 24
 #: Writes between two kills.
-WRITES = 60
-KILLS_BETWEEN_QUIET_POINTS = 3
+WRITES = 30
+KILLS_BETWEEN_QUIET_POINTS = 4
 #: Whoever has been told `live` for so long, with nobody writing, has to hold the answer.
 HONEST_S = 15.0
 HEALED_S = 240.0

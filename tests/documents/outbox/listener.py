@@ -27,6 +27,8 @@ class Listener:
         self.newest: dict[tuple[UUID, bytes], int] = {}
         #: The last tick of each stream.
         self.ticks: dict[str, Tick] = {}
+        #: The tokens of the relays whose ticks each stream has, in the order of the ticks.
+        self.tokens: dict[str, list[int]] = {name: [] for name in self._positions}
 
     def has(self, collection: UUID, key: bytes, version: int) -> bool:
         """Tell whether this version has come out, or a newer one."""
@@ -63,6 +65,7 @@ class Listener:
     def _take(self, name: str, content: Image | Tick) -> None:
         if isinstance(content, Tick):
             self.ticks[name] = content
+            self.tokens[name].append(content.token)
             return
         place = (content.collection_id, content.key)
         self.newest[place] = max(content.version, self.newest.get(place, 0))
