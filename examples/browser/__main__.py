@@ -1,0 +1,54 @@
+"""Serve a page with a live query.
+
+    python -m examples.browser --key rbk_dev_…
+
+URL and key come from the options, or from RILLBASE_URL and RILLBASE_KEY. The key, which stays
+here, is used once: for a collection with access rules, a publishable key for the page, and leave
+for the page's origin to call. The page then talks to Rillbase itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from http.server import ThreadingHTTPServer
+
+from examples.browser.pages import handler
+from examples.browser.prepare import Refused, prepare
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.browser", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
+    parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
+    parser.add_argument("--port", type=int, default=8090)
+    found = parser.parse_args()
+    if not found.key:
+        parser.error("a key is needed: --key or RILLBASE_KEY")
+    return found
+
+
+def main() -> int:
+    """Serve until Ctrl-C."""
+    wanted = arguments()
+    with ThreadingHTTPServer(("127.0.0.1", wanted.port), handler({}, "")) as server:
+        origin = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            settings: Mapping[str, str] = prepare(wanted.url.rstrip("/"), wanted.key, origin)
+        except Refused as refused:
+            print(refused, file=sys.stderr)
+            return 1
+        server.RequestHandlerClass = handler(settings, wanted.url)
+        print(f"Open {origin} in two windows side by side. Ctrl-C ends it.", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

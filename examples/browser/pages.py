@@ -1,0 +1,56 @@
+"""The files of the page, and the SDK as it was built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SDK = HERE.parents[1] / "sdk" / "js" / "dist"
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+
+def handler(settings: Mapping[str, str], url: str) -> type[BaseHTTPRequestHandler]:
+    """Return what answers requests for the page and for its settings."""
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+        f"connect-src 'self' {url} {url.replace('http', 'ws', 1)}"
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            if self.path == "/settings.json":
+                self._answer("application/json", json.dumps(settings).encode())
+                return
+            file = _file(self.path.partition("?")[0])
+            if file is None:
+                self.send_error(404)
+            else:
+                self._answer(f"{KINDS[file.suffix]}; charset=utf-8", file.read_bytes())
+
+        def _answer(self, kind: str, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Security-Policy", policy)
+            self.send_header("Cache-Control", "no-cache")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- its name
+            """Say nothing: the page has more to tell."""
+
+    return Handler
+
+
+def _file(path: str) -> Path | None:
+    """Return the file that an address names, of the page's folder and the SDK alone."""
+    name = path.lstrip("/") or "page.html"
+    root = SDK if name.startswith("sdk/") else HERE
+    found = (root / name.removeprefix("sdk/")).resolve()
+    fits = found.is_relative_to(root) and found.suffix in KINDS and found.is_file()
+    return found if fits else None
