@@ -34,7 +34,7 @@ class AnyDocument(Node):
     version: int | None
     created_at: str | None
     updated_at: str | None
-    document: JSON
+    document: JSON | None = strawberry.field(description="Null: it was removed.")
 
     @classmethod
     def is_type_of(cls, value: object, _: object) -> bool:
