@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -61,6 +62,10 @@ class OwnNode:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def forget(self) -> None:
+        """Lose all data. The process has been killed."""
+        shutil.rmtree(self._folder)
 
     def close(self) -> None:
         """End the process as an operator would."""

@@ -48,6 +48,7 @@ TASK_MODULES = (
     "documents.collections.tombstones",
     "documents.collections.unfinished",
     "realtime.registration.renewals",
+    "storage_engine.topics.deliveries",
     "storage_engine.topics.removal",
     "tenants.mail.tasks",
     "tenants.webhooks.tasks",
@@ -69,6 +70,7 @@ HOUR_S = 60 * MINUTE_S
 #: Sweeps that run at a steady pace: task and seconds between runs. Retention runs at night.
 PACES_S = {
     "documents.collections.expiry": 1.0,
+    "storage_engine.topics.deliver": 1.0,
     "documents.collections.unfinished": MINUTE_S,
     "documents.collections.tombstones": 5 * MINUTE_S,
     "documents.collections.storage_usage": 10 * MINUTE_S,

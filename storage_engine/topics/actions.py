@@ -16,6 +16,7 @@ from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
 from storage_engine.models import Topic
 from storage_engine.node import admin
+from storage_engine.topics.deliveries import end_all
 from storage_engine.topics.describe import describe
 from tenants import audit
 from tenants.models import Tenant
@@ -78,6 +79,7 @@ def do_delete(principal: Principal | None, topic: Topic) -> None:
     tenant_id, topic_id = topic.tenant_id, topic.pk
     for due_in_s in (0.0, AGAIN_AFTER_S):
         run_after_commit(DROP_TASK, arguments, tenant_id=topic.tenant_id, due_in_s=due_in_s)
+    end_all(topic)
     _record(principal, "topic.deleted", topic, before=before)
     topic.delete()
     transaction.on_commit(lambda: _drop_now(tenant_id, topic_id), robust=True)

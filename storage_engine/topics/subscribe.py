@@ -19,6 +19,8 @@ MEMBERS = ("id", "geo", "from", "to", "subscriber", "filter", "unseen_only", "se
 MAX_SUBSCRIBER_CHARS = 200
 #: How long a subscription lasts that does not say so.
 USUAL_MS = 3_600_000
+#: What goes to a webhook is read by a sweep, which needs some time after the end.
+GRACE_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ class Wanted:
     unseen_only: bool
     self_join: bool
 
-    def arguments(self) -> list[Argument]:
-        words: list[Argument] = [*self.place, "FROM", self.from_ms, "UNTIL", self.until_ms]
+    def arguments(self, grace_ms: int) -> list[Argument]:
+        ends = self.until_ms + grace_ms
+        words: list[Argument] = [*self.place, "FROM", self.from_ms, "UNTIL", ends]
         if self.subscriber:
             words += ["NAME", self.subscriber, "USER", self.subscriber]
         if self.filter is not None:
@@ -87,9 +90,9 @@ def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> Wanted:
     )
 
 
-async def subscribe(topic: TopicFacts, wanted: Wanted) -> Subscribed:
+async def subscribe(topic: TopicFacts, wanted: Wanted, *, grace_ms: int = 0) -> Subscribed:
     """Subscribe, and return what there is already."""
-    reply = await topic.call("RB.SUB", *wanted.arguments())
+    reply = await topic.call("RB.SUB", *wanted.arguments(grace_ms))
     name = replies.member(reply, b"subscription")
     if not isinstance(name, bytes):
         raise replies.UnexpectedReply("a subscription has a name")

@@ -104,7 +104,8 @@ async def subscribe_one(call: Call) -> Answer:
     webhook = (
         None if named_hook is None else await delivering.webhook_of(topic.tenant_id, named_hook)
     )
-    done = await subscribe.subscribe(topic, wanted)
+    grace_ms = 0 if webhook is None else subscribe.GRACE_MS
+    done = await subscribe.subscribe(topic, wanted, grace_ms=grace_ms)
     also = None if webhook is None else delivering.noting(topic, wanted, done, webhook)
     answer = Answer(201, _subscribed(topic, wanted, done, form=form))
     return await once.settle(topic.tenant_id, claim, answer, also)

@@ -1,0 +1,185 @@
+"""Tells webhooks what subscriptions meet, and that they have ended.
+
+Every second a sweep asks the node, for each subscription that goes to a webhook, what lies behind
+its position. What it finds becomes a delivery in the transaction that moves the position on, so
+sweeps may overlap or be cut off: nothing is told twice, nothing left out. Signing, sending and
+repeating is the webhooks' own work. The last delivery of a subscription says that it has ended.
+
+The node keeps such a subscription for a while longer than its `to` (`subscribe.GRACE_MS`), so that
+what it met in its last second can still be read; what lies behind `to` is dropped here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from itertools import groupby, islice
+from operator import attrgetter
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from foundation.errors import Unavailable
+from foundation.json_types import JsonObject, JsonValue
+from foundation.scope import scoped
+from foundation.tasks import task
+from foundation.tasks.definition import PERIODIC
+from foundation.valkey_sockets import ValkeySockets
+from foundation.valkey_wire import Reply
+from storage_engine.models import DeliveredSubscription, Topic
+from storage_engine.node import admin
+from storage_engine.topics import places
+from storage_engine.topics.times import rfc3339
+from tenants.models import Webhook
+from tenants.webhooks.events import deliver
+
+log = logging.getLogger(__name__)
+
+NAME = "storage_engine.topics.deliver"
+PUBLICATIONS, ENDED = "topic.publications", "topic.subscription_ended"
+ALIAS = "relay"
+RUN_S = 5.0
+#: Subscriptions that are asked about in one command; publications and bytes in one delivery.
+TOGETHER, BATCH, BATCH_BYTES = 100, 100, 1024 * 1024
+#: A subscription is over when whatever was published within its time must have been read.
+SETTLED = datetime.timedelta(seconds=2)
+
+
+@task(name=NAME, policy=PERIODIC, quiet=True)
+def sweep() -> None:
+    """Tell what there is to tell."""
+    if not admin.is_there():
+        return
+    deadline = time.monotonic() + RUN_S
+    rows = DeliveredSubscription.unscoped.using(ALIAS).select_related("topic", "webhook")
+    by_tenant = attrgetter("tenant_id")
+    for tenant_id, own in groupby(rows.order_by("tenant_id", "pk").iterator(), by_tenant):
+        if time.monotonic() > deadline:
+            return
+        try:
+            _sweep_tenant(tenant_id, list(own), deadline)
+        except (Unavailable, RedisError) as away:
+            log.warning("subscriptions could not be read: %s", away)
+
+
+def _sweep_tenant(tenant_id: UUID, rows: list[DeliveredSubscription], deadline: float) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    with admin.within(tenant_id) as node:
+        for some in _chunks(rows):
+            found = {} if node is None else _read(node, some)
+            while any(found.values()) and time.monotonic() < deadline:
+                told = [row for row in some if _tell(row, found.get(row.name, []) or [])]
+                found = _read(node, told) if told and node is not None else {}
+            gone = {name for name, met in found.items() if met is None}
+            for row in some:
+                over = row.expires_at + SETTLED < now and not found.get(row.name)
+                if node is None or row.name in gone or over or _is_dead(row.webhook):
+                    _end(row)
+                    if node is not None:
+                        node.call("RB.UNSUB", row.name)
+
+
+def _chunks(rows: list[DeliveredSubscription]) -> Iterator[list[DeliveredSubscription]]:
+    left = iter(rows)
+    while some := list(islice(left, TOGETHER)):
+        yield some
+
+
+def _is_dead(webhook: Webhook) -> bool:
+    return webhook.state == Webhook.State.DISABLED
+
+
+Met = Mapping[bytes, Reply]
+
+
+def _read(node: ValkeySockets, rows: list[DeliveredSubscription]) -> dict[str, list[Met] | None]:
+    """Return what subscriptions have met behind their positions; None: it has ended."""
+    words = [word for row in rows for word in (row.name, row.position)]
+    reply = node.call("RB.SUB.READ", "COUNT", BATCH, *words)
+    found: dict[str, list[Met] | None] = {}
+    for pair in reply if isinstance(reply, list) else []:
+        name, met = pair if isinstance(pair, list) else (None, None)
+        if isinstance(name, bytes):
+            found[name.decode()] = [_pairs(p) for p in met] if isinstance(met, list) else None
+    return found
+
+
+def _pairs(flat: Reply) -> Met:
+    """Return a map, which older clients are sent as names and values in turn."""
+    items = flat if isinstance(flat, list) else []
+    names, values = items[::2], items[1::2]
+    return {n: v for n, v in zip(names, values, strict=True) if isinstance(n, bytes)}
+
+
+def _tell(row: DeliveredSubscription, met: list[Met]) -> bool:
+    """Make a delivery of what was met, and move on. Tell whether there may be more."""
+    if not met or _is_dead(row.webhook):
+        return False
+    told, position = _batch(row, met)
+    with scoped(tenant_id=row.tenant_id):
+        own = DeliveredSubscription.objects.filter(pk=row.pk, position=row.position)
+        if not own.update(position=position):
+            return False  # another sweep has told it
+        if told:
+            deliver([row.webhook], PUBLICATIONS, {**_head(row), "publications": told})
+    row.position = position
+    return True
+
+
+def _batch(row: DeliveredSubscription, met: list[Met]) -> tuple[list[JsonValue], int]:
+    """Return what goes into one delivery, and the position behind it."""
+    told, size_bytes, position = list[JsonValue](), 0, row.position
+    ends_ms = row.expires_at.timestamp() * 1000
+    for publication in met:
+        shown = _shown(row, publication)
+        size_bytes += len(json.dumps(shown))
+        if told and size_bytes > BATCH_BYTES:
+            break
+        position = _number(publication, b"position")
+        if _number(publication, b"at") <= ends_ms:
+            told.append(shown)
+    return told, position
+
+
+def _shown(row: DeliveredSubscription, publication: Met) -> JsonObject:
+    data, place, name = (publication.get(n) for n in (b"data", b"place", b"name"))
+    words = place if isinstance(place, list) else []
+    return {
+        "publication_id": name.decode() if isinstance(name, bytes) else "",
+        "position": _number(publication, b"position"),
+        "at": rfc3339(_number(publication, b"at")),
+        "expires_at": rfc3339(_number(publication, b"until")),
+        **places.shown(tuple(w for w in words if isinstance(w, bytes)), row.topic.kind),
+        "data": json.loads(data) if isinstance(data, bytes) else None,
+    }
+
+
+def _number(publication: Met, name: bytes) -> int:
+    value = publication.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _end(row: DeliveredSubscription) -> None:
+    """Say that there will be nothing more, once."""
+    with scoped(tenant_id=row.tenant_id):
+        gone, _ = DeliveredSubscription.objects.filter(pk=row.pk).delete()
+        if gone and not _is_dead(row.webhook):
+            deliver([row.webhook], ENDED, _head(row))
+
+
+def end_all(topic: Topic) -> None:
+    """Tell the webhooks of a topic that goes. Its tenant is in scope."""
+    rows = DeliveredSubscription.objects.filter(topic=topic).select_related("topic", "webhook")
+    for row in rows:
+        _end(row)
+
+
+def _head(row: DeliveredSubscription) -> JsonObject:
+    return {
+        "topic": row.topic.name,
+        "subscription_id": row.public_id,
+        "subscriber": row.subscriber or None,
+    }

@@ -1,0 +1,111 @@
+"""The storage node is killed while others publish and listen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.own_node import OwnNode
+from tests.realtime.client import greeted
+from tests.server import running_server
+from tests.storage_engine.topics.made import Topic, make_topic, names
+from tests.waiting import wait_until
+
+PUBLICATIONS = 60
+
+
+@pytest.fixture
+def node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[OwnNode]:
+    """The node of this test alone."""
+    own = OwnNode(tmp_path / "node")
+    settings_environment.setenv("STORAGE_URL", own.url)
+    yield own
+    own.close()
+
+
+@pytest.fixture
+def own_topic(node: OwnNode) -> Iterator[Topic]:
+    """A topic at a server whose storage node may be killed."""
+    with running_server() as base:
+        yield make_topic(base)
+
+
+def key_of(topic: Topic) -> str:
+    return topic.caller.headers["Authorization"].removeprefix("Bearer ")
+
+
+def test_subscribers_lose_nothing_and_hear_nothing_twice(node: OwnNode, own_topic: Topic) -> None:
+    topic, accepted = own_topic, list[str]()
+
+    def publish() -> None:
+        """Publish as a cautious client does: again under the same id until it is accepted."""
+        for number in range(PUBLICATIONS):
+            body = {"id": "1", "publication_id": f"p{number}"}
+            while topic.caller.post(f"{topic.path}/publications", body).status_code >= 500:
+                pass
+            accepted.append(body["publication_id"])
+
+    with greeted(topic.caller.base, key_of(topic)) as client:
+        client.say(type="subscribe", id="t", topic=topic.name, topic_id="1", to="+1h")
+        client.wait_for(lambda f: f["type"] == "ready")
+        publisher = threading.Thread(target=publish)
+        publisher.start()
+        for part in (1, 2):
+            wait_until(
+                lambda part=part: len(accepted) > part * PUBLICATIONS // 3,  # type: ignore[misc]
+                what="publications",
+            )
+            node.kill()
+            node.start()
+        publisher.join()
+        heard = [
+            client.wait_for(lambda f: f["type"] == "event")["key"] for _ in range(PUBLICATIONS)
+        ]
+    assert heard == accepted == [f"p{number}" for number in range(PUBLICATIONS)]
+    page = topic.caller.get(f"{topic.path}/publications?id=1&limit=1000").json()
+    assert names(page["items"]) == accepted
+
+
+def test_subscribers_are_told_that_the_node_is_away(node: OwnNode, own_topic: Topic) -> None:
+    with greeted(own_topic.caller.base, key_of(own_topic)) as client:
+        client.say(type="subscribe", id="t", topic="news", topic_id="1", to="+1h")
+        client.wait_for(lambda f: f["type"] == "ready")
+        node.kill()
+        client.wait_for(lambda f: f["type"] == "status" and f["state"] == "stale")
+        node.start()
+        client.wait_for(lambda f: f["type"] == "status" and f["state"] == "live")
+        own_topic.publish(id="1", publication_id="p")
+        assert client.wait_for(lambda f: f["type"] == "event")["key"] == "p"
+
+
+def test_calls_wait_for_a_node_that_restarts_and_no_longer(node: OwnNode, own_topic: Topic) -> None:
+    own_topic.publish(id="1")
+    node.kill()
+    away = own_topic.caller.post(f"{own_topic.path}/publications", {"id": "1"})
+    assert (away.status_code, away.json()["code"]) == (503, "unavailable")
+    assert away.headers["Retry-After"] == "1"
+    answers = []
+    waiting = threading.Thread(
+        target=lambda: answers.append(own_topic.publish(id="1", publication_id="patient"))
+    )
+    node.start()
+    waiting.start()
+    node.kill()
+    node.start()
+    waiting.join()
+    assert [answer["publication_id"] for answer in answers] == ["patient"]
+
+
+def test_a_node_that_has_lost_everything_is_told_of_topics_again(
+    node: OwnNode, own_topic: Topic
+) -> None:
+    own_topic.publish(id="1")
+    node.kill()
+    node.forget()
+    node.start()
+    own_topic.publish(id="1", publication_id="p")
+    page = own_topic.caller.get(f"{own_topic.path}/publications?id=1").json()
+    assert names(page["items"]) == ["p"]
