@@ -69,11 +69,11 @@ class Handshake:
     def has_credentials(self) -> bool:
         return "Authorization" in self.head.headers or KEY_HEADER in self.head.headers
 
-    def with_credentials(self, given: dict[str, str]) -> Head:
+    def with_credentials(self, given: dict[str, str]) -> Scope:
         """Return the handshake as if it had carried these headers, and no other credentials."""
         kept = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
         added = [(name.lower().encode(), text.encode("latin-1")) for name, text in given.items()]
-        return Head({**self.scope, "headers": kept + added})
+        return {**self.scope, "headers": kept + added}
 
 
 async def by_headers(handshake: Handshake) -> Party:
@@ -84,19 +84,24 @@ async def by_headers(handshake: Handshake) -> Party:
 async def by_message(handshake: Handshake, message: Message) -> Party:
     """Return whom `hello` or `auth` names."""
     message.allow(MEMBERS)
-    token, key, tenant = (message.text(member) for member in MEMBERS)
+    token = message.text("token")
     if token is not None and token.startswith(tickets.PREFIX):
         return await _by_ticket(handshake, await tickets.take(token, handshake.origins))
+    return await _party(handshake, Head(scope_of(handshake, message)))
+
+
+def scope_of(handshake: Handshake, message: Message) -> Scope:
+    """Return the handshake as if it had carried what a message has, and no other credentials."""
+    token, key, tenant = (message.text(member) for member in MEMBERS)
     given = {"Authorization": f"Bearer {token}"} if token is not None else {}
     if key is not None:
         given[KEY_HEADER] = key
     if tenant is not None:
         given[TENANT_HEADER] = tenant
     try:
-        head = handshake.with_credentials(given)
+        return handshake.with_credentials(given)
     except UnicodeEncodeError:
         raise InvalidCredentials("Credentials are plain text.") from None
-    return await _party(handshake, head)
 
 
 async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Ticket]:

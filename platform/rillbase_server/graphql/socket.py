@@ -91,6 +91,8 @@ class Connection:
         self.kinds = server.kinds
         self._server = server
         self._handshake = handshake
+        #: The handshake with the credentials that count, as calls of the control plane carry them.
+        self._scope = handshake.scope
         self._receive = receive
         self._send = send
         self._outgoing = Outgoing(self._deliver)
@@ -233,7 +235,9 @@ class Connection:
                 party = await socket_callers.by_headers(self._handshake)
             else:
                 payload = to_json({**_object(message.get("payload")), "type": "hello"})
-                party = await socket_callers.by_message(self._handshake, messages.read(payload))
+                hello = messages.read(payload)
+                party = await socket_callers.by_message(self._handshake, hello)
+                self._scope = socket_callers.scope_of(self._handshake, hello)
             await self._server.crowd.admit(self, party)
         except ApiError as refused:
             code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
@@ -286,7 +290,7 @@ class Connection:
     async def _answer(self, name: str, request: Request) -> None:
         party = self._open_party()
         await let_in(party.principal, party.tenant, {})
-        inner = Inner(self._server.app, self._handshake.scope)
+        inner = Inner(self._server.app, self._scope)
         context = LiveContext(
             party.principal,
             party.tenant,

@@ -34,6 +34,15 @@ def test_queries_and_mutations_are_answered_once(server: str, things: MadeCollec
         assert listening.payload("2") == {"data": {"count": 1}}
 
 
+def test_the_control_plane_is_asked_with_the_credentials_of_the_greeting(
+    server: str, things: MadeCollection
+) -> None:
+    slug = things.made.slug
+    with greeted(server, token=things.made.admin_key) as listening:
+        listening.subscribe("1", "query ($s: String!) { tenant(slug: $s) { slug } }", s=slug)
+        assert listening.payload("1") == {"data": {"tenant": {"slug": slug}}}
+
+
 @pytest.mark.usefixtures("live")
 def test_a_subscription_tells_the_answer_and_then_each_change(
     server: str, things: MadeCollection
