@@ -1,0 +1,150 @@
+"""Clients that mean no good, or know no better: others go on being served."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tenants.models import Quota
+from tests.documents.collection import MadeCollection, make_collection
+from tests.make import make_tenant
+from tests.realtime.client import Client, greeted
+from tests.realtime.live.answer import subscribe
+from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.test_going_on import key_of
+
+#: Subscriptions that one client asks for.
+MANY = 10_000
+ALLOWED = 100
+#: Live queries of one tenant that no write finds by a condition, as docs/errors.md says.
+RESIDUAL = 1_000
+ABOVE = 50
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def another(server: str, subscriptions: int) -> MadeCollection:
+    """Return the collection of another tenant, who is allowed so many subscriptions."""
+    made = make_tenant(plan="dedicated")
+    often = {"requests_per_s": 100_000, "requests_burst": 100_000}
+    Quota(tenant=made.tenant, limits={**often, "subscriptions": subscriptions}).save(using="staff")
+    return make_collection(server, made=made)
+
+
+@pytest.fixture
+def hostile(server: str, backstage: Backstage) -> MadeCollection:
+    return another(server, ALLOWED)
+
+
+@contextmanager
+def meanwhile(does: Callable[[], None]) -> Iterator[None]:
+    """Have somebody do this until it is done, whatever the block does."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            does()
+        except BaseException as broken:  # noqa: BLE001 -- raised below, where the test sees it
+            failed.append(broken)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def goes_on(client: Client, todos: MadeCollection, *, writes: int = 20) -> None:
+    """Write, and see each write come out as an event."""
+    answer = subscribe(client, "calm", collection=todos.name)
+    for number in range(writes):
+        todos.caller.put(f"{todos.path}/documents/a", {"n": number})
+        answer.until_shows([{"_id": "a", "n": number}])
+
+
+def test_a_client_that_asks_for_ten_thousand_subscriptions_gets_what_its_quota_allows(
+    server: str, client: Client, todos: MadeCollection, hostile: MadeCollection
+) -> None:
+    codes: Counter[str] = Counter()
+
+    def flood() -> None:
+        with greeted(server, key_of(hostile)) as greedy:
+            for number in range(MANY):
+                greedy.say(
+                    type="subscribe",
+                    id=f"s{number}",
+                    collection=hostile.name,
+                    filter={"n": number},
+                )
+            while sum(codes.values()) < MANY:
+                frame = greedy.next()
+                if frame["type"] == "error":
+                    codes[frame["error"]["code"]] += 1
+                elif frame["type"] == "ready":
+                    codes["ready"] += 1
+
+    with meanwhile(flood):
+        goes_on(client, todos)
+    assert codes == {"ready": ALLOWED, "too_many_subscriptions": MANY - ALLOWED}
+
+
+def test_garbage_is_answered_or_ends_its_own_connection(
+    server: str, client: Client, todos: MadeCollection, hostile: MadeCollection
+) -> None:
+    chance = random.Random(5)
+    alphabet = '{}[]",:\\ \t\n0123456789eE+-truefalsnullidtypesubscribecollection$é\u2028'
+
+    def babble() -> None:
+        for _ in range(5):
+            with greeted(server, key_of(hostile)) as one:
+                try:
+                    for _ in range(200):
+                        one.say_raw("".join(chance.choices(alphabet, k=chance.randrange(1, 300))))
+                    one.say_raw("[" * 100_000)
+                    one.say_raw(b"\xff\x00\xfe")
+                    assert one.closed()[0] in (1003, 1007, 1008, 1009)
+                except ConnectionClosed:
+                    continue
+
+    with meanwhile(babble):
+        goes_on(client, todos)
+
+
+def test_a_tenant_of_residual_queries_has_a_thousand_of_them_and_others_are_served(
+    server: str, client: Client, todos: MadeCollection
+) -> None:
+    hostile = another(server, 5 * RESIDUAL)
+    codes: Counter[str] = Counter()
+
+    def ask(one: Client, numbers: range) -> None:
+        for number in numbers:
+            wanted = {"n": {"$not": {"$eq": number}}}
+            one.say(type="subscribe", id=f"s{number}", collection=hostile.name, filter=wanted)
+        wanted_answers = sum(codes.values()) + len(numbers)
+        while sum(codes.values()) < wanted_answers:
+            frame = one.next()
+            if frame["type"] in ("error", "end"):
+                codes[frame["error"]["code"]] += 1
+            elif frame["type"] == "ready":
+                codes["ready"] += 1
+
+    def flood() -> None:
+        key = key_of(hostile)
+        with greeted(server, key) as first, greeted(server, key) as second:
+            ask(first, range(RESIDUAL))
+            ask(second, range(RESIDUAL, RESIDUAL + ABOVE))
+            # Each of them looks at each write.
+            hostile.insert({"n": 5})
+
+    with meanwhile(flood):
+        goes_on(client, todos, writes=60)
+    assert codes == {"ready": RESIDUAL, "residual_quota": ABOVE}
