@@ -68,11 +68,17 @@ class Stage:
         argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
         argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--no-access-log"]
         argv += ["--no-proxy-headers", "--port", str(self._second_port)]
-        with (self._place.data / "second.log").open("ab") as log:
-            self._second = subprocess.Popen(
+        path = self._place.data / "second.log"
+        with path.open("wb") as log:
+            self._second = process = subprocess.Popen(
                 argv, cwd=ROOT, env=self._environment, stdout=log, stderr=log
             )
-        wait_until(lambda: _answers(self.urls[1]), what="the second web", timeout_s=BACK_S)
+        wait_until(
+            lambda: _answers(self.urls[1]) or process.poll() is not None,
+            what="the second web",
+            timeout_s=BACK_S,
+        )
+        assert process.poll() is None, path.read_text()
 
     def close(self) -> None:
         if self._second is not None:
