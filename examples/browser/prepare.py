@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -10,7 +11,8 @@ from typing import Any
 
 COLLECTION = "ideas"
 KEY_NAME = "Browser example"
-CREATED, TAKEN = 201, 409
+FORBIDDEN, TAKEN = 403, 409
+LET_IN_WITHIN_S = 10.0
 
 IDEAS = (
     ("Dark mode for the kitchen", 3),
@@ -47,7 +49,9 @@ def prepare(url: str, key: str, origin: str) -> Mapping[str, str]:
         documents = [{"insert": {"title": title, "votes": votes}} for title, votes in IDEAS]
         api.call("POST", f"/v1/collections/{COLLECTION}/documents:bulk", {"operations": documents})
     _let_in(api, tenant, origin)
-    return {"url": url, "key": _publishable_key(api, tenant), "collection": COLLECTION}
+    public = _publishable_key(api, tenant)
+    _wait_until_let_in(_Api(url, public, origin))
+    return {"url": url, "key": public, "collection": COLLECTION}
 
 
 def _let_in(api: _Api, tenant: str, origin: str) -> None:
@@ -55,6 +59,15 @@ def _let_in(api: _Api, tenant: str, origin: str) -> None:
     origins = api.call("GET", tenant)["cors_origins"]
     if origin not in origins:
         api.call("PATCH", tenant, {"cors_origins": [*origins, origin]})
+
+
+def _wait_until_let_in(page: _Api) -> None:
+    """Servers look again after a second at whom they have looked up before."""
+    deadline = time.monotonic() + LET_IN_WITHIN_S
+    while page.call("POST", f"/v1/collections/{COLLECTION}/count", {}, but={FORBIDDEN}) is None:
+        if time.monotonic() > deadline:
+            raise Refused("The page's origin is not let in.")
+        time.sleep(0.1)
 
 
 def _publishable_key(api: _Api, tenant: str) -> str:
@@ -72,11 +85,15 @@ def _publishable_key(api: _Api, tenant: str) -> str:
 
 
 class _Api:
-    """Calls with a secret key."""
+    """Calls with a secret key, or as a page of an origin with a publishable one."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, origin: str = "") -> None:
         self._url = url
-        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self._headers = {"Content-Type": "application/json"}
+        if origin:
+            self._headers |= {"Rillbase-Key": key, "Origin": origin}
+        else:
+            self._headers["Authorization"] = f"Bearer {key}"
 
     def call(
         self,

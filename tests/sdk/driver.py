@@ -33,14 +33,27 @@ class Reports:
 
     def wait_for(self, name: str, wanted: Callable[[Report], bool]) -> Report:
         """Return the newest report of that name as soon as it is the wanted one."""
+        return self._wait(name, lambda reports: reports[-1:], wanted)
+
+    def saw(self, name: str, wanted: Callable[[Report], bool]) -> Report:
+        """Return the first report of that name that is the wanted one, however short its time."""
+        return self._wait(name, lambda reports: reports, wanted)
+
+    def _wait(
+        self,
+        name: str,
+        among: Callable[[list[Report]], list[Report]],
+        wanted: Callable[[Report], bool],
+    ) -> Report:
         deadline = time.monotonic() + TIMEOUT_S
         with self._more:
             while True:
-                newest = next((r for r in reversed(self._all) if r["name"] == name), None)
-                if newest is not None and wanted(newest):
-                    return newest
+                reports = [report for report in self._all if report["name"] == name]
+                found = next((report for report in among(reports) if wanted(report)), None)
+                if found is not None:
+                    return found
                 rest = deadline - time.monotonic()
-                assert rest > 0, f"{name}: waited in vain; newest: {newest}"
+                assert rest > 0, f"{name}: waited in vain; newest: {reports[-1:]}"
                 self._more.wait(rest)
 
 

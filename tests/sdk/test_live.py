@@ -48,6 +48,7 @@ def test_nothing_is_lost_and_nothing_repeated_when_the_network_cuts(
     client.say("watch", "q", collection=todos.name)
     client.say("follow", "f", collection=todos.name)
     shows(client, "q", [])
+    client.reports.wait_for("f", lambda r: r["event"]["type"] == "result")
     wanted = []
     for n in range(20):
         todos.insert(document(n))
@@ -90,7 +91,7 @@ def test_a_client_is_offline_while_there_is_no_network_and_comes_back(
     shows(client, "q", [])
     network.refuses = True
     network.cut()
-    client.reports.wait_for("q", lambda r: r["state"] == "offline")
+    client.reports.saw("q", lambda r: r["state"] == "offline")
     todos.insert(document(1))
     network.refuses = False
     shows(client, "q", [document(1)])
@@ -122,9 +123,8 @@ def test_writes_are_seen_at_once_and_undone_when_refused(
     shows(client, "q", [])
     network.delay_s = 0.2
     client.say("insert", "w", collection=todos.name, body={"_id": "a", "n": 1})
-    client.reports.wait_for(
-        "q", lambda r: r["pending"] and r["documents"] == [{"_id": "a", "n": 1}]
-    )
+    seen = client.reports.saw("q", lambda r: r["pending"])
+    assert seen["documents"] == [{"_id": "a", "n": 1}]
     assert client.reports.wait_for("w", lambda _: True)["version"] == 1
     network.delay_s = 0.0
     client.reports.wait_for("q", lambda r: not r["pending"])
@@ -158,7 +158,7 @@ def test_queued_writes_wait_for_the_network(
     shows(client, "q", [])
     network.refuses = True
     network.cut()
-    client.reports.wait_for("q", lambda r: r["state"] == "offline")
+    client.reports.saw("q", lambda r: r["state"] == "offline")
     client.say("insert", "w1", collection=todos.name, body={"_id": "a", "n": 1})
     client.say("update", "w2", collection=todos.name, id="a", body={"$inc": {"n": 1}})
     client.reports.wait_for("q", lambda r: r["documents"] == [{"_id": "a", "n": 2}])

@@ -1,0 +1,180 @@
+"""The machine's own Chromium, without a window, driven over its DevTools protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.waiting import wait_until
+
+TIMEOUT_S = 60.0
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
+
+
+def found() -> str | None:
+    """Return the browser's program, None where the machine has none."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Page:
+    """One page."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._number = 0
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._more = threading.Condition()
+        self._bindings: dict[str, Callable[[str], None]] = {}
+        #: What the page has complained about.
+        self.complaints: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.call("Runtime.enable")
+        self.call("Page.enable")
+
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """Call a method of the protocol and return its result."""
+        with self._more:
+            self._number += 1
+            number = self._number
+        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        with self._more:
+            assert self._more.wait_for(lambda: number in self._answers, TIMEOUT_S), method
+            answer = self._answers.pop(number)
+        assert "error" not in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def open(self, url: str) -> None:
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
+    def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression; promises are waited for."""
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def wait(self, expression: str) -> None:
+        """Return as soon as the expression is true."""
+        wait_until(
+            lambda: bool(self.evaluate(f"Boolean({expression})")),
+            what=f"{expression} (complaints: {self.complaints})",
+            timeout_s=TIMEOUT_S,
+        )
+
+    def bind(self, name: str, take: Callable[[str], None]) -> None:
+        """Let the page call `name(text)`, in every document that it opens."""
+        self._bindings[name] = take
+        self.call("Runtime.addBinding", name=name)
+
+    def picture(self, file: Path, *, width: int, height: int, dark: bool = False) -> None:
+        """Save what the page looks like."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        taken = self.call("Page.captureScreenshot", format="png")
+        file.write_bytes(base64.b64decode(taken["data"]))
+
+    def close(self) -> None:
+        self._socket.close()
+        self._reader.join()
+
+    def _read(self) -> None:
+        try:
+            for text in self._socket:
+                self._take(json.loads(text))
+        except ConnectionClosed:
+            return
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "id" in message:
+            with self._more:
+                self._answers[message["id"]] = message
+                self._more.notify_all()
+            return
+        parameters = message.get("params", {})
+        match message["method"]:
+            case "Runtime.bindingCalled":
+                self._bindings[parameters["name"]](parameters["payload"])
+            case "Runtime.exceptionThrown":
+                self.complaints.append(str(parameters["exceptionDetails"]))
+            case "Runtime.consoleAPICalled" if parameters["type"] == "error":
+                self.complaints.append(str(parameters["args"]))
+            case _:
+                pass
+
+
+class Browser:
+    """A running browser."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open = ExitStack()
+
+    def page(self) -> Page:
+        """Open an empty page."""
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT"
+        )
+        with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
+            address = json.load(answer)["webSocketDebuggerUrl"]
+        socket = self._open.enter_context(connect(address, max_size=None, compression=None))
+        page = Page(socket)
+        self._open.callback(page.close)
+        return page
+
+    def close(self) -> None:
+        self._open.close()
+
+
+@contextmanager
+def running(program: str) -> Iterator[Browser]:
+    """Start the browser with a profile of its own, and end it with the block."""
+    with tempfile.TemporaryDirectory(prefix="rb-browser-", ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [program, *OPTIONS, f"--user-data-dir={profile}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            told = Path(profile, "DevToolsActivePort")
+            wait_until(
+                lambda: told.exists() and "\n" in told.read_text(),
+                what="the browser",
+                timeout_s=TIMEOUT_S,
+            )
+            browser = Browser(int(told.read_text().splitlines()[0]))
+            try:
+                yield browser
+            finally:
+                browser.close()
+        finally:
+            process.terminate()
+            process.wait(timeout=TIMEOUT_S)
