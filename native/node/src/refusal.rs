@@ -38,7 +38,10 @@ impl Refusal {
 
 impl From<pubsub::Error> for Refusal {
     fn from(error: pubsub::Error) -> Self {
-        Self::from_code(error.code(), error.to_string())
+        match error {
+            pubsub::Error::Filter(error) => error.into(),
+            error => Self::from_code(error.code(), error.to_string()),
+        }
     }
 }
 
