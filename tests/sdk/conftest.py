@@ -25,7 +25,8 @@ PROGRAMS = ["javascript", "python"]
 
 @pytest.fixture(scope="package")
 def backstage(valkey_url: str) -> Iterator[Backstage]:
-    with running(valkey_url) as backstage:
+    # Beside two browsers and compilers everything takes its time to start.
+    with running(valkey_url, within_s=180) as backstage:
         yield backstage
 
 

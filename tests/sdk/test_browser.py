@@ -33,7 +33,7 @@ EVERYTHING = {"read": True, "create": True, "update": True, "delete": True}
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(PROGRAM is None, reason="this machine has no Chromium"),
 ]
 

@@ -15,6 +15,8 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.documents.collection import MadeCollection
 
+pytestmark = pytest.mark.timeout(300)
+
 #: What the Python SDK leaves to its callers: they are seldom what a person looks at.
 only_javascript = pytest.mark.parametrize("client", ["javascript"], indirect=True)
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tests.documents.collection import MadeCollection
 
 
+pytestmark = pytest.mark.timeout(300)
+
+
 @pytest.fixture
 def db(network: Proxy, todos: MadeCollection) -> Iterator[Client]:
     options = options_of(network, todos)

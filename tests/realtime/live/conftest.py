@@ -76,14 +76,14 @@ class Backstage:
 
 
 @contextmanager
-def running(valkey_url: str) -> Iterator[Backstage]:
+def running(valkey_url: str, *, within_s: float = 60) -> Iterator[Backstage]:
     with redis.Redis.from_url(valkey_url) as client:
         client.flushdb()
         backstage = Backstage(client)
         backstage.start("relay")
         backstage.start("grid")
         try:
-            wait_until(backstage.watches, what="the nodes to run", timeout_s=60)
+            wait_until(backstage.watches, what="the nodes to run", timeout_s=within_s)
             yield backstage
         finally:
             backstage.close()
