@@ -10,7 +10,8 @@ from pathlib import Path
 
 from redis.exceptions import ResponseError
 
-from foundation.valkey_wire import Argument, Reply, ValkeyWire
+from foundation.resp_pipeline import Argument
+from foundation.valkey_wire import Reply, ValkeyWire
 
 
 class ValkeyFunctions:

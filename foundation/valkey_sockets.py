@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import ResponseError
 
-from foundation.valkey_wire import Argument, Reply, encoded, greeting, parse_reply
+from foundation.resp_pipeline import Argument, encoded
+from foundation.valkey_wire import Reply, greeting, parse_reply
 
 CHUNK_BYTES = 64 * 1024
 

@@ -8,27 +8,14 @@ Everything rarer uses that client.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from dataclasses import dataclass
-from typing import cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
+from foundation.resp_pipeline import Argument, RespPipeline
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """Arguments that are in the protocol's form already, as native code makes them."""
-
-    count: int
-    raw: bytes
-
-
-Argument = bytes | str | int | Packed
 Reply = int | bytes | None | list["Reply"]
-
-MAX_UNANSWERED = 10_000
 
 
 class ValkeyWire:
@@ -46,7 +33,7 @@ class ValkeyWire:
         protocol = self._protocol
         if protocol is None or protocol.closed:
             protocol = await self._connected()
-        return await protocol.call(command)
+        return await protocol.call(*command)
 
     async def _connected(self) -> _Protocol:
         if self._connecting is None:
@@ -65,9 +52,9 @@ class ValkeyWire:
             async with asyncio.timeout(self._connect_timeout_s):
                 await _open(protocol, self._parts)
                 for command in greeting(self._parts):
-                    await protocol.call(command)
+                    await protocol.call(*command)
         except BaseException as away:
-            protocol.abort("not connected")
+            protocol.close("not connected")
             if isinstance(away, (OSError, TimeoutError)):
                 raise ValkeyAway(f"cannot connect: {away}") from None
             raise
@@ -78,7 +65,7 @@ class ValkeyWire:
         if self._connecting is not None:
             self._connecting.cancel()
         if self._protocol is not None:
-            self._protocol.abort("closed")
+            self._protocol.close("closed")
         # The transport closes in the loop's next turn.
         await asyncio.sleep(0)
 
@@ -105,57 +92,15 @@ def greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
     return commands
 
 
-class _Protocol(asyncio.Protocol):
-    """RESP2. Replies come in the order of the commands."""
+class _Protocol(RespPipeline[Reply]):
+    """RESP2."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float) -> None:
-        self._loop = loop
-        self._answer_timeout_s = answer_timeout_s
-        self._transport: asyncio.Transport | None = None
-        self._unsent: list[bytes] = []
-        self._waiting: deque[tuple[float, asyncio.Future[Reply]]] = deque()
+        super().__init__(loop, answer_timeout_s)
         self._buffer = b""
-        self._watch: asyncio.TimerHandle | None = None
-        self.closed = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio's.
-        self._transport = cast("asyncio.Transport", transport)
-        if self.closed:
-            self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.abort(f"the connection was lost: {exc}")
-
-    def call(self, command: tuple[Argument, ...]) -> asyncio.Future[Reply]:
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        if self.closed or len(self._waiting) >= MAX_UNANSWERED:
-            future.set_exception(ValkeyAway("Valkey does not answer"))
-            return future
-        if not self._unsent:
-            self._loop.call_soon(self._send)
-        self._unsent.append(encoded(command))
-        deadline = self._loop.time() + self._answer_timeout_s
-        self._waiting.append((deadline, future))
-        if self._watch is None:
-            self._watch = self._loop.call_at(deadline, self._check_deadline)
-        return future
-
-    def _send(self) -> None:
-        if self._transport is not None and not self.closed:
-            self._transport.write(b"".join(self._unsent))
-        self._unsent.clear()
-
-    def _check_deadline(self) -> None:
-        """Give the connection up when its oldest command has waited too long."""
-        self._watch = None
-        if not self._waiting:
-            return
-        deadline = self._waiting[0][0]
-        if deadline <= self._loop.time():
-            self.abort("no answer in time")
-        else:
-            self._watch = self._loop.call_at(deadline, self._check_deadline)
+    def away(self, why: str) -> RedisError:
+        return ValkeyAway(why)
 
     def data_received(self, data: bytes) -> None:
         buffer = self._buffer + data if self._buffer else data
@@ -166,50 +111,11 @@ class _Protocol(asyncio.Protocol):
                 if parsed is None:
                     break
                 reply, position = parsed
-                self._answered(reply)
+                self.answered(reply)
         except (ValueError, IndexError):
-            self.abort("the server does not speak the protocol")
+            self.close("the server does not speak the protocol")
             return
         self._buffer = buffer[position:]
-
-    def _answered(self, reply: Reply | ResponseError) -> None:
-        _, future = self._waiting.popleft()
-        if future.done():
-            return
-        if isinstance(reply, ResponseError):
-            future.set_exception(reply)
-        else:
-            future.set_result(reply)
-
-    def abort(self, why: str) -> None:
-        """Close, and tell everybody who waits."""
-        if self.closed:
-            return
-        self.closed = True
-        if self._watch is not None:
-            self._watch.cancel()
-        if self._transport is not None:
-            self._transport.abort()
-        error: RedisError = ValkeyAway(why)
-        while self._waiting:
-            _, future = self._waiting.popleft()
-            if not future.done():
-                future.set_exception(error)
-
-
-def encoded(command: tuple[Argument, ...]) -> bytes:
-    """Return a command as it is sent."""
-    count = len(command)
-    parts = [b""]
-    for argument in command:
-        if isinstance(argument, Packed):
-            count += argument.count - 1
-            parts.append(argument.raw)
-            continue
-        raw = argument if isinstance(argument, bytes) else str(argument).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
-    parts[0] = b"*%d\r\n" % count
-    return b"".join(parts)
 
 
 def parse_reply(buffer: bytes, start: int) -> tuple[Reply | ResponseError, int] | None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
 
+from foundation.resp_pipeline import Argument, Packed
 from foundation.valkey_functions import ValkeyFunctions, integer, items, text
-from foundation.valkey_wire import Argument, Packed, Reply, ValkeyWire
+from foundation.valkey_wire import Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
 _LIBRARY = "rillbase_events_1"

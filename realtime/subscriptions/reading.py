@@ -13,8 +13,9 @@ from redis.exceptions import RedisError
 from foundation.environment import environment
 from foundation.errors import NotFound, Unavailable
 from foundation.json_types import JsonObject
+from foundation.resp_pipeline import Argument
 from foundation.valkey_sockets import ValkeySockets
-from foundation.valkey_wire import Argument, Reply
+from foundation.valkey_wire import Reply
 from realtime.subscriptions import names
 
 ANSWER_TIMEOUT_S = 2.0

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from foundation.environment import environment
 from foundation.errors import Unavailable
-from storage_engine.node.wire import Argument
+from foundation.resp_pipeline import Argument
 
 #: What the node answers where a namespace is missing: to a stranger it says no more.
 NO_NAMESPACE = frozenset({"WRONGPASS", "NO_NAMESPACE"})

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from foundation.resp_pipeline import Argument
 from storage_engine.node.access import NO_NAMESPACE, Access, access
 from storage_engine.node.refusals import as_api_error, away
-from storage_engine.node.wire import Argument, NodeAway, Refused, Reply, Wire
+from storage_engine.node.wire import NodeAway, Refused, Reply, Wire
 
 CONNECT_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 5.0

@@ -1,22 +1,18 @@
 """One connection to the storage node, in RESP3, for the event loop.
 
-Commands are pipelined: what is sent in the same turn of the loop leaves in one write, and replies
-come in the order of the commands. Pushes may come between any two replies and go to `on_push`.
+Pushes may come between any two replies and go to `on_push`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import cast
 from urllib.parse import SplitResult
 
-Reply = int | float | bool | bytes | None | list["Reply"] | dict[bytes, "Reply"]
-Argument = bytes | str | int
+from foundation.resp_pipeline import Argument, RespPipeline
 
-MAX_UNANSWERED = 10_000
+Reply = int | float | bool | bytes | None | list["Reply"] | dict[bytes, "Reply"]
 #: Nothing that the node sends is larger: a page of publications with all their data.
 MAX_REPLY_BYTES = 512 * 1024 * 1024
 DEFAULT_PORT = 6379
@@ -42,8 +38,8 @@ class Push(list[Reply]):
     """What the node says unasked."""
 
 
-class Wire(asyncio.Protocol):
-    """The connection. Once closed it stays closed."""
+class Wire(RespPipeline[Reply]):
+    """The connection. Commands that are refused raise `Refused`, those without reply `NodeAway`."""
 
     def __init__(
         self,
@@ -52,18 +48,15 @@ class Wire(asyncio.Protocol):
         on_push: Callable[[list[Reply]], None] | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._answer_timeout_s = answer_timeout_s
+        super().__init__(asyncio.get_running_loop(), answer_timeout_s)
         self._on_push = on_push
         self._on_close = on_close
-        self._transport: asyncio.Transport | None = None
-        self._unsent: list[bytes] = []
-        self._waiting: deque[tuple[float, asyncio.Future[Reply]]] = deque()
         self._received = bytearray()
         #: How much has to be there before the next reply can be whole.
         self._wanted = 0
-        self._watch: asyncio.TimerHandle | None = None
-        self.closed = False
+
+    def away(self, why: str) -> NodeAway:
+        return NodeAway(why)
 
     async def open(
         self,
@@ -83,46 +76,6 @@ class Wire(asyncio.Protocol):
             if isinstance(away, (OSError, TimeoutError)):
                 raise NodeAway(f"cannot connect: {away}") from None
             raise
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio's.
-        self._transport = cast("asyncio.Transport", transport)
-        if self.closed:
-            self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.close(f"the connection was lost: {exc}")
-
-    def call(self, *command: Argument) -> asyncio.Future[Reply]:
-        """Send a command. Its reply is `Refused` when the node refuses, `NodeAway` without one."""
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        if self.closed or len(self._waiting) >= MAX_UNANSWERED:
-            future.set_exception(NodeAway("the storage node does not answer"))
-            return future
-        if not self._unsent:
-            self._loop.call_soon(self._send)
-        self._unsent.append(encoded(command))
-        deadline = self._loop.time() + self._answer_timeout_s
-        self._waiting.append((deadline, future))
-        if self._watch is None:
-            self._watch = self._loop.call_at(deadline, self._check_deadline)
-        return future
-
-    def _send(self) -> None:
-        if self._transport is not None and not self.closed:
-            self._transport.write(b"".join(self._unsent))
-        self._unsent.clear()
-
-    def _check_deadline(self) -> None:
-        """Give the connection up when its oldest command has waited too long."""
-        self._watch = None
-        if not self._waiting:
-            return
-        deadline = self._waiting[0][0]
-        if deadline <= self._loop.time():
-            self.close("no answer in time")
-        else:
-            self._watch = self._loop.call_at(deadline, self._check_deadline)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -146,40 +99,13 @@ class Wire(asyncio.Protocol):
                 # In its turn behind whoever waits for the replies that came before it.
                 self._loop.call_soon(self._on_push, reply)
             return
-        _, future = self._waiting.popleft()
-        if future.done():
-            return
-        if isinstance(reply, Refused):
-            future.set_exception(reply)
-        else:
-            future.set_result(reply)
+        self.answered(reply)
 
     def close(self, why: str = "closed") -> None:
-        """Close, and tell everybody who waits."""
-        if self.closed:
-            return
-        self.closed = True
-        if self._watch is not None:
-            self._watch.cancel()
-        if self._transport is not None:
-            self._transport.abort()
-        while self._waiting:
-            _, future = self._waiting.popleft()
-            if not future.done():
-                future.set_exception(NodeAway(why))
-                # Whoever waited may be gone by now.
-                future.exception()
-        if self._on_close is not None:
+        was_closed = self.closed
+        super().close(why)
+        if not was_closed and self._on_close is not None:
             self._on_close()
-
-
-def encoded(command: Sequence[Argument]) -> bytes:
-    """Return a command as it is sent."""
-    parts = [b"*%d\r\n" % len(command)]
-    for argument in command:
-        raw = argument if isinstance(argument, bytes) else str(argument).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
-    return b"".join(parts)
 
 
 class Incomplete:

@@ -11,11 +11,12 @@ from uuid import UUID
 from django.db import connections
 
 from foundation.errors import Forbidden, NotFound
+from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
 from storage_engine.models import Topic
 from storage_engine.node.client import client
 from storage_engine.node.refusals import as_api_error
-from storage_engine.node.wire import Argument, Refused, Reply
+from storage_engine.node.wire import Refused, Reply
 from tenants.principals import Principal
 
 READ, WRITE = "topics:read", "topics:write"

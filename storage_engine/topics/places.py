@@ -7,10 +7,10 @@ import math
 
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject
+from foundation.resp_pipeline import Argument
 from rillbase_native import Value
 from storage_engine.models import Topic
 from storage_engine.node.publication import Words
-from storage_engine.node.wire import Argument
 
 MAX_ID_CHARS = 1_000
 MAX_ABS = 1e15

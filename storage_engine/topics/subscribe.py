@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foundation.errors import FieldProblem, InvalidBody
+from foundation.resp_pipeline import Argument
 from rillbase_native import Filter, Value
 from storage_engine.node import publication as replies
 from storage_engine.node.publication import Publication, Subscription
-from storage_engine.node.wire import Argument
 from storage_engine.topics import places, times
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName

@@ -19,12 +19,12 @@ from foundation.errors import (
     NotFound,
 )
 from foundation.http import Answer
+from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
 from rillbase_native import JsonError, QueryError, Value
 from storage_engine.models import DeliveredSubscription
 from storage_engine.node import publication as replies
 from storage_engine.node.client import client
-from storage_engine.node.wire import Argument
 from storage_engine.topics import (
     delivering,
     facts,

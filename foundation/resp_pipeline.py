@@ -1,0 +1,126 @@
+"""Commands and replies over one connection, whatever version of RESP it speaks.
+
+Commands of all tasks are pipelined: what is sent in the same turn of the loop leaves in one write,
+and replies come in the order of the commands. How replies are read is a subclass's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+R = TypeVar("R")
+
+MAX_UNANSWERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Arguments that are in the protocol's form already, as native code makes them."""
+
+    count: int
+    raw: bytes
+
+
+Argument = bytes | str | int | Packed
+
+
+class RespPipeline(asyncio.Protocol, Generic[R]):
+    """The connection. Once closed it stays closed."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float) -> None:
+        self._loop = loop
+        self._answer_timeout_s = answer_timeout_s
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._waiting: deque[tuple[float, asyncio.Future[R]]] = deque()
+        self._watch: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    def away(self, why: str) -> Exception:
+        """Return the error for a command that gets no reply."""
+        raise NotImplementedError
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclasses of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        if self.closed:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.close(f"the connection was lost: {exc}")
+
+    def call(self, *command: Argument) -> asyncio.Future[R]:
+        """Send a command. Without a reply, its future has the error of `away`."""
+        future: asyncio.Future[R] = self._loop.create_future()
+        if self.closed or len(self._waiting) >= MAX_UNANSWERED:
+            future.set_exception(self.away("the server does not answer"))
+            return future
+        if not self._unsent:
+            self._loop.call_soon(self._send)
+        self._unsent.append(encoded(command))
+        deadline = self._loop.time() + self._answer_timeout_s
+        self._waiting.append((deadline, future))
+        if self._watch is None:
+            self._watch = self._loop.call_at(deadline, self._check_deadline)
+        return future
+
+    def answered(self, reply: R | Exception) -> None:
+        """Give a reply, or the error that the server answered, to whoever waits for it."""
+        _, future = self._waiting.popleft()
+        if future.done():
+            return
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)
+
+    def close(self, why: str = "closed") -> None:
+        """Close, and tell everybody who waits."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        while self._waiting:
+            _, future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(self.away(why))
+                # Whoever waited may be gone by now.
+                future.exception()
+
+    def _send(self) -> None:
+        if self._transport is not None and not self.closed:
+            self._transport.write(b"".join(self._unsent))
+        self._unsent.clear()
+
+    def _check_deadline(self) -> None:
+        """Give the connection up when its oldest command has waited too long."""
+        self._watch = None
+        if not self._waiting:
+            return
+        deadline = self._waiting[0][0]
+        if deadline <= self._loop.time():
+            self.close("no answer in time")
+        else:
+            self._watch = self._loop.call_at(deadline, self._check_deadline)
+
+
+def encoded(command: Sequence[Argument]) -> bytes:
+    """Return a command as it is sent."""
+    count = len(command)
+    parts = [b""]
+    for argument in command:
+        if isinstance(argument, Packed):
+            count += argument.count - 1
+            parts.append(argument.raw)
+            continue
+        raw = argument if isinstance(argument, bytes) else str(argument).encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
+    parts[0] = b"*%d\r\n" % count
+    return b"".join(parts)
