@@ -55,6 +55,7 @@ impl Hub {
             bounds: Bounds {
                 frames: outbox_frames,
                 bytes: outbox_bytes,
+                ..Bounds::default()
             },
             memory_bytes,
         };

@@ -22,6 +22,8 @@ pub struct Bounds {
     pub frames: usize,
     /// Bytes.
     pub bytes: usize,
+    /// Frames and bytes that are handed out before the client has to say that it has taken some.
+    pub in_flight: (usize, usize),
 }
 
 impl Default for Bounds {
@@ -29,6 +31,7 @@ impl Default for Bounds {
         Self {
             frames: 1_000,
             bytes: 8 * 1024 * 1024,
+            in_flight: (128, 2 * 1024 * 1024),
         }
     }
 }
@@ -360,7 +363,8 @@ impl Client {
 
     /// Takes a frame to send, if there is one and the client has room.
     pub(super) fn next(&mut self, short: bool) -> Option<String> {
+        let projection = self.projection.as_deref();
         self.outbox
-            .next(&self.name, self.projection.as_deref(), short)
+            .next(&self.name, projection, self.bounds.in_flight, short)
     }
 }

@@ -11,8 +11,7 @@ use super::frames;
 
 /// A result is cut into parts of about so many bytes.
 const PART_BYTES: usize = 1024 * 1024;
-/// Frames and bytes handed out and not reported as sent; fewer while memory is short.
-const IN_FLIGHT: (usize, usize) = (128, 2 * 1024 * 1024);
+/// Frames and bytes handed out and not reported as sent, while memory is short.
 const IN_FLIGHT_SHORT: (usize, usize) = (16, 64 * 1024);
 
 #[derive(Debug)]
@@ -106,10 +105,12 @@ impl Outbox {
         &mut self,
         name: &str,
         projection: Option<&Projection>,
+        most: (usize, usize),
         short: bool,
     ) -> Option<String> {
-        let most = if short { IN_FLIGHT_SHORT } else { IN_FLIGHT };
-        if self.in_flight.0 >= most.0 || self.in_flight.1 >= most.1 {
+        let (frames, bytes) = self.in_flight;
+        let is_short = short && (frames >= IN_FLIGHT_SHORT.0 || bytes >= IN_FLIGHT_SHORT.1);
+        if is_short || frames >= most.0 || bytes >= most.1 {
             return None;
         }
         let (frame, last) = match self.waiting.front_mut()? {

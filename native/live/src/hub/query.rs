@@ -93,6 +93,7 @@ impl Query {
         let mut sources = self.sources.iter();
         self.rows.is_some()
             && sources.all(|source| self.has_answered(*source))
+            && !self.queue.has_state()
             && (!self.definition.sorted || (self.window.is_shown() && self.is_complete()))
     }
 
@@ -160,7 +161,7 @@ impl Query {
     }
 
     /// A write enters, stays in or leaves an unsorted result.
-    pub(super) fn image(&mut self, image: &AfterImage, removed: bool, place: Place) {
+    pub(super) fn image(&mut self, image: &AfterImage, removed: bool, place: (Place, Source)) {
         if !self.may_show(image.rules_version) {
             return;
         }
@@ -181,7 +182,7 @@ impl Query {
                 body: Arc::clone(body),
             }),
         };
-        self.queue.write(image.xid, &image.parts, step, place);
+        self.queue.write((image.xid, &image.parts), step, place);
     }
 
     /// Whether more waits than may.

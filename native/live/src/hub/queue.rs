@@ -4,7 +4,7 @@
 //! nodes have come as far. Whatever is complete at the front is shown as one group, so that no place
 //! in the log lies between two halves of it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::message::{Gone, News, Row, Source, StreamId};
@@ -37,6 +37,8 @@ pub(super) enum Item {
         xid: u64,
         parts: Arc<[u16]>,
         steps: Vec<Step>,
+        /// Where each node has told of it last: what it said before that is no end of it.
+        said: Said,
     },
     /// A filter node's members.
     State {
@@ -63,6 +65,9 @@ impl Item {
         }
     }
 }
+
+/// By write partition, a place in the log.
+pub(super) type Said = HashMap<u16, StreamId>;
 
 #[derive(Debug)]
 struct Waiting {
@@ -142,18 +147,34 @@ impl Queue {
         self.bytes = 0;
     }
 
+    /// Whether a node's state waits: until it is shown, ticks prove more than was told.
+    pub(super) fn has_state(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|one| matches!(one.item, Item::State { .. }))
+    }
+
     /// The place in front of everything that waits.
     pub(super) fn front(&self) -> Option<StreamId> {
         self.waiting.front().map(|first| first.before)
     }
 
-    pub(super) fn write(&mut self, xid: u64, parts: &Arc<[u16]>, step: Step, place: Place) {
+    pub(super) fn write(
+        &mut self,
+        (xid, parts): (u64, &Arc<[u16]>),
+        step: Step,
+        (place, source): (Place, Source),
+    ) {
+        let part = match source {
+            Source::Filter(part) => part,
+            Source::Sort => return,
+        };
         let batch =
             |one: &&mut Waiting| matches!(one.item, Item::Writes { xid: of, .. } if of == xid);
         let known = self.waiting.iter_mut().filter(|_| !parts.is_empty());
         if let Some(waiting) = known.rev().find(batch)
-            && let Item::Writes { steps, .. } = &mut waiting.item
+            && let Item::Writes { steps, said, .. } = &mut waiting.item
         {
+            said.insert(part, place.at);
             self.bytes += step.bytes();
             steps.push(step);
             waiting.last = place.at;
@@ -163,6 +184,7 @@ impl Queue {
             xid,
             parts: Arc::clone(parts),
             steps: vec![step],
+            said: Said::from([(part, place.at)]),
         };
         self.push(item, place);
     }
@@ -211,9 +233,11 @@ impl Queue {
         match self.waiting.get(at).map(|one| &one.item) {
             None => false,
             Some(Item::Writes { parts, .. }) if parts.is_empty() => true,
-            Some(Item::Writes { xid, parts, .. }) => {
-                log.is_done(*xid, parts)
-                    || (log.is_past(*xid, parts) && self.state_after(at, *xid, log, sources))
+            Some(Item::Writes {
+                xid, parts, said, ..
+            }) => {
+                log.is_done(*xid, parts, said)
+                    || (log.is_past(*xid, parts, said) && self.state_after(at, *xid, log, sources))
             }
             Some(Item::State { snapshot, .. }) => reached(log, sources, snapshot),
         }

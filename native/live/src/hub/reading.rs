@@ -100,11 +100,11 @@ impl Hub {
             News::Rebased { snapshot } => log.rebuilt(source, snapshot, place.at),
             News::Done { xid } => {
                 if let Source::Filter(part) = source {
-                    log.done(*xid, part, place.now_us);
+                    log.done(*xid, part, place);
                 }
             }
             News::Tick(tick) => {
-                if log.tick(source, tick) {
+                if log.tick(source, tick, place.at) {
                     self.lost(partition);
                 }
                 let of_log =
@@ -147,7 +147,7 @@ impl Hub {
         let life = query.activation;
         match news {
             News::Match { image, removed, .. } if !query.definition.sorted => {
-                query.image(image, removed.contains(hash), place);
+                query.image(image, removed.contains(hash), (place, source));
                 if query.is_flooded() {
                     self.register_again(hash);
                 }

@@ -1,9 +1,11 @@
 //! What a notification log's writers are known to have said.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::message::{Incarnation, Source, StreamId, Tick, Token};
 use crate::snapshot::Snapshot;
+
+use super::queue::{Place, Said};
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -49,6 +51,8 @@ struct SourceState {
     tick_us: u64,
     /// What it has handled, by its last tick or as a new holder.
     reached: Snapshot,
+    /// Where it said so.
+    reached_at: StreamId,
     /// A new holder has begun and has not told everything yet.
     rebuilding: bool,
     /// The place in front of its beginning, until it has caught up with the holder before: what it
@@ -66,7 +70,8 @@ pub(super) struct Log {
     /// The last entry that was handled.
     pub(super) position: StreamId,
     pub(super) incarnation: Incarnation,
-    done: HashMap<u64, (u64, HashSet<u16>)>,
+    /// By transaction: since when, and by partition where its node said last that it is done.
+    done: HashMap<u64, (u64, HashMap<u16, StreamId>)>,
 }
 
 impl Log {
@@ -85,14 +90,18 @@ impl Log {
         state.rebuilding = false;
         state.rebuilt_us = at.ms.saturating_mul(1000);
         state.reached = snapshot.clone();
+        state.reached_at = at;
     }
 
     /// Takes a tick; returns whether another life has begun since the one before.
-    pub(super) fn tick(&mut self, source: Source, tick: &Tick) -> bool {
+    pub(super) fn tick(&mut self, source: Source, tick: &Tick, at: StreamId) -> bool {
         let state = self.sources.entry(source).or_default();
         state.tick_us = tick.time_us;
         state.reached = tick.snapshot.clone();
-        if !state.rebuilding && tick.time_us >= state.rebuilt_us {
+        state.reached_at = at;
+        // Whoever ticks has told everything, also where the word that said so was lost.
+        state.rebuilding = false;
+        if tick.time_us >= state.rebuilt_us {
             state.repeats_since = None;
         }
         let before = std::mem::replace(&mut self.incarnation, tick.incarnation);
@@ -118,29 +127,33 @@ impl Log {
         states.filter_map(|state| state.repeats_since).min()
     }
 
-    pub(super) fn done(&mut self, xid: u64, partition: u16, now_us: u64) {
+    pub(super) fn done(&mut self, xid: u64, partition: u16, place: Place) {
         let (_, parts) = self
             .done
             .entry(xid)
-            .or_insert_with(|| (now_us, HashSet::new()));
-        parts.insert(partition);
+            .or_insert_with(|| (place.now_us, HashMap::new()));
+        parts.insert(partition, place.at);
     }
 
-    fn has_done(&self, xid: u64, part: u16) -> bool {
-        let done = self.done.get(&xid);
-        done.is_some_and(|(_, done)| done.contains(&part))
+    fn has_done(&self, xid: u64, part: u16, said: &Said) -> bool {
+        let done = self.done.get(&xid).and_then(|(_, done)| done.get(&part));
+        done.is_some_and(|at| said.get(&part).is_none_or(|said| at > said))
     }
 
-    /// Whether all partitions have said that they handled their part of a batch.
-    pub(super) fn is_done(&self, xid: u64, parts: &[u16]) -> bool {
-        parts.iter().all(|&part| self.has_done(xid, part))
+    /// Whether all partitions have said, behind what they told of a batch, that they handled their
+    /// part of it.
+    pub(super) fn is_done(&self, xid: u64, parts: &[u16], said: &Said) -> bool {
+        parts.iter().all(|&part| self.has_done(xid, part, said))
     }
 
     /// The same, where what a node has reached otherwise counts too.
-    pub(super) fn is_past(&self, xid: u64, parts: &[u16]) -> bool {
+    pub(super) fn is_past(&self, xid: u64, parts: &[u16], said: &Said) -> bool {
         parts.iter().all(|&part| {
-            let state = self.sources.get(&Source::Filter(part));
-            self.has_done(xid, part) || state.is_some_and(|state| state.reached.sees(xid))
+            let reached = self.sources.get(&Source::Filter(part)).filter(|state| {
+                let said = said.get(&part);
+                said.is_none_or(|said| state.reached_at > *said)
+            });
+            self.has_done(xid, part, said) || reached.is_some_and(|state| state.reached.sees(xid))
         })
     }
 

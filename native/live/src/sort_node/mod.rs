@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
 
-use crate::message::{AfterImage, News, Notification, QueryHash, Request, Source, StreamId, Tick};
+use crate::message::{News, Notification, QueryHash, Request, Source, StreamId, Tick};
 use crate::node::{self, Output, Voice, Why};
 use crate::snapshot::Snapshot;
 
@@ -170,18 +170,24 @@ impl SortNode {
             } => {
                 let image = Arc::new(image);
                 let matching = added.into_iter().chain(changed);
+                let step = |matches| Step {
+                    image: Arc::clone(&image),
+                    matches,
+                    at: id,
+                    partition,
+                };
                 for query in matching {
-                    self.step(query, &image, true, now_us, out);
+                    self.step(query, step(true), now_us, out);
                 }
                 for query in removed {
-                    self.step(query, &image, false, now_us, out);
+                    self.step(query, step(false), now_us, out);
                 }
             }
             News::Done { xid } => {
-                self.sources.done(partition, xid);
+                self.sources.done(partition, xid, id);
                 self.release(now_us, out);
             }
-            News::Tick(tick) => self.tick(partition, &tick, now_us, out),
+            News::Tick(tick) => self.tick(partition, (&tick, id), now_us, out),
             News::TooOld {
                 query,
                 activation,
@@ -208,7 +214,7 @@ impl SortNode {
                 self.queries.remove(&query);
             }
             News::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
-                self.sources.rebased(partition, snapshot);
+                self.sources.rebased(partition, snapshot, id);
                 self.doubt(now_us, out);
             }
             News::Rebased { .. } => self.give_up(Why::FilterNode, out),
@@ -216,19 +222,10 @@ impl SortNode {
         }
     }
 
-    fn step(
-        &mut self,
-        hash: QueryHash,
-        image: &Arc<AfterImage>,
-        matches: bool,
-        now_us: u64,
-        out: &mut Vec<Output>,
-    ) {
+    fn step(&mut self, hash: QueryHash, step: Step, now_us: u64, out: &mut Vec<Output>) {
         if self.unsorted.contains(&hash) {
             return;
         }
-        let image = Arc::clone(image);
-        let step = Step { image, matches };
         match self.queries.get_mut(&hash) {
             Some(query) => {
                 query.push(step, self.config.max_waiting);
@@ -347,8 +344,14 @@ impl SortNode {
         }
     }
 
-    fn tick(&mut self, partition: u16, tick: &Tick, now_us: u64, out: &mut Vec<Output>) {
-        self.sources.tick(partition, tick);
+    fn tick(
+        &mut self,
+        partition: u16,
+        (tick, at): (&Tick, StreamId),
+        now_us: u64,
+        out: &mut Vec<Output>,
+    ) {
+        self.sources.tick(partition, tick, at);
         self.release(now_us, out);
         if let Some(tick) = self.sources.common_tick() {
             self.complete = Some(tick.snapshot.clone());

@@ -28,6 +28,9 @@ pub(super) struct Step {
     pub(super) image: Arc<AfterImage>,
     /// Whether the document matches now.
     pub(super) matches: bool,
+    /// Where in the log it was told, and by whom.
+    pub(super) at: StreamId,
+    pub(super) partition: u16,
 }
 
 /// New rows are needed; until they come, steps are only collected.
@@ -335,13 +338,14 @@ impl Query {
         let Some(first) = self.queue.front() else {
             return Vec::new();
         };
-        if !sources.is_whole(&first.image) {
+        let xid = first.image.xid;
+        let batch = self.queue.iter().filter(|step| step.image.xid == xid);
+        if !sources.is_whole(&first.image, &batch) {
             return Vec::new();
         }
         if first.image.parts.is_empty() {
             return self.queue.pop_front().into_iter().collect();
         }
-        let xid = first.image.xid;
         let (batch, rest) = self.queue.drain(..).partition(|step| step.image.xid == xid);
         self.queue = rest;
         Vec::from_iter::<VecDeque<Step>>(batch)

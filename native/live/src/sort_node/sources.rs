@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use crate::message::{AfterImage, News, Notification, Source, StreamId, Tick, Token};
 use crate::snapshot::Snapshot;
 
+use super::query::Step;
+
 /// A log is trimmed after 60 s: whoever finds its first entry this much later than where it began
 /// may have missed some.
 const TRIMMED_MS: u64 = 50_000;
@@ -18,8 +20,8 @@ struct Filter {
     /// It was rebuilt, or is being rebuilt, and what it said before may be lost.
     stale: bool,
     tick: Option<Tick>,
-    /// Everything that this sees was told.
-    told: Option<Snapshot>,
+    /// Everything that this sees was told, up to a place in the log.
+    told: Option<(Snapshot, StreamId)>,
     /// It tells nothing of what this sees: it was rebuilt with it.
     base: Option<Snapshot>,
 }
@@ -38,8 +40,8 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct Sources {
     filters: Vec<Filter>,
-    /// Partitions that have done their part, by transaction.
-    done: HashMap<u64, Vec<u16>>,
+    /// Where partitions said last that they have done their part, by transaction.
+    done: HashMap<u64, HashMap<u16, StreamId>>,
     /// Where the log was begun, until its first entry is there.
     begin: Option<StreamId>,
     said_us: u64,
@@ -97,10 +99,10 @@ impl Sources {
     }
 
     /// A filter node has told everything, and this node's state is not older.
-    pub(super) fn rebased(&mut self, partition: u16, snapshot: Snapshot) {
+    pub(super) fn rebased(&mut self, partition: u16, snapshot: Snapshot, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.stale = false;
-            filter.told = Some(snapshot.clone());
+            filter.told = Some((snapshot.clone(), at));
             filter.base = Some(snapshot);
         }
     }
@@ -115,36 +117,41 @@ impl Sources {
         bases.all(|base| snapshot.covers(base))
     }
 
-    pub(super) fn done(&mut self, partition: u16, xid: u64) {
+    pub(super) fn done(&mut self, partition: u16, xid: u64, at: StreamId) {
         if self.done.len() >= BATCHES {
             self.done.clear();
         }
-        let parts = self.done.entry(xid).or_default();
-        if !parts.contains(&partition) {
-            parts.push(partition);
-        }
+        self.done.entry(xid).or_default().insert(partition, at);
     }
 
-    /// Whether all images of a batch have been told; always so for those of none.
-    pub(super) fn is_whole(&self, image: &AfterImage) -> bool {
-        let done = self.done.get(&image.xid);
+    /// Whether all images of a batch have been told; always so for those of none. Of each partition
+    /// only what it says behind its steps, which are told again to those who come later, is an end.
+    pub(super) fn is_whole<'s>(
+        &self,
+        image: &AfterImage,
+        steps: &(impl Iterator<Item = &'s Step> + Clone),
+    ) -> bool {
         image.parts.iter().all(|part| {
-            done.is_some_and(|done| done.contains(part))
+            let own = steps.clone().filter(|step| step.partition == *part);
+            let last = own.map(|step| step.at).max();
+            let ends = |at: &StreamId| last.is_none_or(|last| *at > last);
+            let done = self.done.get(&image.xid).and_then(|done| done.get(part));
+            done.is_some_and(ends)
                 || self.filters.get(usize::from(*part)).is_none_or(|filter| {
                     let told = filter.told.as_ref();
-                    told.is_some_and(|told| told.sees(image.xid))
+                    told.is_some_and(|(told, at)| ends(at) && told.sees(image.xid))
                 })
         })
     }
 
-    pub(super) fn tick(&mut self, partition: u16, tick: &Tick) {
+    pub(super) fn tick(&mut self, partition: u16, tick: &Tick, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
-            filter.told = Some(tick.snapshot.clone());
+            filter.told = Some((tick.snapshot.clone(), at));
             filter.tick = Some(tick.clone());
         }
         let filters = &self.filters;
         self.done.retain(|xid, _| {
-            let told = |filter: &Filter| filter.told.as_ref().is_some_and(|told| told.sees(*xid));
+            let told = |filter: &Filter| filter.told.as_ref().is_some_and(|told| told.0.sees(*xid));
             !filters.iter().all(told)
         });
     }

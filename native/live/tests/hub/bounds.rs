@@ -8,6 +8,7 @@ use crate::desk::{Desk, F0, Is, line};
 const FEW: Bounds = Bounds {
     frames: 4,
     bytes: 1_000_000,
+    in_flight: (128, 1_000_000),
 };
 
 #[test]

@@ -145,6 +145,7 @@ impl World {
         let bounds = Bounds {
             frames: 8,
             bytes: 1_000_000,
+            ..Bounds::default()
         };
         let q = query("q", "{}");
         let mut world = Self {

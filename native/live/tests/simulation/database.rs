@@ -1,5 +1,5 @@
 //! PostgreSQL, as far as it matters: transactions that commit in any order, rows that are locked by
-//! who writes them, snapshots.
+//! who writes them, snapshots, access rules, and crashes that undo what was not committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,18 @@ use crate::COLLECTION;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Version {
     pub(crate) version: u64,
-    pub(crate) xid: u64,
     pub(crate) n: Option<i64>,
+    /// The version of the access rules that its transaction read.
+    pub(crate) rules: u64,
+    pub(crate) at_us: u64,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     writes: BTreeMap<u8, Option<i64>>,
     batch: bool,
+    /// The rules in force when it first wrote.
+    rules: u64,
 }
 
 /// The database.
@@ -33,6 +37,13 @@ pub(crate) struct Database {
     documents: BTreeMap<u8, Vec<Version>>,
     /// Documents and versions of atomic batches, by transaction.
     pub(crate) batches: BTreeMap<u64, Vec<(u8, u64)>>,
+    /// The version of the access rules in force, from 1.
+    pub(crate) rules: u64,
+    pub(crate) rules_since_us: u64,
+    /// Rises with each crash.
+    pub(crate) life: u8,
+    /// Nobody can connect before.
+    pub(crate) away_until_us: u64,
 }
 
 impl Database {
@@ -42,6 +53,10 @@ impl Database {
             open: BTreeMap::new(),
             documents: BTreeMap::new(),
             batches: BTreeMap::new(),
+            rules: 1,
+            rules_since_us: 0,
+            life: 1,
+            away_until_us: 0,
         }
     }
 
@@ -68,7 +83,11 @@ impl Database {
         if locked || (n.is_none() && !exists) {
             return;
         }
+        let rules = self.rules;
         if let Some(open) = self.open.get_mut(&xid) {
+            if open.writes.is_empty() {
+                open.rules = rules;
+            }
             open.writes.insert(key, n);
         }
     }
@@ -80,11 +99,8 @@ impl Database {
         };
         let mut parts: Vec<u16> = Vec::new();
         if open.batch {
-            parts = open
-                .writes
-                .keys()
-                .map(|key| partition(*key, partitions))
-                .collect();
+            let keys = open.writes.keys();
+            parts = keys.map(|key| partition(*key, partitions)).collect();
             parts.sort_unstable();
             parts.dedup();
         }
@@ -93,13 +109,18 @@ impl Database {
         for (key, n) in open.writes {
             let versions = self.documents.entry(key).or_default();
             let version = versions.last().map_or(1, |last| last.version + 1);
-            versions.push(Version { version, xid, n });
+            versions.push(Version {
+                version,
+                n,
+                rules: open.rules,
+                at_us: now_us,
+            });
             images.push(AfterImage {
                 xid,
                 tenant: [1; 16],
                 collection: COLLECTION,
                 version,
-                rules_version: 0,
+                rules_version: open.rules,
                 created_ms: 0,
                 written_us: i64::try_from(now_us).unwrap_or(0),
                 key: [key].into(),
@@ -118,6 +139,23 @@ impl Database {
         self.open.remove(&xid);
     }
 
+    /// Other access rules are in force from now on.
+    pub(crate) fn change_rules(&mut self, now_us: u64) {
+        self.rules += 1;
+        self.rules_since_us = now_us;
+    }
+
+    /// Everybody is cut off, and what was not committed never was. Ids go on.
+    pub(crate) fn crash(&mut self, until_us: u64) {
+        self.open.clear();
+        self.life += 1;
+        self.away_until_us = until_us;
+    }
+
+    pub(crate) fn is_away(&self, now_us: u64) -> bool {
+        now_us < self.away_until_us
+    }
+
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             xmin: self.open.keys().next().copied().unwrap_or(self.next),
@@ -128,6 +166,11 @@ impl Database {
 
     pub(crate) fn latest(&self, key: u8) -> Option<Version> {
         self.documents.get(&key)?.last().copied()
+    }
+
+    pub(crate) fn version(&self, key: u8, version: u64) -> Option<Version> {
+        let mut versions = self.documents.get(&key)?.iter();
+        versions.find(|one| one.version == version).copied()
     }
 
     /// The newest version of each document that ever was.

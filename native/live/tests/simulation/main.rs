@@ -20,19 +20,23 @@
 )]
 #![allow(clippy::cast_precision_loss, reason = "a rate is for people")]
 
+mod client;
 mod database;
 mod nodes;
+mod operations;
 mod outbox;
+mod process;
 mod queries;
 mod random;
+mod relay;
 mod valkey;
-mod watcher;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use world::{Operation, history, run};
+use operations::{Operation, history};
+use world::run;
 
 const COLLECTION: [u8; 16] = [7; 16];
 

@@ -79,6 +79,7 @@ enum Phase {
         count: u64,
         queries: Vec<Definition>,
         snapshot: Snapshot,
+        rules: u64,
         rows: Vec<Row>,
     },
     Running,
@@ -96,6 +97,7 @@ pub(crate) struct Driver {
     /// Where it is in its write stream, or the log.
     entries_at: StreamId,
     requests_at: StreamId,
+    request_number: u64,
     /// Said and not appended yet.
     unsaid: Vec<Notification>,
     pub(crate) stopped_until_us: u64,
@@ -114,6 +116,7 @@ impl Driver {
             phase: Phase::Start,
             entries_at: StreamId::default(),
             requests_at: StreamId::default(),
+            request_number: 0,
             unsaid: Vec::new(),
             stopped_until_us: 0,
             skew_us: 0,
@@ -122,11 +125,12 @@ impl Driver {
 
     /// It is gone, and comes back as somebody else.
     pub(crate) fn kill(&mut self) {
-        self.holder += 1_000;
         self.forget();
     }
 
+    /// The next life is another holder's.
     fn forget(&mut self) {
+        self.holder += 1_000;
         self.machine = None;
         self.token = Token::default();
         self.unsaid.clear();
@@ -187,6 +191,7 @@ impl Driver {
             Phase::Note if !self.unsaid.is_empty() => Phase::Note,
             Phase::Note => {
                 self.requests_at = valkey.requests.end();
+                self.request_number = valkey.requests.count;
                 let (end, count) = match self.kind {
                     Kind::Filter(partition) => {
                         let stream = &valkey.writes[usize::from(partition)];
@@ -201,31 +206,35 @@ impl Driver {
                 let queries = valkey.registry.values().cloned().collect();
                 Phase::Snapshot { count, queries }
             }
+            Phase::Snapshot { .. } if database.is_away(valkey.now_us) => {
+                self.forget();
+                Phase::Start
+            }
             Phase::Snapshot { count, queries } => Phase::Rows {
                 count,
                 queries,
                 snapshot: database.snapshot(),
+                rules: database.rules,
                 rows: database.rows(),
             },
             Phase::Rows {
                 count,
                 queries,
                 snapshot,
+                rules,
                 rows,
             } => {
-                self.rebuild(count, queries, snapshot, rows, now_us);
+                self.rebuild((count, queries), (snapshot, rules), rows, now_us);
                 Phase::Running
             }
-            Phase::Running if valkey.requests.is_trimmed(self.requests_at) => Phase::Start,
             Phase::Running => self.run(valkey, random),
         };
     }
 
     fn rebuild(
         &mut self,
-        count: u64,
-        queries: Vec<Definition>,
-        snapshot: Snapshot,
+        (count, queries): (u64, Vec<Definition>),
+        (snapshot, rules): (Snapshot, u64),
         rows: Vec<Row>,
         now_us: u64,
     ) {
@@ -235,7 +244,7 @@ impl Driver {
             requests: self.requests_at,
             queries,
             snapshot,
-            rules: std::collections::HashMap::new(),
+            rules: [(COLLECTION, rules)].into(),
         };
         let collection = COLLECTION;
         self.give(Plain::Begin(begin), now_us);
@@ -276,8 +285,13 @@ impl Driver {
 
     /// None: there is none. False: the node must be rebuilt.
     fn read_request(&mut self, valkey: &Valkey, now_us: u64) -> Option<bool> {
-        let (id, request) = valkey.requests.read(self.requests_at, 1).pop()?;
+        let (id, number, request) = valkey.requests.next(self.requests_at)?;
         self.requests_at = id;
+        self.request_number += 1;
+        // Some were trimmed before they were read.
+        if number != self.request_number {
+            return Some(false);
+        }
         Some(self.give(Plain::Request { id, request }, now_us))
     }
 
@@ -286,12 +300,12 @@ impl Driver {
         match (self.kind, &mut self.machine) {
             (Kind::Filter(partition), Some(Machine::Filter(node))) => {
                 let stream = &valkey.writes[usize::from(partition)];
-                let (id, entry) = stream.read(self.entries_at, 1).pop()?;
+                let (id, _, entry) = stream.next(self.entries_at)?;
                 self.entries_at = id;
                 node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }
             (Kind::Sort, Some(Machine::Sort(node))) => {
-                let (id, entry) = valkey.log.read(self.entries_at, 1).pop()?;
+                let (id, _, entry) = valkey.log.next(self.entries_at)?;
                 self.entries_at = id;
                 node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }

@@ -9,37 +9,55 @@ use rillbase_query::ejson::parse_value;
 use crate::COLLECTION;
 use crate::database::{Database, Version};
 
-/// A query.
+/// What somebody wants to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Query {
-    pub(crate) number: u8,
+pub(crate) struct Wanted {
+    number: u8,
     /// `n` is at least this …
     low: i64,
     /// … and less than that.
     high: i64,
     /// Offset, limit, slack.
-    pub(crate) window: Option<(u32, u32, u32)>,
+    window: Option<(u32, u32, u32)>,
+    /// Whether access rules restrict it.
+    ruled: bool,
 }
 
-const fn query(number: u8, low: i64, high: i64, window: Option<(u32, u32, u32)>) -> Query {
-    Query {
+const fn wanted(
+    number: u8,
+    (low, high): (i64, i64),
+    window: Option<(u32, u32, u32)>,
+    ruled: bool,
+) -> Wanted {
+    Wanted {
         number,
         low,
         high,
         window,
+        ruled,
     }
 }
 
 /// All of them.
-pub(crate) const QUERIES: [Query; 7] = [
-    query(1, 0, 1_000, None),
-    query(2, 3, 7, None),
-    query(3, 5, 6, None),
-    query(4, 0, 1_000, Some((0, 2, 1))),
-    query(5, -1_000, 1_000, Some((1, 2, 0))),
-    query(6, 2, 8, Some((0, 3, 2))),
-    query(7, 0, 5, Some((0, u32::MAX, 0))),
+pub(crate) const WANTED: [Wanted; 9] = [
+    wanted(1, (0, 1_000), None, false),
+    wanted(2, (3, 7), None, false),
+    wanted(3, (5, 6), None, false),
+    wanted(4, (0, 1_000), Some((0, 2, 1)), false),
+    wanted(5, (-1_000, 1_000), Some((1, 2, 0)), false),
+    wanted(6, (2, 8), Some((0, 3, 2)), false),
+    wanted(7, (0, 5), Some((0, u32::MAX, 0)), false),
+    wanted(8, (0, 1_000), None, true),
+    wanted(9, (0, 1_000), Some((0, 3, 1)), true),
 ];
+
+/// A query: what somebody wants, under the rules of a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) wanted: Wanted,
+    /// The version of the rules in it; 0: none are.
+    pub(crate) rules: u64,
+}
 
 fn bson(json: &str) -> Arc<[u8]> {
     match parse_value(json.as_bytes()) {
@@ -48,36 +66,74 @@ fn bson(json: &str) -> Arc<[u8]> {
     }
 }
 
+impl Wanted {
+    /// The query under the rules in force.
+    pub(crate) fn under(self, rules: u64) -> Query {
+        Query {
+            wanted: self,
+            rules: if self.ruled { rules } else { 0 },
+        }
+    }
+}
+
 impl Query {
+    /// The query of a name.
+    pub(crate) fn named(hash: &QueryHash) -> Self {
+        let [number, ..] = hash.0;
+        let (_, rules) = hash.0.split_at(8);
+        Self {
+            wanted: WANTED[usize::from(number - 1)],
+            rules: rules
+                .iter()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
+        }
+    }
+
     pub(crate) fn hash(self) -> QueryHash {
-        QueryHash([self.number; 16])
+        let mut hash = [self.wanted.number; 16];
+        hash[8..].copy_from_slice(&self.rules.to_be_bytes());
+        QueryHash(hash)
+    }
+
+    /// What the rules let pass.
+    fn high(self) -> i64 {
+        match (self.rules, self.rules % 3) {
+            (0, _) | (_, 1) => self.wanted.high,
+            (_, 2) => self.wanted.high.min(4),
+            _ => self.wanted.high.min(7),
+        }
     }
 
     pub(crate) fn definition(self) -> Definition {
-        let (offset, limit, slack) = self.window.unwrap_or_default();
-        let (low, high) = (self.low, self.high);
+        let (offset, limit, slack) = self.wanted.window.unwrap_or_default();
+        let (low, high) = (self.wanted.low, self.high());
         let filter = format!(r#"{{"n":{{"$gte":{low},"$lt":{high}}}}}"#);
         Definition {
             hash: self.hash(),
             activation: 0,
             tenant: [1; 16],
             collection: COLLECTION,
-            rules_version: 0,
+            rules_version: self.rules,
             filter: bson(&filter),
-            sort: if self.window.is_some() {
+            sort: if self.sorted() {
                 bson(r#"{"sort":[["n",-1]]}"#)
             } else {
                 [].into()
             },
             offset,
-            limit: (self.window.is_some() && limit != u32::MAX).then_some(limit),
-            sorted: self.window.is_some(),
+            limit: (self.sorted() && limit != u32::MAX).then_some(limit),
+            sorted: self.sorted(),
             slack,
         }
     }
 
+    pub(crate) const fn sorted(self) -> bool {
+        self.wanted.window.is_some()
+    }
+
     pub(crate) fn matches(self, version: &Version) -> bool {
-        version.n.is_some_and(|n| self.low <= n && n < self.high)
+        let within = |n| self.wanted.low <= n && n < self.high();
+        version.n.is_some_and(within)
     }
 
     /// All that match, in order: key and version.
@@ -86,38 +142,37 @@ impl Query {
         let mut found: Vec<_> = found
             .map(|(key, version)| (std::cmp::Reverse(version.n), key, version.version))
             .collect();
-        if self.window.is_none() {
-            found.sort_by_key(|(_, key, _)| *key);
-        } else {
+        if self.sorted() {
             found.sort_unstable();
+        } else {
+            found.sort_by_key(|(_, key, _)| *key);
         }
-        found
-            .into_iter()
-            .map(|(_, key, version)| (key, version))
-            .collect()
+        let found = found.into_iter();
+        found.map(|(_, key, version)| (key, version)).collect()
     }
 
     /// The query asked again.
     pub(crate) fn answer(self, database: &Database) -> Vec<(u8, u64)> {
-        let Some((offset, limit, _)) = self.window else {
+        let Some((offset, limit, _)) = self.wanted.window else {
             return self.all(database);
         };
         let rows = self.all(database).into_iter();
         rows.skip(to_usize(offset)).take(to_usize(limit)).collect()
     }
 
-    /// What an app server reads to register it: the rows that a sort node needs, and whether these
-    /// are all.
-    pub(crate) fn rows(self, database: &Database) -> (Vec<Row>, bool) {
+    /// What an app server reads to register it: the rows that a sort node needs, with so many beyond
+    /// the window, and whether these are all.
+    pub(crate) fn rows(self, database: &Database, slack: u32) -> (Vec<Row>, bool) {
         let all = self.all(database);
-        let (offset, limit, slack) = self.window.unwrap_or((0, u32::MAX, 0));
+        let (offset, limit, _) = self.wanted.window.unwrap_or((0, u32::MAX, 0));
         let count = to_usize(offset)
             .saturating_add(to_usize(limit))
             .saturating_add(to_usize(slack));
         let complete = all.len() <= count;
-        let mut rows = database.rows();
-        rows.retain(|row| all.iter().take(count).any(|(key, _)| *key == row.key[0]));
-        (rows, complete)
+        let bodies = database.rows();
+        let first = all.iter().take(count);
+        let row = |key: u8| bodies.iter().find(|row| row.key[0] == key).cloned();
+        (first.filter_map(|(key, _)| row(*key)).collect(), complete)
     }
 }
 

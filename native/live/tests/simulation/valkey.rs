@@ -1,6 +1,7 @@
-//! The event layer: streams that are trimmed, leases, the registry. It may lose all that it holds.
+//! The event layer: streams that are trimmed, leases, the registry. It may lose all that it holds,
+//! or the end of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rillbase_live::message::{
     AfterImage, Definition, Notification, QueryHash, Request, StreamId, Tick, Token, WriteEntry,
@@ -9,30 +10,57 @@ use rillbase_live::snapshot::Snapshot;
 
 use crate::database::partition;
 
-/// A stream of which the oldest entries are dropped.
-#[derive(Debug)]
+/// Stamps older than this are refused.
+const LATE_US: u64 = 5_000_000;
+const LEASE_US: u64 = 2_000_000;
+/// An app server's lease, and for how long a query lives that nobody holds.
+const HUB_US: u64 = 10_000_000;
+const TTL_US: u64 = 120_000_000;
+
+/// In which lives streams are complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Incarnation {
+    pub(crate) valkey: u8,
+    pub(crate) database: u8,
+}
+
+impl Incarnation {
+    fn bytes(self) -> [u8; 16] {
+        let mut bytes = [self.valkey; 16];
+        bytes[0] = self.database;
+        bytes
+    }
+}
+
+/// Who publishes: a writer, or a relay with its token.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) stamp_us: u64,
+    pub(crate) token: Option<u64>,
+}
+
+/// A stream of which entries are dropped, the oldest first, or one that is lost.
+#[derive(Debug, Clone)]
 pub(crate) struct Stream<T> {
-    entries: VecDeque<(StreamId, T)>,
+    /// With its id and its number among all that were ever added.
+    entries: VecDeque<(StreamId, u64, T)>,
     last: StreamId,
     pub(crate) count: u64,
-    /// The last that was dropped.
-    trimmed: StreamId,
     kept_ms: u64,
 }
 
 impl<T: Clone> Stream<T> {
-    fn new(kept_ms: u64) -> Self {
+    const fn new(kept_ms: u64) -> Self {
         Self {
             entries: VecDeque::new(),
-            last: StreamId::default(),
+            last: StreamId { ms: 0, number: 0 },
             count: 0,
-            trimmed: StreamId::default(),
             kept_ms,
         }
     }
 
-    fn append(&mut self, now_us: u64, entry: T) {
-        let ms = now_us / 1_000;
+    fn append(&mut self, now_us: u64, entry: T) -> StreamId {
+        let ms = (now_us / 1_000).max(self.last.ms);
         let number = if self.last.ms == ms {
             self.last.number + 1
         } else {
@@ -40,28 +68,46 @@ impl<T: Clone> Stream<T> {
         };
         self.last = StreamId { ms, number };
         self.count += 1;
-        self.entries.push_back((self.last, entry));
-        while let Some((id, _)) = self.entries.front()
+        self.entries.push_back((self.last, self.count, entry));
+        while let Some((id, ..)) = self.entries.front()
             && id.ms + self.kept_ms < ms
         {
-            self.trimmed = *id;
             self.entries.pop_front();
         }
-    }
-
-    pub(crate) fn end(&self) -> StreamId {
         self.last
     }
 
-    /// Entries behind `after`, `most` of them.
-    pub(crate) fn read(&self, after: StreamId, most: usize) -> Vec<(StreamId, T)> {
-        let start = self.entries.partition_point(|(id, _)| *id <= after);
-        self.entries.range(start..).take(most).cloned().collect()
+    pub(crate) const fn end(&self) -> StreamId {
+        self.last
     }
 
-    /// Whether entries behind `after` were dropped.
-    pub(crate) fn is_trimmed(&self, after: StreamId) -> bool {
-        after < self.trimmed
+    /// The next entry behind `after`, with its number.
+    pub(crate) fn next(&self, after: StreamId) -> Option<(StreamId, u64, T)> {
+        let at = self.entries.partition_point(|(id, ..)| *id <= after);
+        self.entries.get(at).cloned()
+    }
+
+    /// Entries behind `after` up to `upto`; none: the oldest may have been dropped.
+    pub(crate) fn range(&self, after: StreamId, upto: StreamId) -> Option<Vec<(StreamId, T)>> {
+        let first = self.entries.front()?.0;
+        let within = |id: &StreamId| *id > after && *id <= upto;
+        let entries = self.entries.iter().filter(|(id, ..)| within(id));
+        let entries = entries.map(|(id, _, entry)| (*id, entry.clone()));
+        (first <= after).then(|| entries.collect())
+    }
+
+    /// Only the last ones stay.
+    fn trim(&mut self, keep: usize) {
+        let drop = self.entries.len().saturating_sub(keep);
+        self.entries.drain(..drop);
+    }
+
+    /// One is lost that nobody has dropped.
+    fn lose(&mut self, which: usize) {
+        let count = self.entries.len();
+        if count > 0 {
+            self.entries.remove(which % count);
+        }
     }
 }
 
@@ -74,17 +120,28 @@ struct Lease {
 }
 
 /// The event layer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Valkey {
     pub(crate) now_us: u64,
-    /// Rises each time that it loses everything.
+    /// Its run id: rises each time that it starts.
     pub(crate) life: u8,
+    /// A relay has said where writes go.
+    pub(crate) has_epochs: bool,
+    /// The incarnation in which all was published into it.
+    pub(crate) complete: Option<Incarnation>,
+    relay: u64,
     pub(crate) writes: Vec<Stream<WriteEntry>>,
     pub(crate) requests: Stream<Request>,
     pub(crate) log: Stream<Notification>,
     pub(crate) registry: BTreeMap<QueryHash, Definition>,
     activation: u64,
     leases: BTreeMap<String, Lease>,
+    /// App servers, and until when they are alive.
+    hubs: BTreeMap<u64, u64>,
+    /// Those that registered a query and have not said that they are alive.
+    strangers: BTreeSet<u64>,
+    holders: BTreeMap<QueryHash, BTreeSet<u64>>,
+    idle_since: BTreeMap<QueryHash, u64>,
 }
 
 impl Valkey {
@@ -94,12 +151,19 @@ impl Valkey {
         Self {
             now_us,
             life: 1,
+            has_epochs: false,
+            complete: None,
+            relay: 0,
             writes,
             requests: Stream::new(60_000),
             log: Stream::new(60_000),
             registry: BTreeMap::new(),
             activation: 0,
             leases: BTreeMap::new(),
+            hubs: BTreeMap::new(),
+            strangers: BTreeSet::new(),
+            holders: BTreeMap::new(),
+            idle_since: BTreeMap::new(),
         }
     }
 
@@ -111,35 +175,79 @@ impl Valkey {
         self.life = life;
     }
 
+    /// It starts again with what it held at an earlier moment.
+    pub(crate) fn fall_back(&mut self, earlier: &Self) {
+        let (life, now_us) = (self.life + 1, self.now_us);
+        *self = earlier.clone();
+        (self.life, self.now_us) = (life, now_us);
+    }
+
+    /// Streams are cut short: too many bytes.
+    pub(crate) fn trim(&mut self, which: u64, keep: usize) {
+        match which % 3 {
+            0 => self.writes.iter_mut().for_each(|stream| stream.trim(keep)),
+            1 => self.requests.trim(keep),
+            _ => self.log.trim(keep),
+        }
+    }
+
+    /// An entry of some stream is lost.
+    pub(crate) fn lose(&mut self, stream: u64, which: u64) {
+        let which = usize::try_from(which).unwrap_or(0);
+        match stream % 4 {
+            0 => self.requests.lose(which),
+            1 => self.writes[0].lose(which),
+            _ => self.log.lose(which),
+        }
+    }
+
     fn partitions(&self) -> u16 {
         u16::try_from(self.writes.len()).unwrap_or(1)
     }
 
-    /// Appends what one transaction wrote, all at once.
-    pub(crate) fn publish(&mut self, images: &[AfterImage]) {
+    /// Appends what one transaction wrote, all at once; returns whether it was accepted.
+    pub(crate) fn publish(&mut self, sender: Sender, images: &[AfterImage]) -> bool {
+        let outrun = sender.token.is_some_and(|token| token < self.relay);
+        if !self.has_epochs || outrun || sender.stamp_us + LATE_US < self.now_us {
+            return false;
+        }
+        self.relay = sender.token.unwrap_or(self.relay);
         for image in images {
             let wp = usize::from(partition(image.key[0], self.partitions()));
             let entry = WriteEntry::Image(image.clone());
             self.writes[wp].append(self.now_us, entry);
         }
+        true
     }
 
-    pub(crate) fn tick(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn tick(
+        &mut self,
+        incarnation: Incarnation,
+        (token, stamp_us): (u64, u64),
+        snapshot: &Snapshot,
+    ) -> bool {
+        let outrun = token < self.relay || stamp_us + LATE_US < self.now_us;
+        if incarnation.valkey != self.life || outrun || !self.has_epochs {
+            return false;
+        }
+        self.relay = token;
+        self.complete = Some(incarnation);
         for stream in &mut self.writes {
             let tick = Tick {
                 time_us: self.now_us,
                 count: stream.count + 1,
-                token: Token(1),
-                incarnation: [self.life; 16],
+                token: Token(token),
+                incarnation: incarnation.bytes(),
                 snapshot: snapshot.clone(),
             };
             stream.append(self.now_us, WriteEntry::Tick(tick));
         }
+        true
     }
 
     /// Takes or keeps a lease; its token, unless somebody else has it.
     pub(crate) fn lease(&mut self, node: &str, holder: u64) -> Option<Token> {
-        let until_us = self.now_us + 2_000_000;
+        let until_us = self.now_us + LEASE_US;
         let lease = self.leases.get(node).copied();
         let token = match lease {
             Some(lease) if lease.holder == holder => lease.token,
@@ -158,11 +266,8 @@ impl Valkey {
 
     /// Appends to the log, unless the node has another holder by now.
     pub(crate) fn append(&mut self, node: &str, token: Token, said: Vec<Notification>) -> bool {
-        if self
-            .leases
-            .get(node)
-            .is_none_or(|lease| lease.token != token)
-        {
+        let lease = self.leases.get(node);
+        if lease.is_none_or(|lease| lease.token != token) {
             return false;
         }
         for notification in said {
@@ -171,27 +276,87 @@ impl Valkey {
         true
     }
 
-    /// Registers a query, or new rows for it, and says in which life it is.
-    pub(crate) fn register(&mut self, mut request: Request) -> Option<u64> {
-        let Request::Register { query, renewal, .. } = &mut request else {
+    /// Registers a query for an app server; says in which life it is, and by which request.
+    pub(crate) fn register(&mut self, hub: u64, request: Request) -> Option<(u64, StreamId)> {
+        let Request::Register { query, .. } = &request else {
             return None;
         };
-        let activation = match self.registry.get(&query.hash) {
-            Some(known) => known.activation,
-            None if *renewal => return None,
-            None => {
-                self.activation += 1;
-                self.activation
-            }
-        };
-        query.activation = activation;
-        self.registry.insert(query.hash, query.clone());
-        self.requests.append(self.now_us, request);
-        Some(activation)
+        if !self.hubs.contains_key(&hub) {
+            self.hubs.insert(hub, self.now_us);
+            self.strangers.insert(hub);
+        }
+        self.holders.entry(query.hash).or_default().insert(hub);
+        self.idle_since.remove(&query.hash);
+        if !self.registry.contains_key(&query.hash) {
+            self.activation = self.now_us.max(self.activation + 1);
+            let definition = Definition {
+                activation: self.activation,
+                ..query.clone()
+            };
+            self.registry.insert(query.hash, definition);
+        }
+        self.renew(request)
     }
 
-    /// Forgets a query that nobody watches.
-    pub(crate) fn expire(&mut self, query: QueryHash) {
+    /// Sends new rows of a query that somebody holds.
+    pub(crate) fn renew(&mut self, mut request: Request) -> Option<(u64, StreamId)> {
+        let Request::Register { query, .. } = &mut request else {
+            return None;
+        };
+        let activation = self.registry.get(&query.hash)?.activation;
+        query.activation = activation;
+        self.registry.insert(query.hash, query.clone());
+        let id = self.requests.append(self.now_us, request);
+        Some((activation, id))
+    }
+
+    pub(crate) fn unregister(&mut self, hub: u64, query: QueryHash) {
+        if let Some(holders) = self.holders.get_mut(&query)
+            && holders.remove(&hub)
+            && holders.is_empty()
+        {
+            self.idle_since.insert(query, self.now_us);
+        }
+    }
+
+    /// An app server is alive; returns whether it was known, and whatever it had registered.
+    pub(crate) fn hub_alive(&mut self, hub: u64) -> bool {
+        let known = self.hubs.insert(hub, self.now_us + HUB_US).is_some();
+        known && !self.strangers.remove(&hub)
+    }
+
+    /// Forgets queries that nobody holds for long.
+    pub(crate) fn expire(&mut self) {
+        let now_us = self.now_us;
+        let dead: Vec<u64> = self
+            .hubs
+            .iter()
+            .filter(|(_, until_us)| **until_us + TTL_US < now_us)
+            .map(|(hub, _)| *hub)
+            .collect();
+        for hub in dead {
+            self.hubs.remove(&hub);
+            let held: Vec<_> = self.holders.keys().copied().collect();
+            for query in held {
+                let held = self
+                    .holders
+                    .get(&query)
+                    .is_some_and(|all| all.contains(&hub));
+                self.unregister(hub, query);
+                if held && self.idle_since.contains_key(&query) {
+                    self.forget(query);
+                }
+            }
+        }
+        let old = |since_us: &u64| since_us + TTL_US < now_us;
+        let idle = self.idle_since.iter().filter(|(_, since_us)| old(since_us));
+        for query in idle.map(|(query, _)| *query).collect::<Vec<_>>() {
+            self.forget(query);
+        }
+    }
+
+    fn forget(&mut self, query: QueryHash) {
+        self.idle_since.remove(&query);
         if let Some(definition) = self.registry.remove(&query) {
             let activation = definition.activation;
             self.requests

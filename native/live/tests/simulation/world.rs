@@ -1,188 +1,68 @@
 //! The world of one history, and what happens in it.
 
-use rillbase_live::message::Request;
+use rillbase_live::hub::Options;
+use rillbase_live::message::{QueryHash, Request};
 
+use crate::client::{Checked, Client};
 use crate::database::Database;
 use crate::nodes::{Driver, Kind};
+use crate::operations::Operation;
 use crate::outbox::Outbox;
-use crate::queries::QUERIES;
+use crate::process::{Process, read};
+use crate::queries::{Query, WANTED};
 use crate::random::Random;
-use crate::valkey::{Stream, Valkey};
-use crate::watcher::Watcher;
+use crate::relay::Relay;
+use crate::valkey::{Sender, Stream, Valkey};
 
 const PARTITIONS: u16 = 2;
-const KEYS: u64 = 9;
 const BEGIN_US: u64 = 1_000_000_000;
 /// For how long everything may take to heal once the faults have stopped.
-const HEAL_US: u64 = 90_000_000;
-
-/// What happens. Numbers choose among what there is at the time, so that leaving out operations
-/// leaves a history that can happen.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Operation {
-    Pass {
-        us: u64,
-    },
-    Begin {
-        batch: bool,
-    },
-    Write {
-        transaction: u64,
-        key: u64,
-        n: i64,
-    },
-    Delete {
-        transaction: u64,
-        key: u64,
-    },
-    Commit {
-        transaction: u64,
-        publish: bool,
-    },
-    Abort {
-        transaction: u64,
-    },
-    /// A publisher does its part late, or once more.
-    Publish {
-        which: u64,
-        again: bool,
-    },
-    Relay,
-    Step {
-        driver: u64,
-        seed: u64,
-    },
-    Watch {
-        watcher: u64,
-        most: u64,
-    },
-    /// Somebody answers a renewal: reads, and registers some time later.
-    Renew {
-        watcher: u64,
-    },
-    Register {
-        which: u64,
-    },
-    Kill {
-        driver: u64,
-    },
-    Pause {
-        driver: u64,
-        us: u64,
-    },
-    Skew {
-        driver: u64,
-        us: u64,
-    },
-    Restart {
-        watcher: u64,
-    },
-    Expire {
-        query: u64,
-    },
-    Empty,
-}
-
-/// The operations that follow from a seed.
-pub(crate) fn history(seed: u64, length: usize) -> Vec<Operation> {
-    let mut random = Random(seed);
-    // Some histories are calm, so that everybody comes to be live at all.
-    let calm = random.below(4);
-    (0..length).map(|_| operation(&mut random, calm)).collect()
-}
-
-fn operation(random: &mut Random, calm: u64) -> Operation {
-    let transaction = random.next();
-    let key = random.below(KEYS);
-    match random.below(100) {
-        0..10 => Operation::Pass {
-            us: 1_000 << random.below(10),
-        },
-        10..14 => Operation::Begin {
-            batch: random.once_in(3),
-        },
-        14..23 => Operation::Write {
-            transaction,
-            key,
-            n: i64::try_from(random.below(13)).unwrap_or(0) - 3,
-        },
-        23..25 => Operation::Delete { transaction, key },
-        25..32 => Operation::Commit {
-            transaction,
-            publish: random.below(4) > 0,
-        },
-        32 => Operation::Abort { transaction },
-        33..36 => Operation::Publish {
-            which: random.next(),
-            again: random.once_in(3),
-        },
-        36..45 => Operation::Relay,
-        45..73 => Operation::Step {
-            driver: random.next(),
-            seed: random.next(),
-        },
-        73..91 => Operation::Watch {
-            watcher: random.next(),
-            most: 1 + random.below(30),
-        },
-        91..94 => Operation::Renew {
-            watcher: random.next(),
-        },
-        94..96 => Operation::Register {
-            which: random.next(),
-        },
-        _ if random.below(4) < calm => Operation::Relay,
-        _ => fault(random),
-    }
-}
-
-fn fault(random: &mut Random) -> Operation {
-    let driver = random.next();
-    match random.below(16) {
-        0..4 => Operation::Kill { driver },
-        4..8 => Operation::Pause {
-            driver,
-            us: 100_000 << random.below(9),
-        },
-        8 => Operation::Skew {
-            driver,
-            us: 1_000_000 << random.below(6),
-        },
-        9..12 => Operation::Restart {
-            watcher: random.next(),
-        },
-        12 => Operation::Expire {
-            query: random.next(),
-        },
-        13 => Operation::Empty,
-        _ => Operation::Pass {
-            us: 3_000_000 << random.below(5),
-        },
-    }
-}
+const HEAL_US: u64 = 150_000_000;
+const PROCESSES: usize = 2;
 
 struct World {
     database: Database,
     outbox: Outbox,
     valkey: Valkey,
+    saved: Valkey,
+    relays: [Relay; 2],
     drivers: Vec<Driver>,
-    watchers: Vec<Watcher>,
-    /// Renewals that were read and are on their way.
+    processes: Vec<Process>,
+    next_process: u64,
+    clients: Vec<Client>,
+    /// Renewals that were asked for, and those that were read and are on their way.
+    wanted: Vec<(QueryHash, u32)>,
     renewals: Vec<Request>,
 }
 
 /// Runs a history to its end, and heals it.
-pub(crate) fn run(operations: &[Operation]) -> Result<(), String> {
+pub(crate) fn run(operations: &[Operation]) -> Checked {
     let mut world = World::new();
     for operation in operations {
+        // Nothing takes no time at all.
+        world.valkey.now_us += 200;
         world.act(*operation)?;
-        world.check()?;
     }
     world.heal()
 }
 
 fn among(number: u64, count: usize) -> usize {
     usize::try_from(number % count.max(1) as u64).unwrap_or(0)
+}
+
+/// Who watches: each query as it is, some throttled, some as whole results, some slowly.
+fn clients() -> Vec<Client> {
+    let options = |at: usize| Options {
+        whole_results: at % 5 == 3,
+        throttle_us: if at % 4 == 2 { 200_000 } else { 0 },
+        ..Options::default()
+    };
+    let plain = WANTED
+        .iter()
+        .map(|wanted| Client::new(*wanted, Options::default(), false));
+    let others = WANTED.iter().enumerate();
+    let others = others.map(|(at, wanted)| Client::new(*wanted, options(at), at % 2 == 0));
+    plain.chain(others).collect()
 }
 
 impl World {
@@ -194,88 +74,98 @@ impl World {
             }
             drivers.push(Driver::new(Kind::Sort, PARTITIONS, holder));
         }
-        // Two watch each query.
-        let watchers = QUERIES.iter().chain(&QUERIES);
-        Self {
+        let valkey = Valkey::new(PARTITIONS, BEGIN_US);
+        let mut world = Self {
             database: Database::new(),
             outbox: Outbox::default(),
-            valkey: Valkey::new(PARTITIONS, BEGIN_US),
+            saved: valkey.clone(),
+            valkey,
+            relays: [Relay::new(1), Relay::new(2)],
             drivers,
-            watchers: watchers
-                .map(|query| Watcher::new(*query, PARTITIONS))
-                .collect(),
+            processes: Vec::new(),
+            next_process: 0,
+            clients: clients(),
+            wanted: Vec::new(),
             renewals: Vec::new(),
+        };
+        for _ in 0..PROCESSES {
+            let process = world.another_process();
+            world.processes.push(process);
         }
+        for client in 0..world.clients.len() {
+            world.connect(client, client % PROCESSES, false);
+        }
+        world
     }
 
-    fn act(&mut self, operation: Operation) -> Result<(), String> {
-        let Self {
-            database,
-            outbox,
-            valkey,
-            drivers,
-            watchers,
-            ..
-        } = self;
-        // Nothing takes no time at all.
-        valkey.now_us += 200;
-        let watchers_count = watchers.len();
-        let drivers_count = drivers.len();
+    fn another_process(&mut self) -> Process {
+        self.next_process += 1;
+        Process::new(self.next_process, PARTITIONS, &mut self.valkey)
+    }
+
+    fn act(&mut self, operation: Operation) -> Checked {
+        let now_us = self.valkey.now_us;
         match operation {
-            Operation::Pass { us } => valkey.now_us += us,
-            Operation::Begin { batch } => database.begin(batch),
-            Operation::Write { .. }
+            Operation::Pass { us } => self.valkey.now_us += us,
+            Operation::Begin { .. }
+            | Operation::Write { .. }
             | Operation::Delete { .. }
             | Operation::Commit { .. }
-            | Operation::Abort { .. } => self.transact(operation),
-            Operation::Publish { which, again } => {
-                let rows = if again {
-                    outbox.any()
-                } else {
-                    outbox.unmarked()
-                };
-                if let Some(xid) = rows.get(among(which, rows.len())) {
-                    outbox.publish(*xid, valkey);
-                }
+            | Operation::Abort { .. }
+            | Operation::Publish { .. } => self.write(operation),
+            Operation::Relay { which } => {
+                let relay = &mut self.relays[among(which, 2)];
+                relay.step(&self.database, &mut self.outbox, &mut self.valkey);
             }
-            Operation::Relay => outbox.round(database, valkey),
             Operation::Step { driver, seed } => {
-                let driver = &mut drivers[among(driver, drivers_count)];
-                driver.step(valkey, database, &mut Random(seed));
+                let driver = self.driver(driver);
+                self.drivers[driver].step(&mut self.valkey, &self.database, &mut Random(seed));
             }
-            Operation::Watch { watcher, most } => {
-                let watcher = &mut watchers[among(watcher, watchers_count)];
-                let most = usize::try_from(most).unwrap_or(1);
-                watcher.step(valkey, database, most)?;
+            Operation::Hub { process, most } => {
+                return self.step(among(process, PROCESSES), among(most, 1_000));
             }
-            Operation::Renew { watcher } => self.read_renewal(among(watcher, watchers_count)),
+            Operation::Serve { process, which } => {
+                self.serve(among(process, PROCESSES), among(which, 1_000));
+            }
+            Operation::Renew => self.read_renewal(),
             Operation::Register { which } => self.answer_renewal(which),
-            Operation::Kill { driver } => drivers[among(driver, drivers_count)].kill(),
-            Operation::Pause { driver, us } => {
-                drivers[among(driver, drivers_count)].stopped_until_us = valkey.now_us + us;
+            Operation::Take { client } => self.take(among(client, self.clients.len())),
+            Operation::CutOff { client } => self.cut_off(among(client, self.clients.len())),
+            Operation::Connect {
+                client,
+                process,
+                anew,
+            } => {
+                let client = among(client, self.clients.len());
+                self.connect(client, among(process, PROCESSES), anew);
             }
-            Operation::Skew { driver, us } => {
-                drivers[among(driver, drivers_count)].skew_us = us;
+            Operation::Tighten if !self.database.is_away(now_us) => {
+                self.database.change_rules(now_us);
             }
-            Operation::Restart { watcher } => watchers[among(watcher, watchers_count)].restart(),
-            Operation::Expire { query } => {
-                let query = QUERIES[among(query, QUERIES.len())];
-                valkey.expire(query.hash());
-                // Whoever still watches has been told nothing, as nobody alive watches.
-                for watcher in watchers.iter_mut().filter(|watcher| watcher.query == query) {
-                    watcher.restart();
+            Operation::Look { process } => {
+                let process = &mut self.processes[among(process, PROCESSES)];
+                if !process.is_stopped(now_us) {
+                    process.judge(None, &self.database, now_us);
                 }
             }
-            Operation::Empty => valkey.empty(),
+            _ => self.fault(operation),
         }
         Ok(())
     }
 
-    fn transact(&mut self, operation: Operation) {
+    fn driver(&self, number: u64) -> usize {
+        among(number, self.drivers.len())
+    }
+
+    fn write(&mut self, operation: Operation) {
+        let now_us = self.valkey.now_us;
         let open = self.database.open();
         let chosen = |number| open.get(among(number, open.len())).copied();
         let key = |number: u64| u8::try_from(number).unwrap_or(0);
         match operation {
+            Operation::Begin { batch } if !self.database.is_away(now_us) => {
+                self.database.begin(batch);
+            }
             Operation::Write {
                 transaction,
                 key: number,
@@ -298,11 +188,10 @@ impl World {
                 publish,
             } => {
                 if let Some(xid) = chosen(transaction) {
-                    let now_us = self.valkey.now_us;
                     let images = self.database.commit(xid, PARTITIONS, now_us);
                     self.outbox.add(images, now_us);
                     if publish {
-                        self.outbox.publish(xid, &mut self.valkey);
+                        self.publish(xid);
                     }
                 }
             }
@@ -311,88 +200,274 @@ impl World {
                     self.database.abort(xid);
                 }
             }
+            Operation::Publish { which, again } => {
+                let rows = if again {
+                    self.outbox.all()
+                } else {
+                    self.outbox.unmarked()
+                };
+                if let Some(xid) = rows.get(among(which, rows.len())) {
+                    self.publish(*xid);
+                }
+            }
             _ => {}
         }
     }
 
-    fn read_renewal(&mut self, watcher: usize) {
-        let watcher = &mut self.watchers[watcher];
-        if let Some(slack) = watcher.wants_renewal.take() {
-            let mut query = watcher.query;
-            if let Some(window) = &mut query.window {
-                window.2 = slack;
+    /// A writer publishes by itself, and marks that.
+    fn publish(&mut self, xid: u64) {
+        let now_us = self.valkey.now_us;
+        if let Some((stamp_us, images)) = self.outbox.as_written(xid) {
+            let sender = Sender {
+                stamp_us,
+                token: None,
+            };
+            if self.valkey.publish(sender, &images) && !self.database.is_away(now_us) {
+                self.outbox.mark(xid, now_us);
             }
-            let (rows, complete) = query.rows(&self.database);
-            self.renewals.push(Request::Register {
-                query: query.definition(),
-                positions: self.valkey.writes.iter().map(Stream::end).collect(),
-                snapshot: self.database.snapshot(),
-                rows,
-                complete,
-                renewal: true,
-            });
+        }
+    }
+
+    fn fault(&mut self, operation: Operation) {
+        let now_us = self.valkey.now_us;
+        match operation {
+            Operation::Kill { driver } => {
+                let driver = self.driver(driver);
+                self.drivers[driver].kill();
+            }
+            Operation::Pause { driver, us } => {
+                let driver = self.driver(driver);
+                self.drivers[driver].stopped_until_us = now_us + us;
+            }
+            Operation::Skew { driver, us } => {
+                let driver = self.driver(driver);
+                self.drivers[driver].skew_us = us;
+            }
+            Operation::KillProcess { process } => self.kill_process(among(process, PROCESSES)),
+            Operation::PauseProcess { process, us } => {
+                self.processes[among(process, PROCESSES)].stopped_until_us = now_us + us;
+            }
+            Operation::PauseRelay { which, us } => {
+                self.relays[among(which, 2)].stopped_until_us = now_us + us;
+            }
+            Operation::Expire => self.valkey.expire(),
+            Operation::Empty => {
+                self.valkey.empty();
+                self.saved = self.valkey.clone();
+            }
+            Operation::Save => self.saved = self.valkey.clone(),
+            Operation::FallBack => {
+                self.valkey.fall_back(&self.saved);
+                self.saved = self.valkey.clone();
+                // Whoever loses the connection begins another life.
+                self.drivers.iter_mut().for_each(Driver::kill);
+            }
+            Operation::Trim { which, keep } => self.valkey.trim(which, among(keep, 1_000)),
+            Operation::Lose { stream, which } => self.valkey.lose(stream, which),
+            Operation::Crash { us } => self.database.crash(now_us + us),
+            _ => {}
+        }
+    }
+
+    fn kill_process(&mut self, at: usize) {
+        for client in 0..self.clients.len() {
+            if self.clients[client].process == Some(at) {
+                self.clients[client].cut_off();
+            }
+        }
+        self.processes[at] = self.another_process();
+    }
+
+    fn cut_off(&mut self, at: usize) {
+        let client = &mut self.clients[at];
+        if let Some(process) = client.process {
+            self.processes[process].detach(at as u64);
+            client.cut_off();
+        }
+    }
+
+    fn connect(&mut self, at: usize, process: usize, anew: bool) {
+        let now_us = self.valkey.now_us;
+        let client = &mut self.clients[at];
+        let process_there = &mut self.processes[process];
+        let away = process_there.is_stopped(now_us) || self.database.is_away(now_us);
+        if client.process.is_some() || away {
+            return;
+        }
+        if anew {
+            client.token = None;
+            client.cut_off();
+        }
+        client.process = Some(process);
+        process_there.subscribe(
+            at as u64,
+            client.wanted,
+            client.options.clone(),
+            self.database.rules,
+            client.token.clone(),
+        );
+    }
+
+    /// An app server goes on, and its clients read.
+    fn step(&mut self, at: usize, most: usize) -> Checked {
+        let now_us = self.valkey.now_us;
+        let process = &mut self.processes[at];
+        if process.is_stopped(now_us) {
+            return Ok(());
+        }
+        self.wanted.extend(process.step(&mut self.valkey, most));
+        self.read_frames(at)?;
+        for (id, subscription) in &self.processes[at].attached {
+            let client = &self.clients[among(*id, self.clients.len())];
+            let figures = self.processes[at].hub.figures(*id);
+            if !client.slow && figures.is_some_and(|figures| figures.waiting == 0) {
+                client.check(subscription.query, now_us, &self.database)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_frames(&mut self, at: usize) -> Checked {
+        let process = &mut self.processes[at];
+        loop {
+            let frames = process.hub.poll(1_000);
+            if frames.is_empty() {
+                return Ok(());
+            }
+            for frame in frames {
+                let Some(subscription) = process.attached.get(&frame.client) else {
+                    continue;
+                };
+                let client = &mut self.clients[among(frame.client, usize::MAX)];
+                let read = client.read(&frame.text, subscription.query, &self.database);
+                read.map_err(|error| format!("client {}: {error}", frame.client))?;
+                if client.slow {
+                    client.taken.0 += 1;
+                    client.taken.1 += frame.text.len();
+                } else {
+                    process.hub.drained(frame.client, 1, frame.text.len());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize) {
+        let client = &mut self.clients[at];
+        let (frames, bytes) = std::mem::take(&mut client.taken);
+        if let Some(process) = client.process
+            && frames > 0
+        {
+            self.processes[process]
+                .hub
+                .drained(at as u64, frames, bytes);
+        }
+    }
+
+    fn serve(&mut self, at: usize, which: usize) {
+        let process = &mut self.processes[at];
+        if !process.is_stopped(self.valkey.now_us) {
+            process.serve(which, &mut self.valkey, &self.database);
+        }
+    }
+
+    fn read_renewal(&mut self) {
+        if self.wanted.is_empty() || self.database.is_away(self.valkey.now_us) {
+            return;
+        }
+        let (hash, slack) = self.wanted.remove(0);
+        let query = Query::named(&hash);
+        if query.rules == 0 || query.rules == self.database.rules {
+            let positions = self.valkey.writes.iter().map(Stream::end).collect();
+            let end = self.valkey.log.end();
+            let reading = read(query, slack, positions, end, true, &self.database);
+            self.renewals.push(reading.into_request());
         }
     }
 
     fn answer_renewal(&mut self, which: u64) {
         if !self.renewals.is_empty() {
             let index = among(which, self.renewals.len());
-            self.valkey.register(self.renewals.remove(index));
+            self.valkey.renew(self.renewals.remove(index));
         }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let now_us = self.valkey.now_us;
-        let check = |watcher: &Watcher| watcher.check(now_us, &self.database);
-        self.watchers.iter().try_for_each(check)
     }
 
     /// The faults stop: everybody becomes live with the right answer.
-    fn heal(&mut self) -> Result<(), String> {
+    fn heal(&mut self) -> Checked {
         for xid in self.database.open() {
             self.database.abort(xid);
         }
+        self.database.away_until_us = 0;
         for driver in &mut self.drivers {
             driver.stopped_until_us = 0;
+        }
+        for process in &mut self.processes {
+            process.stopped_until_us = 0;
+        }
+        for relay in &mut self.relays {
+            relay.stopped_until_us = 0;
+        }
+        for client in 0..self.clients.len() {
+            self.clients[client].slow = false;
+            self.take(client);
+            self.connect(client, client % PROCESSES, false);
         }
         let mut random = Random(1);
         let until_us = self.valkey.now_us + HEAL_US;
         while self.valkey.now_us < until_us {
             self.valkey.now_us += 50_000;
-            self.outbox.round(&self.database, &mut self.valkey);
-            for _ in 0..3 {
-                for driver in &mut self.drivers {
-                    driver.step(&mut self.valkey, &self.database, &mut random);
-                }
-            }
-            for watcher in 0..self.watchers.len() {
-                self.read_renewal(watcher);
-                self.watchers[watcher].step(&mut self.valkey, &self.database, 1_000)?;
-            }
-            self.answer_renewal(0);
-            self.check()?;
+            self.go_on_without_faults(&mut random)?;
             if self.is_healed() {
                 return Ok(());
             }
         }
-        let now_us = self.valkey.now_us;
-        let stuck = self
-            .watchers
-            .iter()
-            .find(|watcher| watcher.live(now_us).is_none());
-        match stuck {
-            Some(watcher) => Err(format!("never live again: {watcher:?}")),
-            None => Err("never complete again".to_owned()),
+        self.explain()
+    }
+
+    fn go_on_without_faults(&mut self, random: &mut Random) -> Checked {
+        for _ in 0..6 {
+            for relay in &mut self.relays {
+                relay.step(&self.database, &mut self.outbox, &mut self.valkey);
+            }
         }
+        for _ in 0..3 {
+            for driver in &mut self.drivers {
+                driver.step(&mut self.valkey, &self.database, random);
+            }
+        }
+        for process in 0..PROCESSES {
+            self.step(process, 1_000)?;
+            for _ in 0..8 {
+                self.serve(process, 0);
+            }
+            self.processes[process].judge(None, &self.database, self.valkey.now_us);
+        }
+        self.read_renewal();
+        self.answer_renewal(0);
+        Ok(())
     }
 
     fn is_healed(&self) -> bool {
-        let now_us = self.valkey.now_us;
-        let latest = || self.database.all().map(|(_, version)| version);
-        self.watchers.iter().all(|watcher| {
-            let complete = watcher.live(now_us);
-            complete.is_some_and(|complete| latest().all(|version| complete.sees(version.xid)))
-                && watcher.shows() == watcher.query.answer(&self.database)
-        })
+        (0..self.clients.len()).all(|at| self.is_right(at))
+    }
+
+    fn is_right(&self, at: usize) -> bool {
+        let client = &self.clients[at];
+        let query = client.wanted.under(self.database.rules);
+        client.ready && client.live && client.rows == query.answer(&self.database)
+    }
+
+    fn explain(&self) -> Checked {
+        for (at, client) in self.clients.iter().enumerate() {
+            if !self.is_right(at) {
+                let query = client.wanted.under(self.database.rules);
+                let (ready, live) = (client.ready, client.live);
+                let differs = client.differs(query, &self.database);
+                let differs = differs.err().unwrap_or_default();
+                return Err(format!(
+                    "client {at}, ready {ready}, live {live}: {differs}"
+                ));
+            }
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,317 @@
+//! One who watches: makes of its frames what they say, and trusts nobody.
+
+use std::collections::BTreeMap;
+
+use rillbase_live::hub::Options;
+use rillbase_query::bson::{Document, Value, ValueRef};
+use rillbase_query::ejson::parse_value;
+
+use crate::database::Database;
+use crate::queries::{Query, Wanted};
+
+pub(crate) type Checked = Result<(), String>;
+
+/// Whatever was committed so long ago is shown by now, or it was said that it may not be: a tick is
+/// believed for 2 s and names a snapshot of at most 5 s before; a batch waits for 2 s.
+const SHOWN_US: u64 = 10_000_000;
+
+/// Something that happened to a document.
+#[derive(Debug)]
+struct Event {
+    kind: String,
+    key: u8,
+    version: u64,
+    index: Option<usize>,
+    old_index: Option<usize>,
+}
+
+/// A client.
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and all combinations occur"
+)]
+pub(crate) struct Client {
+    pub(crate) wanted: Wanted,
+    pub(crate) options: Options,
+    /// It does not say by itself what it has taken.
+    pub(crate) slow: bool,
+    /// Frames and bytes that it has, and has not said so.
+    pub(crate) taken: (usize, usize),
+    /// Which app server it is connected to.
+    pub(crate) process: Option<usize>,
+    pub(crate) token: Option<String>,
+    /// What it had been told when it got its token.
+    at_token: (u64, Vec<(u8, u64)>),
+    seq: u64,
+    pub(crate) rows: Vec<(u8, u64)>,
+    /// Rows of a result of which parts are missing.
+    parts: Vec<(u8, u64)>,
+    /// The highest version of each document that it was told of.
+    highest: BTreeMap<u8, u64>,
+    group: Vec<Event>,
+    /// It came to this app server just now, and what it is told may be older.
+    new_here: bool,
+    pub(crate) ready: bool,
+    pub(crate) live: bool,
+}
+
+impl Client {
+    pub(crate) fn new(wanted: Wanted, options: Options, slow: bool) -> Self {
+        Self {
+            wanted,
+            options,
+            slow,
+            taken: (0, 0),
+            process: None,
+            token: None,
+            at_token: (0, Vec::new()),
+            seq: 0,
+            rows: Vec::new(),
+            parts: Vec::new(),
+            highest: BTreeMap::new(),
+            group: Vec::new(),
+            new_here: true,
+            ready: false,
+            live: false,
+        }
+    }
+
+    /// It is cut off. What it holds of a group that was interrupted does not count.
+    pub(crate) fn cut_off(&mut self) {
+        self.process = None;
+        self.taken = (0, 0);
+        self.group.clear();
+        self.parts.clear();
+        self.ready = false;
+        self.live = false;
+        self.new_here = true;
+        (self.seq, self.rows) = self.at_token.clone();
+        if self.token.is_none() {
+            self.highest.clear();
+        }
+    }
+
+    /// Reads a frame that was sent under a query's rules.
+    pub(crate) fn read(&mut self, text: &str, query: Query, database: &Database) -> Checked {
+        let Ok(Value::Document(frame)) = parse_value(text.as_bytes()) else {
+            return Err(format!("not a frame: {text}"));
+        };
+        let frame = frame.as_ref();
+        let kind = string(frame, "type").unwrap_or_default();
+        let done = match kind.as_str() {
+            "reset" => {
+                self.reset();
+                Ok(())
+            }
+            "result" => self.result(frame, query, database),
+            "event" => self.event(frame, query, database),
+            "ready" => {
+                self.ready = true;
+                self.live = true;
+                self.new_here = false;
+                Ok(())
+            }
+            "status" => {
+                self.live = string(frame, "state").is_some_and(|state| state == "live");
+                Ok(())
+            }
+            _ => Err("unexpected".to_owned()),
+        };
+        done.map_err(|error| format!("{error}: {text}"))?;
+        if let Some(token) = string(frame, "resume") {
+            self.token = Some(token);
+            self.at_token = (self.seq, self.rows.clone());
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.group.clear();
+        self.seq = 0;
+        self.ready = false;
+        if std::mem::take(&mut self.new_here) {
+            self.highest.clear();
+        }
+    }
+
+    fn result(&mut self, frame: Document<'_>, query: Query, database: &Database) -> Checked {
+        if number(frame, "part") == Some(0) {
+            self.parts.clear();
+        }
+        if let Some(ValueRef::Array(items)) = frame.get("items") {
+            for item in items.iter() {
+                let ValueRef::Document(item) = item else {
+                    return Err("not an item".to_owned());
+                };
+                let (key, version) = (key_of(item, "id")?, version_of(item)?);
+                allow(key, version, query, database)?;
+                self.rise(key, version, false)?;
+                self.parts.push((key, version));
+            }
+        }
+        if matches!(frame.get("last"), Some(ValueRef::Bool(true))) {
+            self.rows = std::mem::take(&mut self.parts);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, frame: Document<'_>, query: Query, database: &Database) -> Checked {
+        self.seq += 1;
+        if number(frame, "seq") != Some(self.seq) {
+            return Err(format!("{} was expected", self.seq));
+        }
+        let event = Event {
+            kind: string(frame, "match").unwrap_or_default(),
+            key: key_of(frame, "key")?,
+            version: version_of(frame)?,
+            index: place(frame, "index"),
+            old_index: place(frame, "old_index"),
+        };
+        if event.kind != "remove" {
+            allow(event.key, event.version, query, database)?;
+        }
+        self.group.push(event);
+        if frame.get("resume").is_none() {
+            return Ok(());
+        }
+        for event in std::mem::take(&mut self.group) {
+            if query.sorted() {
+                self.apply_to_window(&event)?;
+            } else {
+                self.apply(&event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, event: &Event) -> Checked {
+        let at = self.rows.binary_search_by_key(&event.key, |(key, _)| *key);
+        let row = (event.key, event.version);
+        self.rise(event.key, event.version, event.kind != "remove")?;
+        match (event.kind.as_str(), at) {
+            ("add", Err(at)) => self.rows.insert(at, row),
+            ("change", Ok(at)) => self.rows[at] = row,
+            ("remove", Ok(at)) => {
+                self.rows.remove(at);
+            }
+            _ => return Err(format!("{event:?} does not fit {:?}", self.rows)),
+        }
+        Ok(())
+    }
+
+    fn apply_to_window(&mut self, event: &Event) -> Checked {
+        let row = (event.key, event.version);
+        if let Some(old) = event.old_index {
+            match self.rows.get(old) {
+                Some((key, _)) if *key == event.key => {
+                    self.rows.remove(old);
+                }
+                _ => return Err(format!("{event:?} does not fit {:?}", self.rows)),
+            }
+        }
+        match event.index {
+            Some(index) if index <= self.rows.len() => self.rows.insert(index, row),
+            Some(_) => return Err(format!("{event:?} does not fit {:?}", self.rows)),
+            None => {}
+        }
+        let newer = event.old_index.is_some() && event.index.is_some();
+        self.rise(event.key, event.version, newer)
+    }
+
+    /// Versions never fall, and nothing that only tells of a version is told twice.
+    fn rise(&mut self, key: u8, version: u64, newer: bool) -> Checked {
+        let before = self.highest.insert(key, version).unwrap_or(0);
+        if version < before || (newer && version == before) {
+            return Err(format!("{key}@{version} was told after {before}"));
+        }
+        Ok(())
+    }
+
+    /// Silence is no lie: whoever is live was told all that was committed long enough ago.
+    pub(crate) fn check(&self, query: Query, now_us: u64, database: &Database) -> Checked {
+        if !self.ready || !self.live || (query.rules != 0 && query.rules != database.rules) {
+            return Ok(());
+        }
+        self.check_batches(database)?;
+        let old = |at_us: u64| at_us + SHOWN_US < now_us;
+        if query.sorted() {
+            let quiet = database.all().all(|(_, version)| old(version.at_us));
+            if quiet && self.rows != query.answer(database) {
+                return self.differs(query, database);
+            }
+            return Ok(());
+        }
+        for (key, latest) in database.all().filter(|(_, latest)| old(latest.at_us)) {
+            let held = self.rows.iter().find(|(held, _)| *held == key);
+            let wanted = query.matches(&latest).then_some(latest.version);
+            if held.map(|(_, version)| *version) != wanted {
+                return self.differs(query, database);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn differs(&self, query: Query, database: &Database) -> Checked {
+        let (shows, answer) = (&self.rows, query.answer(database));
+        Err(format!("{query:?} shows {shows:?}, not {answer:?}"))
+    }
+
+    /// Whoever shows one document of a batch shows none as it was before the batch.
+    fn check_batches(&self, database: &Database) -> Checked {
+        let shows: BTreeMap<u8, u64> = self.rows.iter().copied().collect();
+        for (xid, members) in &database.batches {
+            let has = |(key, version): &&(u8, u64)| shows.get(key) == Some(version);
+            let before = |(key, version): &&(u8, u64)| shows.get(key).is_some_and(|v| v < version);
+            if let (Some(new), Some(old)) = (members.iter().find(has), members.iter().find(before))
+            {
+                return Err(format!(
+                    "batch {xid} is shown in part: {new:?}, not {old:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is shown is durable, in the result, and was not written under newer rules.
+fn allow(key: u8, version: u64, query: Query, database: &Database) -> Checked {
+    let Some(found) = database.version(key, version) else {
+        return Err(format!("{key}@{version} was never committed"));
+    };
+    if !query.matches(&found) {
+        return Err(format!("{key}@{version} is not in {query:?}"));
+    }
+    if query.rules != 0 && found.rules > query.rules {
+        return Err(format!("{key}@{version} was written under newer rules"));
+    }
+    Ok(())
+}
+
+fn string(frame: Document<'_>, name: &str) -> Option<String> {
+    match frame.get(name)? {
+        ValueRef::String(text) => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+fn number(frame: Document<'_>, name: &str) -> Option<u64> {
+    match frame.get(name)? {
+        ValueRef::Int32(number) => u64::try_from(number).ok(),
+        ValueRef::Int64(number) => u64::try_from(number).ok(),
+        _ => None,
+    }
+}
+
+fn place(frame: Document<'_>, name: &str) -> Option<usize> {
+    usize::try_from(number(frame, name)?).ok()
+}
+
+fn key_of(frame: Document<'_>, name: &str) -> Result<u8, String> {
+    let key = number(frame, name).and_then(|key| u8::try_from(key).ok());
+    key.ok_or_else(|| "no key".to_owned())
+}
+
+fn version_of(frame: Document<'_>) -> Result<u64, String> {
+    number(frame, "version").ok_or_else(|| "no version".to_owned())
+}

@@ -1,0 +1,247 @@
+//! What happens in a history, and how often.
+
+use crate::random::Random;
+
+/// How many documents there are.
+const KEYS: u64 = 9;
+
+/// What happens. Numbers choose among what there is at the time, so that leaving out operations
+/// leaves a history that can happen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Operation {
+    Pass {
+        us: u64,
+    },
+    Begin {
+        batch: bool,
+    },
+    Write {
+        transaction: u64,
+        key: u64,
+        n: i64,
+    },
+    Delete {
+        transaction: u64,
+        key: u64,
+    },
+    Commit {
+        transaction: u64,
+        publish: bool,
+    },
+    Abort {
+        transaction: u64,
+    },
+    /// A publisher does its part late, or once more.
+    Publish {
+        which: u64,
+        again: bool,
+    },
+    Relay {
+        which: u64,
+    },
+    Step {
+        driver: u64,
+        seed: u64,
+    },
+    /// An app server reads so many entries of the log, and its clients what it sends.
+    Hub {
+        process: u64,
+        most: u64,
+    },
+    /// An app server does something that its hub wants done.
+    Serve {
+        process: u64,
+        which: u64,
+    },
+    /// Somebody answers a renewal: reads, and registers some time later.
+    Renew,
+    Register {
+        which: u64,
+    },
+    /// A slow client takes what waits for it.
+    Take {
+        client: u64,
+    },
+    /// A client is cut off, and comes back to some app server, with its token or without.
+    CutOff {
+        client: u64,
+    },
+    Connect {
+        client: u64,
+        process: u64,
+        anew: bool,
+    },
+    /// Other access rules; app servers look at them now and then.
+    Tighten,
+    Look {
+        process: u64,
+    },
+    Kill {
+        driver: u64,
+    },
+    Pause {
+        driver: u64,
+        us: u64,
+    },
+    Skew {
+        driver: u64,
+        us: u64,
+    },
+    KillProcess {
+        process: u64,
+    },
+    PauseProcess {
+        process: u64,
+        us: u64,
+    },
+    PauseRelay {
+        which: u64,
+        us: u64,
+    },
+    Expire,
+    /// The event layer loses everything, its last seconds, the oldest entries, or one.
+    Empty,
+    Save,
+    FallBack,
+    Trim {
+        which: u64,
+        keep: u64,
+    },
+    Lose {
+        stream: u64,
+        which: u64,
+    },
+    /// PostgreSQL crashes, and is away for so long.
+    Crash {
+        us: u64,
+    },
+}
+
+/// The operations that follow from a seed.
+pub(crate) fn history(seed: u64, length: usize) -> Vec<Operation> {
+    let mut random = Random(seed);
+    // Some histories are calm, so that everybody comes to be live at all.
+    let calm = random.below(4);
+    (0..length).map(|_| operation(&mut random, calm)).collect()
+}
+
+fn operation(random: &mut Random, calm: u64) -> Operation {
+    match random.below(100) {
+        0..8 => Operation::Pass {
+            us: 1_000 << random.below(10),
+        },
+        8..32 => write(random),
+        32..42 => Operation::Relay {
+            which: random.next(),
+        },
+        42..62 => Operation::Step {
+            driver: random.next(),
+            seed: random.next(),
+        },
+        62..76 => Operation::Hub {
+            process: random.next(),
+            most: 1 + random.below(40),
+        },
+        76..86 => Operation::Serve {
+            process: random.next(),
+            which: random.next(),
+        },
+        86..89 => renewal(random),
+        89..94 => client(random),
+        94 => Operation::Look {
+            process: random.next(),
+        },
+        _ if random.below(4) < calm => Operation::Hub {
+            process: random.next(),
+            most: 100,
+        },
+        _ => fault(random),
+    }
+}
+
+fn write(random: &mut Random) -> Operation {
+    let transaction = random.next();
+    let key = random.below(KEYS);
+    match random.below(24) {
+        0..4 => Operation::Begin {
+            batch: random.once_in(3),
+        },
+        4..13 => Operation::Write {
+            transaction,
+            key,
+            n: i64::try_from(random.below(13)).unwrap_or(0) - 3,
+        },
+        13..15 => Operation::Delete { transaction, key },
+        15..21 => Operation::Commit {
+            transaction,
+            publish: random.below(4) > 0,
+        },
+        21 => Operation::Abort { transaction },
+        _ => Operation::Publish {
+            which: random.next(),
+            again: random.once_in(3),
+        },
+    }
+}
+
+fn renewal(random: &mut Random) -> Operation {
+    if random.once_in(2) {
+        Operation::Renew
+    } else {
+        Operation::Register {
+            which: random.next(),
+        }
+    }
+}
+
+fn client(random: &mut Random) -> Operation {
+    let client = random.next();
+    match random.below(5) {
+        0 => Operation::CutOff { client },
+        1 => Operation::Take { client },
+        _ => Operation::Connect {
+            client,
+            process: random.next(),
+            anew: random.once_in(4),
+        },
+    }
+}
+
+fn fault(random: &mut Random) -> Operation {
+    let driver = random.next();
+    let process = random.next();
+    let us = 100_000 << random.below(9);
+    match random.below(24) {
+        0..3 => Operation::Kill { driver },
+        3..6 => Operation::Pause { driver, us },
+        6 => Operation::Skew {
+            driver,
+            us: 1_000_000 << random.below(6),
+        },
+        7 => Operation::KillProcess { process },
+        8..10 => Operation::PauseProcess { process, us },
+        10..12 => Operation::PauseRelay {
+            which: random.next(),
+            us,
+        },
+        12 => Operation::Expire,
+        13 => Operation::Empty,
+        14 => Operation::Save,
+        15 => Operation::FallBack,
+        16 => Operation::Trim {
+            which: random.next(),
+            keep: random.below(8),
+        },
+        17 => Operation::Lose {
+            stream: random.next(),
+            which: random.next(),
+        },
+        18 => Operation::Crash {
+            us: 100_000 << random.below(6),
+        },
+        19..21 => Operation::Tighten,
+        _ => Operation::Pass {
+            us: 3_000_000 << random.below(6),
+        },
+    }
+}

@@ -1,0 +1,339 @@
+//! An app server: the real hub, and around it what `realtime/hub` does, one small step at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use rillbase_live::hub::{Attach, Bounds, Config, Hub, Options, Sealer, Wish};
+use rillbase_live::message::{QueryHash, Request, Row, StreamId};
+use rillbase_live::snapshot::Snapshot;
+
+use crate::database::Database;
+use crate::queries::{Query, Wanted};
+use crate::valkey::{Stream, Valkey};
+
+/// Who was not heard of for so long may have lost its queries.
+const FORGOTTEN_US: u64 = 120_000_000;
+const ALIVE_US: u64 = 3_000_000;
+/// Little, so that clients are slow at all.
+const BOUNDS: Bounds = Bounds {
+    frames: 6,
+    bytes: 1 << 20,
+    in_flight: (4, 1 << 20),
+};
+
+/// A query's rows, and what was noted before they were read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    log_end: StreamId,
+    snapshot: Snapshot,
+    rows: Vec<Row>,
+    request: Request,
+}
+
+/// Something that the hub wants done, and how far it is.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Register(QueryHash),
+    Note(QueryHash, StreamId, Vec<StreamId>),
+    Send(QueryHash, Box<Reading>),
+    Unregister(QueryHash),
+    Judge(QueryHash),
+    Replay {
+        client: u64,
+        after: StreamId,
+        upto: StreamId,
+    },
+}
+
+/// A subscription, as the app server knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Subscription {
+    pub(crate) wanted: Wanted,
+    pub(crate) query: Query,
+    options: Options,
+}
+
+/// An app server.
+pub(crate) struct Process {
+    /// Its name; another one after each kill.
+    pub(crate) number: u64,
+    pub(crate) hub: Hub,
+    cursor: StreamId,
+    pub(crate) tasks: VecDeque<Task>,
+    pub(crate) attached: BTreeMap<u64, Subscription>,
+    /// When it was last heard to be alive.
+    alive_us: u64,
+    pub(crate) stopped_until_us: u64,
+}
+
+impl Process {
+    pub(crate) fn new(number: u64, partitions: u16, valkey: &mut Valkey) -> Self {
+        valkey.hub_alive(number);
+        let mut hub = Hub::new(Config {
+            sealer: Sealer::new(b"secret"),
+            installation: 1,
+            epoch: 1,
+            write_partitions: partitions,
+            bounds: BOUNDS,
+            // Some have so little memory that bodies are let go and read again.
+            memory_bytes: 1 << 30,
+        });
+        hub.tick(valkey.now_us);
+        Self {
+            number,
+            hub,
+            cursor: valkey.log.end(),
+            tasks: VecDeque::new(),
+            attached: BTreeMap::new(),
+            alive_us: valkey.now_us,
+            stopped_until_us: 0,
+        }
+    }
+
+    pub(crate) const fn is_stopped(&self, now_us: u64) -> bool {
+        now_us < self.stopped_until_us
+    }
+
+    pub(crate) fn attach(
+        &mut self,
+        client: u64,
+        subscription: Subscription,
+        resume: Option<String>,
+        reset: Option<&str>,
+    ) {
+        self.hub.attach(
+            client,
+            Attach {
+                name: "s".to_owned(),
+                definition: Arc::new(subscription.query.definition()),
+                partition: 0,
+                projection: None,
+                options: subscription.options.clone(),
+                holder: [9; 16],
+                resume,
+                reset: reset.map(str::to_owned),
+            },
+        );
+        self.attached.insert(client, subscription);
+    }
+
+    pub(crate) fn subscribe(
+        &mut self,
+        client: u64,
+        wanted: Wanted,
+        options: Options,
+        rules: u64,
+        resume: Option<String>,
+    ) {
+        let query = wanted.under(rules);
+        let subscription = Subscription {
+            wanted,
+            query,
+            options,
+        };
+        self.attach(client, subscription, resume, None);
+    }
+
+    pub(crate) fn detach(&mut self, client: u64) {
+        self.attached.remove(&client);
+        self.hub.detach(client);
+    }
+
+    /// Reads the log, lets time pass, and collects what is to be done. Returns renewals.
+    pub(crate) fn step(&mut self, valkey: &mut Valkey, most: usize) -> Vec<(QueryHash, u32)> {
+        self.stay_alive(valkey);
+        for _ in 0..most {
+            let Some((id, _, entry)) = valkey.log.next(self.cursor) else {
+                break;
+            };
+            self.cursor = id;
+            self.hub.read(0, id, &entry);
+        }
+        self.hub.tick(valkey.now_us);
+        let mut renewals = Vec::new();
+        for wish in self.hub.wishes() {
+            self.tasks.push_back(match wish {
+                Wish::Register(hash) => Task::Register(hash),
+                Wish::Unregister(hash) => Task::Unregister(hash),
+                Wish::Judge(hash) => Task::Judge(hash),
+                Wish::Replay {
+                    client,
+                    after,
+                    upto,
+                    ..
+                } => Task::Replay {
+                    client,
+                    after,
+                    upto,
+                },
+                Wish::Renew(hash, slack) => {
+                    renewals.push((hash, slack));
+                    continue;
+                }
+                Wish::Fail(hash, code, _) => panic!("{hash:?} failed: {code}"),
+            });
+        }
+        renewals
+    }
+
+    fn stay_alive(&mut self, valkey: &mut Valkey) {
+        let now_us = valkey.now_us;
+        if self.alive_us + ALIVE_US > now_us {
+            return;
+        }
+        if !valkey.hub_alive(self.number) || now_us - self.alive_us > FORGOTTEN_US {
+            self.hub.lost(0);
+        }
+        self.alive_us = now_us;
+    }
+
+    /// Goes on with one of the things to be done. Those of one query are done in order.
+    pub(crate) fn serve(&mut self, which: usize, valkey: &mut Valkey, database: &Database) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        let mut at = which % self.tasks.len();
+        if let Some(hash) = self.tasks[at].query() {
+            let first = self
+                .tasks
+                .iter()
+                .position(|task| task.query() == Some(hash));
+            at = first.unwrap_or(at);
+        }
+        let Some(task) = self.tasks.remove(at) else {
+            return;
+        };
+        if let Some(next) = self.go_on(task, valkey, database) {
+            self.tasks.insert(at.min(self.tasks.len()), next);
+        }
+    }
+
+    fn go_on(&mut self, task: Task, valkey: &mut Valkey, database: &Database) -> Option<Task> {
+        match task {
+            Task::Unregister(hash) => {
+                if self.hub.definition(&hash).is_none() {
+                    valkey.unregister(self.number, hash);
+                }
+                None
+            }
+            Task::Judge(hash) => {
+                self.judge(Some(hash), database, valkey.now_us);
+                None
+            }
+            Task::Replay {
+                client,
+                after,
+                upto,
+            } => {
+                let entries = valkey.log.range(after, upto);
+                self.hub.replay(client, entries.as_deref());
+                None
+            }
+            other => self.register(other, valkey, database),
+        }
+    }
+
+    /// One step of a registration; begins anew while a server is away.
+    fn register(&mut self, task: Task, valkey: &mut Valkey, database: &Database) -> Option<Task> {
+        let away = database.is_away(valkey.now_us);
+        match task {
+            Task::Register(hash) => {
+                self.hub.definition(&hash)?;
+                let positions = valkey.writes.iter().map(Stream::end).collect();
+                Some(Task::Note(hash, valkey.log.end(), positions))
+            }
+            Task::Note(hash, ..) if away => Some(Task::Register(hash)),
+            Task::Note(hash, log_end, positions) => {
+                let query = Query::named(&hash);
+                if query.rules != 0 && query.rules != database.rules {
+                    self.judge(Some(hash), database, valkey.now_us);
+                    return Some(Task::Register(hash));
+                }
+                let slack = query.definition().slack;
+                let reading = read(query, slack, positions, log_end, false, database);
+                Some(Task::Send(hash, Box::new(reading)))
+            }
+            Task::Send(hash, reading) => {
+                let Reading {
+                    log_end,
+                    snapshot,
+                    rows,
+                    request,
+                } = *reading;
+                let registered = valkey.register(self.number, request)?;
+                if self.hub.definition(&hash).is_none() {
+                    valkey.unregister(self.number, hash);
+                }
+                self.hub
+                    .registered(&hash, registered, log_end, snapshot, rows);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Looks at the rules for those who watch a query, or for all.
+    pub(crate) fn judge(&mut self, hash: Option<QueryHash>, database: &Database, now_us: u64) {
+        if database.is_away(now_us) {
+            return;
+        }
+        for (client, subscription) in self.attached.clone() {
+            let query = subscription.wanted.under(database.rules);
+            let concerned = hash.is_none_or(|hash| subscription.query.hash() == hash);
+            if concerned && query != subscription.query {
+                self.hub.detach(client);
+                let now = Subscription {
+                    query,
+                    ..subscription
+                };
+                self.attach(client, now, None, Some("rules_changed"));
+            }
+        }
+    }
+}
+
+impl Task {
+    fn query(&self) -> Option<QueryHash> {
+        match self {
+            Self::Register(hash)
+            | Self::Note(hash, ..)
+            | Self::Send(hash, _)
+            | Self::Unregister(hash) => Some(*hash),
+            Self::Judge(_) | Self::Replay { .. } => None,
+        }
+    }
+}
+
+/// Reads a query's rows.
+pub(crate) fn read(
+    query: Query,
+    slack: u32,
+    positions: Vec<StreamId>,
+    log_end: StreamId,
+    renewal: bool,
+    database: &Database,
+) -> Reading {
+    let (rows, complete) = query.rows(database, slack);
+    let snapshot = database.snapshot();
+    let mut definition = query.definition();
+    definition.slack = slack;
+    Reading {
+        log_end,
+        snapshot: snapshot.clone(),
+        rows: rows.clone(),
+        request: Request::Register {
+            query: definition,
+            positions,
+            snapshot,
+            rows,
+            complete,
+            renewal,
+        },
+    }
+}
+
+impl Reading {
+    pub(crate) fn into_request(self) -> Request {
+        self.request
+    }
+}

@@ -1,0 +1,218 @@
+//! A relay, after the rules of `documents/outbox/machine.py`, one request at a time: it may stop
+//! between any two, and several may believe that they lead.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use rillbase_live::message::AfterImage;
+use rillbase_live::snapshot::Snapshot;
+
+use crate::database::Database;
+use crate::outbox::Outbox;
+use crate::valkey::{Incarnation, Sender, Valkey};
+
+/// For this long a write is left to its publisher, and a snapshot untold.
+const GRACE_US: u64 = 250_000;
+
+/// A snapshot, and the transactions that keep it from being ticked.
+#[derive(Debug)]
+struct Taken {
+    snapshot: Snapshot,
+    at_us: u64,
+    outstanding: BTreeSet<u64>,
+    /// Whether a mark settles a transaction: not while everything is published again.
+    marks_count: bool,
+}
+
+/// What is known of one life of the event layer and the database.
+#[derive(Debug)]
+struct Life {
+    incarnation: Incarnation,
+    complete: bool,
+    taken: VecDeque<Taken>,
+    sent: BTreeSet<u64>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Rest,
+    Looked,
+    Listed(VecDeque<u64>),
+    Fetched(u64, Vec<AfterImage>, VecDeque<u64>),
+    Marking(VecDeque<u64>),
+    Ticking(Snapshot),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    number: u64,
+    token: Option<u64>,
+    life: Option<Life>,
+    stage: Stage,
+    /// Valkey's time when it last answered: the stamp of whatever is read next.
+    time_us: u64,
+    /// The life of the event layer then, and the incarnation in which all was published into it.
+    looked: (u8, Option<Incarnation>),
+    pub(crate) stopped_until_us: u64,
+}
+
+impl Relay {
+    pub(crate) const fn new(number: u64) -> Self {
+        Self {
+            number,
+            token: None,
+            life: None,
+            stage: Stage::Rest,
+            time_us: 0,
+            looked: (0, None),
+            stopped_until_us: 0,
+        }
+    }
+
+    /// One request and its reply.
+    pub(crate) fn step(&mut self, database: &Database, outbox: &mut Outbox, valkey: &mut Valkey) {
+        if valkey.now_us < self.stopped_until_us {
+            return;
+        }
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Rest) {
+            Stage::Rest => self.look(outbox, valkey),
+            Stage::Looked if !database.is_away(valkey.now_us) => self.list(database, outbox),
+            Stage::Listed(backlog) if !database.is_away(valkey.now_us) => {
+                self.fetch(backlog, database, outbox)
+            }
+            Stage::Fetched(xid, images, backlog) => self.append(xid, &images, backlog, valkey),
+            Stage::Marking(backlog) if !database.is_away(valkey.now_us) => {
+                self.mark(outbox, valkey.now_us);
+                Stage::Listed(backlog)
+            }
+            Stage::Ticking(snapshot) => self.tick(&snapshot, valkey),
+            Stage::Looked | Stage::Listed(_) | Stage::Marking(_) => Stage::Rest,
+        };
+    }
+
+    fn look(&mut self, outbox: &mut Outbox, valkey: &mut Valkey) -> Stage {
+        let claimed = outbox.claim(self.number, valkey.now_us);
+        if claimed != self.token {
+            self.life = None;
+        }
+        self.token = claimed;
+        if self.token.is_none() {
+            return Stage::Rest;
+        }
+        self.time_us = valkey.now_us;
+        self.looked = (valkey.life, valkey.complete);
+        valkey.has_epochs = true;
+        Stage::Looked
+    }
+
+    fn list(&mut self, database: &Database, outbox: &mut Outbox) -> Stage {
+        if !self.token.is_some_and(|token| outbox.is_held(token)) {
+            self.token = None;
+            return Stage::Rest;
+        }
+        outbox.forget(self.time_us);
+        let (valkey, complete) = self.looked;
+        let incarnation = Incarnation {
+            valkey,
+            database: database.life,
+        };
+        let mut life = self
+            .life
+            .take()
+            .filter(|life| life.incarnation == incarnation)
+            .unwrap_or(Life {
+                incarnation,
+                complete: complete == Some(incarnation),
+                taken: VecDeque::new(),
+                sent: BTreeSet::new(),
+            });
+        let backlog = life.learn(database, outbox, self.time_us);
+        self.life = Some(life);
+        Stage::Listed(backlog)
+    }
+
+    fn fetch(&mut self, mut backlog: VecDeque<u64>, database: &Database, outbox: &Outbox) -> Stage {
+        if let Some(xid) = backlog.pop_front() {
+            return Stage::Fetched(xid, outbox.as_read(xid, database), backlog);
+        }
+        let now_us = self.time_us;
+        let provable = self.life.as_ref().and_then(|life| life.provable(now_us));
+        provable.map_or(Stage::Rest, Stage::Ticking)
+    }
+
+    fn append(
+        &mut self,
+        xid: u64,
+        images: &[AfterImage],
+        backlog: VecDeque<u64>,
+        valkey: &mut Valkey,
+    ) -> Stage {
+        let sender = Sender {
+            stamp_us: self.time_us,
+            token: self.token,
+        };
+        if !valkey.publish(sender, images) {
+            return Stage::Rest;
+        }
+        self.time_us = valkey.now_us;
+        if let Some(life) = &mut self.life {
+            life.sent.insert(xid);
+            for taken in &mut life.taken {
+                taken.outstanding.remove(&xid);
+            }
+        }
+        Stage::Marking(backlog)
+    }
+
+    fn mark(&mut self, outbox: &mut Outbox, now_us: u64) {
+        if let Some(life) = &mut self.life {
+            for xid in std::mem::take(&mut life.sent) {
+                outbox.mark(xid, now_us);
+            }
+        }
+    }
+
+    fn tick(&mut self, snapshot: &Snapshot, valkey: &mut Valkey) -> Stage {
+        if let (Some(life), Some(token)) = (&mut self.life, self.token)
+            && valkey.tick(life.incarnation, (token, self.time_us), snapshot)
+        {
+            life.complete = true;
+            life.taken.retain(|taken| taken.snapshot != *snapshot);
+        }
+        Stage::Rest
+    }
+}
+
+impl Life {
+    /// Takes a snapshot and what it sees unmarked, or all that is kept if everything has to be
+    /// published again; returns what its writers had time enough to publish.
+    fn learn(&mut self, database: &Database, outbox: &Outbox, now_us: u64) -> VecDeque<u64> {
+        let again = !self.complete && self.taken.is_empty();
+        let unmarked: BTreeSet<u64> = outbox.unmarked().into_iter().collect();
+        for taken in self.taken.iter_mut().filter(|taken| taken.marks_count) {
+            taken.outstanding.retain(|xid| unmarked.contains(xid));
+        }
+        self.taken.push_back(Taken {
+            snapshot: database.snapshot(),
+            at_us: now_us,
+            outstanding: if again {
+                outbox.all().into_iter().collect()
+            } else {
+                unmarked
+            },
+            marks_count: !again,
+        });
+        let due = self.taken.iter();
+        let due = due.filter(|taken| !taken.marks_count || taken.at_us + GRACE_US <= now_us);
+        let due: BTreeSet<u64> = due.flat_map(|taken| taken.outstanding.clone()).collect();
+        due.into_iter().collect()
+    }
+
+    /// The newest snapshot up to which nothing is outstanding.
+    fn provable(&self, now_us: u64) -> Option<Snapshot> {
+        let proven =
+            |taken: &&Taken| taken.outstanding.is_empty() && taken.at_us + GRACE_US <= now_us;
+        let proven = self.taken.iter().take_while(proven);
+        proven.last().map(|taken| taken.snapshot.clone())
+    }
+}
