@@ -27,8 +27,13 @@ pub(crate) enum Probe {
     /// No value at all.
     Absent,
     /// Values in an interval: one in it if `each`, else one above its lower
-    /// end and one below its upper end.
-    Interval { interval: Interval, each: bool },
+    /// end and one below its upper end. `sure`: nothing else is asked, so that
+    /// a document's only value in it decides.
+    Interval {
+        interval: Interval,
+        each: bool,
+        sure: bool,
+    },
     /// Text with a piece that has this hash.
     Gram {
         class: u8,

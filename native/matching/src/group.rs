@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
+use rillbase_query::geo::Space;
 use rillbase_query::path::Path;
 use rillbase_query::shared::FilterId;
 
-use crate::entry::{Entry, Hashes, Wanted};
+use crate::entry::{Entry, Hashes, Probe, Wanted};
 use crate::postings::Postings;
 use crate::residual::Residual;
 use crate::sample::Sample;
-use crate::trie::Trie;
+use crate::trie::{NodeId, Trie};
 use crate::walk::{Candidates, Scratch, Walk};
 
 /// One collection's queries.
@@ -35,14 +36,65 @@ pub(crate) enum Access {
     One(Entry),
     /// By any of several entries, or by none.
     Any(Box<[Entry]>),
+    /// By any of several cells of one level.
+    Cells(Box<Cells>),
+}
+
+/// Cells as they take the least room.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    node: NodeId,
+    space: Space,
+    level: i16,
+    hashes: Box<[u64]>,
+}
+
+impl Cells {
+    /// The entries, if they are cells of one level and nothing else.
+    fn of(entries: &[Entry]) -> Option<Self> {
+        let Entry {
+            node,
+            probe: Probe::Cell { space, level, .. },
+        } = *entries.first()?
+        else {
+            return None;
+        };
+        let hash = |entry: &Entry| match entry.probe {
+            Probe::Cell {
+                space: other,
+                level: its,
+                hash,
+            } if (entry.node, other, its) == (node, space, level) => Some(hash),
+            _ => None,
+        };
+        Some(Self {
+            node,
+            space,
+            level,
+            hashes: entries.iter().map(hash).collect::<Option<_>>()?,
+        })
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |hash: &u64| Entry {
+            node: self.node,
+            probe: Probe::Cell {
+                space: self.space,
+                level: self.level,
+                hash: *hash,
+            },
+        };
+        self.hashes.iter().map(entry).collect()
+    }
 }
 
 impl Access {
-    pub(crate) fn entries(&self) -> &[Entry] {
+    fn entries(&self) -> Vec<Entry> {
         match self {
-            Self::One(entry) => std::slice::from_ref(entry),
-            Self::Any(entries) => entries,
-            Self::Everything | Self::Residual(_) => &[],
+            Self::One(entry) => vec![*entry],
+            Self::Any(entries) => entries.to_vec(),
+            Self::Cells(cells) => cells.entries(),
+            Self::Everything | Self::Residual(_) => Vec::new(),
         }
     }
 
@@ -50,6 +102,7 @@ impl Access {
     pub(crate) fn memory(&self) -> usize {
         match self {
             Self::Any(entries) => size_of_val::<[Entry]>(entries),
+            Self::Cells(cells) => size_of::<Cells>() + size_of_val::<[u64]>(&cells.hashes),
             _ => 0,
         }
     }
@@ -72,7 +125,10 @@ impl Group {
             .collect();
         match entries.as_slice() {
             [only] => Access::One(*only),
-            _ => Access::Any(entries.into()),
+            several => match Cells::of(several) {
+                Some(cells) => Access::Cells(Box::new(cells)),
+                None => Access::Any(entries.into()),
+            },
         }
     }
 
@@ -93,7 +149,7 @@ impl Group {
                 self.everything.remove(&query);
             }
             Access::Residual(id) => self.residual.remove(*id),
-            Access::One(_) | Access::Any(_) => {}
+            Access::One(_) | Access::Any(_) | Access::Cells(_) => {}
         }
         for entry in access.entries() {
             if let Some(key) = entry.probe.key(entry.node) {
@@ -106,7 +162,7 @@ impl Group {
 
     /// The entries as they were wanted, in order.
     pub(crate) fn wanted(&self, access: &Access) -> Vec<Wanted> {
-        let entries = access.entries().iter();
+        let entries = access.entries().into_iter();
         let mut wanted: Vec<Wanted> = entries
             .map(|entry| Wanted {
                 path: self.trie.path(entry.node),
@@ -118,7 +174,7 @@ impl Group {
     }
 
     pub(crate) fn paths(&self, access: &Access) -> Vec<String> {
-        let entries = access.entries().iter();
+        let entries = access.entries().into_iter();
         let mut paths: Vec<String> = entries
             .map(|entry| Path::text(&self.trie.path(entry.node)))
             .collect();
@@ -129,7 +185,7 @@ impl Group {
 
     /// Whether an entry stands behind a position.
     pub(crate) fn is_numeric(&self, access: &Access) -> bool {
-        let entries = access.entries().iter();
+        let entries = access.entries().into_iter();
         let mut nodes = entries.filter_map(|entry| self.trie.node(entry.node));
         nodes.any(|node| node.numeric)
     }

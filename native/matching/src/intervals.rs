@@ -23,6 +23,8 @@ const FAN: usize = 8;
 struct Entry {
     interval: Interval,
     query: u32,
+    /// What the caller says of it.
+    sure: bool,
 }
 
 /// The order of entries. One query may have several intervals.
@@ -72,9 +74,14 @@ impl Intervals {
     }
 
     /// Adds an interval of a query; it must not be there yet.
-    pub(crate) fn insert(&mut self, interval: Interval, query: u32) {
+    pub(crate) fn insert(&mut self, interval: Interval, query: u32, sure: bool) {
         self.len += 1;
-        let Some(right) = self.root.insert(Entry { interval, query }) else {
+        let entry = Entry {
+            interval,
+            query,
+            sure,
+        };
+        let Some(right) = self.root.insert(entry) else {
             return;
         };
         let left = std::mem::replace(&mut self.root, Node::Inner(Vec::new()));
@@ -83,7 +90,8 @@ impl Intervals {
 
     /// Removes an interval of a query.
     pub(crate) fn remove(&mut self, interval: Interval, query: u32) {
-        if !self.root.remove(&Entry { interval, query }) {
+        let key = (interval.low, query, interval.high);
+        if !self.root.remove(&key) {
             return;
         }
         self.len -= 1;
@@ -96,8 +104,9 @@ impl Intervals {
         }
     }
 
-    /// Tells `found` the queries of the intervals that meet `[from, to]`.
-    pub(crate) fn meeting(&self, from: Point, to: Point, found: &mut impl FnMut(u32)) {
+    /// Tells `found` the queries of the intervals that meet `[from, to]`, and
+    /// what was said of them.
+    pub(crate) fn meeting(&self, from: Point, to: Point, found: &mut impl FnMut(u32, bool)) {
         self.root.meeting(from, to, found);
     }
 
@@ -168,18 +177,18 @@ impl Node {
         }
     }
 
-    fn remove(&mut self, entry: &Entry) -> bool {
+    fn remove(&mut self, key: &Key) -> bool {
         match self {
             Self::Leaf(entries) => {
-                let found = entries.binary_search_by_key(&entry.key(), Entry::key);
+                let found = entries.binary_search_by_key(key, Entry::key);
                 found.map(|at| entries.remove(at)).is_ok()
             }
             Self::Inner(children) => {
-                let at = place(children, &entry.key());
+                let at = place(children, key);
                 let Some(child) = children.get_mut(at) else {
                     return false;
                 };
-                if !child.node.remove(entry) {
+                if !child.node.remove(key) {
                     return false;
                 }
                 child.greatest = child.node.greatest();
@@ -189,12 +198,12 @@ impl Node {
         }
     }
 
-    fn meeting(&self, from: Point, to: Point, found: &mut impl FnMut(u32)) {
+    fn meeting(&self, from: Point, to: Point, found: &mut impl FnMut(u32, bool)) {
         match self {
             Self::Leaf(entries) => {
                 let below = entries.iter().take_while(|entry| entry.interval.low <= to);
                 for entry in below.filter(|entry| entry.interval.high >= from) {
-                    found(entry.query);
+                    found(entry.query, entry.sure);
                 }
             }
             Self::Inner(children) => {
@@ -290,7 +299,7 @@ mod tests {
             .map(|(.., query)| *query)
             .collect();
         let mut found = Vec::new();
-        tree.meeting(point(from), point(to), &mut |query| found.push(query));
+        tree.meeting(point(from), point(to), &mut |query, _| found.push(query));
         expected.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, expected, "meeting {from} to {to}");
@@ -316,7 +325,7 @@ mod tests {
                     // Narrow ones, wide ones, and ends that are crossed.
                     let high = if kind == 1 { high } else { low + high % 7 };
                     held.push((low, high, query));
-                    tree.insert(interval(low, high), query);
+                    tree.insert(interval(low, high), query, false);
                 }
             }
             for (from, length) in questions {
@@ -329,7 +338,7 @@ mod tests {
     fn a_tree_that_was_emptied_is_small_again() {
         let mut tree = Intervals::default();
         for query in 0..10_000 {
-            tree.insert(interval(query, query + 5), query);
+            tree.insert(interval(query, query + 5), query, false);
         }
         for query in 0..10_000 {
             tree.remove(interval(query, query + 5), query);

@@ -24,6 +24,7 @@
     clippy::doc_markdown,
     reason = "MongoDB, ObjectId, GeoJSON and so on are names, not code"
 )]
+mod bounds;
 mod cells;
 mod check;
 mod entry;

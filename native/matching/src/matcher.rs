@@ -1,6 +1,5 @@
 //! Adding, removing and matching queries of all collections.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use rillbase_query::bson::Document;
@@ -45,6 +44,8 @@ pub struct Matcher {
     doubtful: Vec<u32>,
     sampled_bytes: usize,
     statistics: Statistics,
+    /// How many queries there are of each class.
+    classes: [usize; Class::ALL.len()],
     check_bytes: usize,
 }
 
@@ -52,6 +53,8 @@ pub struct Matcher {
 #[derive(Debug, Default)]
 struct Proposals {
     queries: Vec<u32>,
+    /// Those that match for sure.
+    sure: Vec<u32>,
     /// For each query the document for which it was proposed last.
     proposed: Vec<u32>,
     document: u32,
@@ -64,6 +67,10 @@ impl Candidates for Proposals {
         {
             self.queries.push(query);
         }
+    }
+
+    fn sure(&mut self, query: u32) {
+        self.sure.push(query);
     }
 }
 
@@ -86,6 +93,7 @@ impl Matcher {
             doubtful: Vec::new(),
             sampled_bytes: 0,
             statistics: Statistics::default(),
+            classes: [0; Class::ALL.len()],
             check_bytes: 0,
         }
     }
@@ -136,7 +144,9 @@ impl Matcher {
         let check = match access {
             // The set of residual filters has its own form of them.
             Access::Everything | Access::Residual(_) => Check::none(),
-            Access::One(_) | Access::Any(_) => Check::new(filter, &mut self.paths),
+            Access::One(_) | Access::Any(_) | Access::Cells(_) => {
+                Check::new(filter, &mut self.paths)
+            }
         };
         let (class, selectivity) = summary(plan.as_ref(), everything);
         let quota = match access {
@@ -158,6 +168,7 @@ impl Matcher {
 
     fn keep(&mut self, id: u32, query: Query) {
         self.check_bytes += query.memory();
+        self.count(query.class, true);
         self.free.pop();
         match self.queries.get_mut(id as usize) {
             Some(slot) => *slot = Some(query),
@@ -182,6 +193,7 @@ impl Matcher {
             return;
         };
         self.check_bytes = self.check_bytes.saturating_sub(query.memory());
+        self.count(query.class, false);
         if let Some(group) = self.groups.get_mut(query.group as usize) {
             group.take_out(&query.access, id.0);
         }
@@ -250,6 +262,7 @@ impl Matcher {
     /// Gives the document a number.
     fn begin(&mut self) {
         self.proposals.queries.clear();
+        self.proposals.sure.clear();
         self.proposals.document = self.proposals.document.wrapping_add(1);
         if self.proposals.document == 0 {
             self.proposals.document = 1;
@@ -266,6 +279,10 @@ impl Matcher {
         let Some(group) = self.groups.get(number as usize) else {
             return;
         };
+        // Those that are told here may be among them.
+        for query in std::mem::take(&mut self.proposals.sure) {
+            self.proposals.found(query);
+        }
         let mut numeric = 0;
         for (id, query) in (0..).zip(&self.queries) {
             if let Some(query) = query
@@ -292,7 +309,9 @@ impl Matcher {
         found: &mut Vec<QueryId>,
         failed: &mut Vec<QueryId>,
     ) {
-        self.statistics.candidates += self.proposals.queries.len() as u64;
+        let (asked, sure) = (&self.proposals.queries, &self.proposals.sure);
+        self.statistics.candidates += (asked.len() + sure.len()) as u64;
+        found.extend(sure.iter().copied().map(QueryId));
         self.look_ahead();
         for id in &self.proposals.queries {
             let Some(Some(query)) = self.queries.get_mut(*id as usize) else {
@@ -372,9 +391,23 @@ impl Matcher {
         self.check_bytes = self.check_bytes.saturating_sub(query.memory());
         group.take_out(&query.access, id);
         query.access = group.add_entries(&plan.entries, id);
+        let before = query.class;
         (query.class, query.selectivity) = summary(Some(&plan), false);
+        let after = query.class;
         self.check_bytes += query.memory();
+        self.count(before, false);
+        self.count(after, true);
         self.statistics.moves += 1;
+    }
+
+    fn count(&mut self, class: Class, more: bool) {
+        if let Some(count) = self.classes.get_mut(class as usize) {
+            *count = if more {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
+        }
     }
 
     /// How many queries there are.
@@ -404,15 +437,12 @@ impl Matcher {
         }
     }
 
-    /// The figures; counts the queries.
+    /// The figures.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let mut queries: BTreeMap<Class, usize> = BTreeMap::new();
-        for query in self.queries.iter().flatten() {
-            *queries.entry(query.class).or_default() += 1;
-        }
+        let classes = Class::ALL.into_iter().zip(self.classes);
         Statistics {
-            queries: queries.into_iter().collect(),
+            queries: classes.filter(|(_, count)| *count > 0).collect(),
             residual: self.quotas.in_use().collect(),
             memory_bytes: self.memory(),
             ..self.statistics.clone()

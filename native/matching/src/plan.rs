@@ -7,8 +7,6 @@
 //! What is promised, and what the tests hold this to: a document that matches
 //! meets one of the entries.
 
-use std::collections::BTreeMap;
-
 use rillbase_query::bson::{Kind, Regex, ValueRef};
 use rillbase_query::environment::Environment;
 use rillbase_query::filter::{Comparison, List, Node, Predicate, Test, Whole};
@@ -19,12 +17,12 @@ use rillbase_query::path::Path;
 use rillbase_query::pattern::Pattern;
 use rillbase_query::text::TextQuery;
 
+use crate::bounds::{element_range, interval, is_one_interval, is_range, ranged, ranges};
 use crate::cells;
 use crate::entry::{Hashes, Probe, Wanted, is_compound};
 use crate::grams;
 use crate::literal::needed;
 use crate::placement::Class;
-use crate::point::Interval;
 use crate::sample::Sample;
 use crate::waiting::analyzer_number;
 
@@ -80,6 +78,11 @@ impl<'p> Planner<'p> {
         let mut plan = self.node(root, &Path::itself())?;
         plan.entries.sort_unstable();
         plan.entries.dedup();
+        if let [only] = plan.entries.as_mut_slice()
+            && let Probe::Interval { sure, .. } = &mut only.probe
+        {
+            *sure = is_one_interval(root);
+        }
         Some(plan)
     }
 
@@ -298,99 +301,10 @@ fn is_same(plan: &[Wanted], entries: &[Wanted]) -> bool {
     sorted.into_iter().eq(entries)
 }
 
-/// A bound, or two that stand together.
-struct Range<'n> {
-    nodes: Vec<&'n Node>,
-    plan: Plan,
-}
-
-/// The comparison that a node is, if it bounds values other than documents
-/// and arrays.
-fn bound(node: &Node) -> Option<(&Path, Interval)> {
-    let Node::Field(Predicate {
-        path,
-        test: Test::Compare(comparison, operand),
-    }) = node
-    else {
-        return None;
-    };
-    Some((path, interval(*comparison, operand.as_ref())?))
-}
-
-fn is_range(node: &Node) -> bool {
-    bound(node).is_some()
-}
-
 /// Whether no document is deep enough for a path to find something. It would
 /// take much room in the tree of paths for nothing.
-fn is_too_long(path: &Path) -> bool {
+pub(crate) fn is_too_long(path: &Path) -> bool {
     path.segments().len() > NESTING_DEPTH
-}
-
-/// The values that a comparison lets through, where they are in order.
-fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<Interval> {
-    let out_of_order = matches!(
-        operand,
-        ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Null | ValueRef::Undefined
-    );
-    if out_of_order || is_compound(operand) {
-        return None;
-    }
-    let (less, inclusive) = match comparison {
-        Comparison::Equal => return None,
-        Comparison::Less => (true, false),
-        Comparison::LessOrEqual => (true, true),
-        Comparison::Greater => (false, false),
-        Comparison::GreaterOrEqual => (false, true),
-    };
-    Some(Interval::beside(operand, less, inclusive))
-}
-
-/// The bounds among the children, those of one path and one type together:
-/// some value lies above the greatest lower bound and some below the least
-/// upper one.
-fn ranges<'n>(children: &'n [Node], prefix: &Path) -> Vec<Range<'n>> {
-    let mut found: BTreeMap<(&Path, u8), (Interval, Vec<&'n Node>)> = BTreeMap::new();
-    for child in children {
-        if let Some((path, interval)) = bound(child) {
-            let (held, nodes) = found
-                .entry((path, interval.high.rank()))
-                .or_insert_with(|| (interval, Vec::new()));
-            *held = held.and(interval);
-            nodes.push(child);
-        }
-    }
-    let planned = found
-        .into_iter()
-        .map(|((path, _), (interval, nodes))| Range {
-            nodes,
-            plan: ranged(joined(prefix, path), interval, false),
-        });
-    let deep = |range: &Range| {
-        range
-            .plan
-            .entries
-            .iter()
-            .any(|entry| is_too_long(&entry.path))
-    };
-    planned.filter(|range| !deep(range)).collect()
-}
-
-/// The bounds that one element must meet; of several types none can.
-fn element_range(path: &Path, children: &[Node]) -> Option<Plan> {
-    let bounds = children.iter().filter_map(bound);
-    let both = bounds.map(|(_, interval)| interval).reduce(Interval::and)?;
-    Some(ranged(path.clone(), both, true))
-}
-
-fn ranged(path: Path, interval: Interval, each: bool) -> Plan {
-    let usual = if interval.is_two_sided() { 0.02 } else { 0.3 };
-    one(
-        path,
-        Probe::Interval { interval, each },
-        Class::Range,
-        usual,
-    )
 }
 
 /// A comparison by order that stands alone. MinKey and MaxKey compare with
@@ -415,7 +329,7 @@ fn places() -> impl Iterator<Item = Kind> {
     [Kind::Document, Kind::Array].into_iter()
 }
 
-fn one(path: Path, probe: Probe, class: Class, selectivity: f64) -> Plan {
+pub(crate) fn one(path: Path, probe: Probe, class: Class, selectivity: f64) -> Plan {
     Plan {
         entries: vec![Wanted { path, probe }],
         class,
@@ -463,7 +377,7 @@ fn any_of(plans: Vec<Plan>) -> Plan {
     all
 }
 
-fn joined(prefix: &Path, path: &Path) -> Path {
+pub(crate) fn joined(prefix: &Path, path: &Path) -> Path {
     if prefix.segments().is_empty() {
         return path.clone();
     }

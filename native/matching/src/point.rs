@@ -58,6 +58,11 @@ impl Point {
         Self::of_key(buffer)
     }
 
+    /// Whether a key was not too long for its point to tell it from others.
+    pub(crate) const fn holds(key: &[u8]) -> bool {
+        key.len() <= WIDTH
+    }
+
     /// The rank of the type of the value.
     pub(crate) const fn rank(self) -> u8 {
         self.high.to_be_bytes()[0]

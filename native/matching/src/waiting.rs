@@ -7,7 +7,6 @@ use crate::cells::Levels;
 use crate::entry::Probe;
 use crate::grams::Grams;
 use crate::intervals::Intervals;
-use crate::point::Interval;
 
 /// Ways to make terms of a text.
 const ANALYZERS: u8 = 8;
@@ -51,8 +50,24 @@ impl Waiting {
     /// Notes that a query waits from now on (`more`), or no longer.
     pub(crate) fn change(&mut self, probe: &Probe, query: u32, more: bool) {
         match probe {
-            Probe::Interval { interval, each } => {
-                self.change_interval(*interval, *each, query, more);
+            Probe::Interval {
+                interval,
+                each,
+                sure,
+            } => {
+                let ranges = self.ranges.get_or_insert_default();
+                let intervals = if *each {
+                    &mut ranges.each
+                } else {
+                    &mut ranges.hull
+                };
+                if more {
+                    intervals.insert(*interval, query, *sure);
+                } else {
+                    intervals.remove(*interval, query);
+                }
+                self.ranges
+                    .take_if(|ranges| ranges.hull.len() + ranges.each.len() == 0);
             }
             Probe::Scalar(_) => count(&mut self.scalars, more),
             Probe::Compound(_) => count(&mut self.compounds, more),
@@ -88,22 +103,6 @@ impl Waiting {
                     .take_if(|terms| terms.iter().all(|count| *count == 0));
             }
         }
-    }
-
-    fn change_interval(&mut self, interval: Interval, each: bool, query: u32, more: bool) {
-        let ranges = self.ranges.get_or_insert_default();
-        let intervals = if each {
-            &mut ranges.each
-        } else {
-            &mut ranges.hull
-        };
-        if more {
-            intervals.insert(interval, query);
-        } else {
-            intervals.remove(interval, query);
-        }
-        self.ranges
-            .take_if(|ranges| ranges.hull.len() + ranges.each.len() == 0);
     }
 
     /// Whether someone waits for null or nothing.

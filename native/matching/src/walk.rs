@@ -32,7 +32,7 @@ const EACH: usize = 16;
 #[derive(Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "they are four observations of their own"
+    reason = "they are observations of their own"
 )]
 struct State {
     /// The document for which the rest was noted.
@@ -48,6 +48,8 @@ struct State {
     null: bool,
     /// The least and the greatest value of each type.
     hulls: Vec<(Point, Point)>,
+    /// Whether no value is longer than its point.
+    exact: bool,
     /// The values, if there are few.
     points: Vec<Point>,
     /// Whether there are more.
@@ -71,6 +73,8 @@ pub(crate) struct Scratch {
 pub(crate) trait Candidates {
     /// A query; it may be told again.
     fn found(&mut self, query: u32);
+    /// A query that matches; it is not told again.
+    fn sure(&mut self, query: u32);
 }
 
 /// A walk.
@@ -258,6 +262,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
             && !is_compound(value)
         {
             let point = Point::of_value(value, &mut self.scratch.buffer);
+            state.exact &= Point::holds(&self.scratch.buffer);
             state.note(point, ranges);
         }
         self.read_postings(at, node, value);
@@ -345,7 +350,14 @@ impl<'w, C: Candidates> Walk<'w, C> {
             else {
                 continue;
             };
-            let mut found = |query| self.candidates.found(query);
+            let decides = state.is_one_value();
+            let mut found = |query, sure| {
+                if decides && sure {
+                    self.candidates.sure(query);
+                } else {
+                    self.candidates.found(query);
+                }
+            };
             for (least, greatest) in &state.hulls {
                 ranges.hull.meeting(*least, *greatest, &mut found);
                 if state.overflow {
@@ -410,9 +422,18 @@ impl State {
         }
         self.document = document;
         (self.several, self.present, self.null, self.overflow) = (false, false, false, false);
+        self.exact = true;
         self.hulls.clear();
         self.points.clear();
         true
+    }
+
+    /// Whether what is here is one value, of which the point tells all.
+    fn is_one_value(&self) -> bool {
+        let [(least, greatest)] = self.hulls.as_slice() else {
+            return false;
+        };
+        least == greatest && self.exact && self.present && !self.several
     }
 
     fn note(&mut self, point: Point, ranges: &Ranges) {

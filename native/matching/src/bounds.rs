@@ -1,0 +1,132 @@
+//! Bounds of values: comparisons by order that stand alone or together.
+
+use std::collections::BTreeMap;
+
+use rillbase_query::bson::ValueRef;
+use rillbase_query::filter::{Comparison, Node, Predicate, Test};
+use rillbase_query::key::encode_key;
+use rillbase_query::path::Path;
+
+use crate::entry::{Probe, is_compound};
+use crate::placement::Class;
+use crate::plan::{Plan, is_too_long, joined, one};
+use crate::point::{Interval, Point};
+
+/// A bound, or two that stand together.
+pub(crate) struct Range<'n> {
+    pub(crate) nodes: Vec<&'n Node>,
+    pub(crate) plan: Plan,
+}
+
+/// The comparison that a node is, if it bounds values other than documents
+/// and arrays.
+fn bound(node: &Node) -> Option<(&Path, Interval)> {
+    let Node::Field(Predicate {
+        path,
+        test: Test::Compare(comparison, operand),
+    }) = node
+    else {
+        return None;
+    };
+    Some((path, interval(*comparison, operand.as_ref())?))
+}
+
+pub(crate) fn is_range(node: &Node) -> bool {
+    bound(node).is_some()
+}
+
+/// Whether a filter asks for nothing but that one value lies in one interval,
+/// and the points of the bounds tell all of them.
+pub(crate) fn is_one_interval(root: &Node) -> bool {
+    let single = std::slice::from_ref(root);
+    let bounds = match root {
+        Node::And(children) => children,
+        _ => single,
+    };
+    let mut first = None;
+    bounds.iter().all(|node| {
+        let Node::Field(Predicate {
+            path,
+            test: Test::Compare(_, operand),
+        }) = node
+        else {
+            return false;
+        };
+        let operand = operand.as_ref();
+        let place = (path, operand.rank());
+        is_range(node)
+            && *first.get_or_insert(place) == place
+            && !operand.is_nan()
+            && Point::holds(&encode_key(operand))
+    })
+}
+
+/// The values that a comparison lets through, where they are in order.
+pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<Interval> {
+    let out_of_order = matches!(
+        operand,
+        ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Null | ValueRef::Undefined
+    );
+    if out_of_order || is_compound(operand) {
+        return None;
+    }
+    let (less, inclusive) = match comparison {
+        Comparison::Equal => return None,
+        Comparison::Less => (true, false),
+        Comparison::LessOrEqual => (true, true),
+        Comparison::Greater => (false, false),
+        Comparison::GreaterOrEqual => (false, true),
+    };
+    Some(Interval::beside(operand, less, inclusive))
+}
+
+/// The bounds among the children, those of one path and one type together:
+/// some value lies above the greatest lower bound and some below the least
+/// upper one.
+pub(crate) fn ranges<'n>(children: &'n [Node], prefix: &Path) -> Vec<Range<'n>> {
+    let mut found: BTreeMap<(&Path, u8), (Interval, Vec<&'n Node>)> = BTreeMap::new();
+    for child in children {
+        if let Some((path, interval)) = bound(child) {
+            let (held, nodes) = found
+                .entry((path, interval.high.rank()))
+                .or_insert_with(|| (interval, Vec::new()));
+            *held = held.and(interval);
+            nodes.push(child);
+        }
+    }
+    let planned = found
+        .into_iter()
+        .map(|((path, _), (interval, nodes))| Range {
+            nodes,
+            plan: ranged(joined(prefix, path), interval, false),
+        });
+    let deep = |range: &Range| {
+        range
+            .plan
+            .entries
+            .iter()
+            .any(|entry| is_too_long(&entry.path))
+    };
+    planned.filter(|range| !deep(range)).collect()
+}
+
+/// The bounds that one element must meet; of several types none can.
+pub(crate) fn element_range(path: &Path, children: &[Node]) -> Option<Plan> {
+    let bounds = children.iter().filter_map(bound);
+    let both = bounds.map(|(_, interval)| interval).reduce(Interval::and)?;
+    Some(ranged(path.clone(), both, true))
+}
+
+pub(crate) fn ranged(path: Path, interval: Interval, each: bool) -> Plan {
+    let usual = if interval.is_two_sided() { 0.02 } else { 0.3 };
+    one(
+        path,
+        Probe::Interval {
+            interval,
+            each,
+            sure: false,
+        },
+        Class::Range,
+        usual,
+    )
+}
