@@ -1,5 +1,5 @@
-"""The storage engine for people: the command line over what `native/engine` does.
+"""What stands on the storage engine: topics, and tools for its databases.
 
-The engine itself is Rust and is used through `rillbase_native.Engine`; nothing here is on the way
-of a read or a write.
+The engine itself is Rust. Topics reach it through the storage node (`node/`), a process of its own;
+`tool` opens a database directly.
 """

@@ -16,6 +16,7 @@ from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
+from storage_engine.models import DeliveredSubscription, Topic
 from tenants import audit, purge
 from tenants.models import (
     Invitation,
@@ -80,6 +81,7 @@ def _fill(made: MadeTenant) -> None:
         tenant_id=tenant.id, task_id=str(uuid7()), name="x", error="e"
     )
     _fill_documents(tenant)
+    _fill_topics(tenant, webhook)
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 
@@ -97,6 +99,19 @@ def _fill_documents(tenant: Tenant) -> None:
             "INSERT INTO documents_outbox (slot, tenant_id, collection_id, key, key_hash, version, "
             "rules_version) SELECT slot, %s, %s, '', 0, 1, 1 FROM generate_series(0, 7) AS slot",
             (tenant.id, collection.id),
+        )
+
+
+def _fill_topics(tenant: Tenant, webhook: Webhook) -> None:
+    with scoped(tenant_id=tenant.id):
+        topic = Topic.objects.create(name="news", kind="flat", retention_s=60, max_data_bytes=9)
+        DeliveredSubscription.objects.create(
+            topic=topic,
+            webhook=webhook,
+            name="x:y",
+            public_id="y.1",
+            position=1,
+            expires_at=timezone.now() + HOUR,
         )
 
 

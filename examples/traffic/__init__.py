@@ -1,0 +1,1 @@
+"""Drivers move through a city and are told of incidents around them."""

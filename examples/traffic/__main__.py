@@ -1,0 +1,84 @@
+"""Drivers move through a city and are told of incidents around them.
+
+    RILLBASE_KEY=rbk_dev_… python -m examples.traffic
+    RILLBASE_KEY=rbk_dev_… python -m examples.traffic --seconds 30 --picture traffic.svg
+
+Every driver subscribes to what happens within 420 m: in the past ten seconds, which is answered at
+once, and in the next ten, which is pushed. Incidents are published where they happen. The key needs
+the scope `admin`, to make the topic, unless the topic is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from examples.traffic import picture, terminal
+from examples.traffic.rillbase import Line, Refused, opened
+from examples.traffic.scene import Scene
+
+FRAME_S = 0.1
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.traffic", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--drivers", type=int, default=10, choices=range(1, 101), metavar="N")
+    parser.add_argument("--every", type=float, default=1.5, help="seconds between incidents")
+    parser.add_argument("--seconds", type=float, help="end after so many")
+    parser.add_argument("--picture", type=Path, help="save the last moment as an SVG")
+    parser.add_argument("--topic", default="traffic")
+    parser.add_argument("--seed", type=int, default=7, help="another city and other people")
+    parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
+    parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
+    found = parser.parse_args()
+    if not found.key:
+        parser.error("a key is needed: --key or RILLBASE_KEY")
+    if found.every <= 0:
+        parser.error("--every is above 0")
+    return found
+
+
+def main() -> int:
+    """Run until the time is over or somebody interrupts."""
+    wanted = arguments()
+    try:
+        line = opened(wanted.url.rstrip("/"), wanted.key, wanted.topic)
+    except (Refused, OSError) as refused:
+        print(f"Rillbase at {wanted.url}: {refused}", file=sys.stderr)  # noqa: T201
+        return 1
+    scene = Scene.begun(line, count=wanted.drivers, every_s=wanted.every, seed=wanted.seed)
+    try:
+        run(scene, line, wanted.seconds)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        line.close()
+    if wanted.picture is not None:
+        wanted.picture.write_text(picture.drawn(scene))
+        print(f"{wanted.picture}: {scene.published} incidents, {scene.asked} subscriptions")  # noqa: T201
+    return 1 if line.error else 0
+
+
+def run(scene: Scene, line: Line, seconds: float | None) -> None:
+    """Let time pass, and show it."""
+    console, began, before = Console(), time.monotonic(), time.monotonic()
+    screen = console.is_terminal
+    with Live(console=console, screen=screen, auto_refresh=False) as live:
+        while not line.error and (seconds is None or time.monotonic() - began < seconds):
+            now = time.monotonic()
+            scene.step(now - before)
+            before = now
+            if screen:
+                live.update(terminal.drawn(scene, *console.size), refresh=True)
+            time.sleep(FRAME_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

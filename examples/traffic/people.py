@@ -1,0 +1,112 @@
+"""Who drives, and what happens."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+from examples.traffic.city import City, Point
+
+NAMES = ("Ada", "Ben", "Cleo", "Dev", "Eva", "Finn", "Gus", "Hana", "Ivo", "June", "Kai", "Lena")
+COLOURS = (
+    "#4cc9f0",
+    "#f9c74f",
+    "#90be6d",
+    "#f9844a",
+    "#b197fc",
+    "#ff8fab",
+    "#43aa8b",
+    "#e0aaff",
+    "#ffd6a5",
+    "#a0c4ff",
+    "#caffbf",
+    "#fdffb6",
+)
+#: A kind of incident: what it is called, its sign, its colour, how far it reaches in metres.
+KINDS = {
+    "accident": ("✖", "#ff4d6d", 160.0),
+    "roadworks": ("▲", "#ffa94d", 120.0),
+    "jam": ("●", "#ffd43b", 220.0),
+    "ice": ("✱", "#74c0fc", 260.0),
+}
+SPEED_M_S = (22.0, 38.0)
+TRAIL = 90
+#: A meeting is shown for so long.
+SHOWN_S = 4.0
+#: What an incident or a memory of it lasts.
+INCIDENT_S = 20.0
+
+
+@dataclass
+class Driver:
+    """Somebody on the way from crossing to crossing."""
+
+    name: str
+    colour: str
+    here: tuple[int, int]
+    goal: tuple[int, int]
+    speed_m_s: float
+    driven_m: float = 0.0
+    at: Point = (0.0, 0.0)
+    heading: Point = (1.0, 0.0)
+    trail: deque[Point] = field(default_factory=lambda: deque(maxlen=TRAIL))
+    #: The number of the present subscription, and when the next is due.
+    asked: int = 0
+    asks_at_s: float = 0.0
+    #: Incidents that the driver has been told of lately, with the moment.
+    warned: dict[str, float] = field(default_factory=dict)
+
+    def drive(self, city: City, seconds: float, chance: random.Random) -> None:
+        """Go on along the street, and choose the next one at a crossing."""
+        self.driven_m += self.speed_m_s * seconds
+        start, end = city.crossing(*self.here), city.crossing(*self.goal)
+        length = math.dist(start, end)
+        while self.driven_m >= length:
+            self.driven_m -= length
+            before, self.here = self.here, self.goal
+            ways = [way for way in city.neighbours(*self.here) if way != before]
+            self.goal = chance.choice(ways)
+            start, end = city.crossing(*self.here), city.crossing(*self.goal)
+            length = math.dist(start, end)
+        share = self.driven_m / length
+        self.heading = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
+        self.at = tuple(a + (b - a) * share for a, b in zip(start, end, strict=True))  # type: ignore[assignment]
+        self.trail.append(self.at)
+
+    def is_warned(self, now_s: float) -> bool:
+        return any(now_s - moment < SHOWN_S for moment in self.warned.values())
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Something that drivers should know."""
+
+    name: str
+    kind: str
+    at: Point
+    radius_m: float
+    since_s: float
+
+    def fades(self, now_s: float) -> float:
+        """Return how much of it is left, from 1 to 0."""
+        return max(0.0, 1.0 - (now_s - self.since_s) / INCIDENT_S)
+
+
+def drivers(city: City, count: int, chance: random.Random) -> list[Driver]:
+    """Put drivers on streets."""
+    found = []
+    for number in range(count):
+        here = (chance.randrange(len(city.columns)), chance.randrange(len(city.rows)))
+        found.append(
+            Driver(
+                name=NAMES[number % len(NAMES)] + ("" if number < len(NAMES) else str(number)),
+                colour=COLOURS[number % len(COLOURS)],
+                here=here,
+                goal=chance.choice(city.neighbours(*here)),
+                speed_m_s=chance.uniform(*SPEED_M_S),
+                asks_at_s=chance.uniform(0, 2),
+            )
+        )
+    return found

@@ -1,0 +1,129 @@
+"""What is going on in the city: one step of time, and what Rillbase tells."""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from examples.traffic.city import City, in_city, on_earth
+from examples.traffic.people import INCIDENT_S, KINDS, Driver, Incident, drivers
+from examples.traffic.rillbase import Frame, Line
+
+#: How far around a driver incidents matter, and how often a driver asks anew.
+AROUND_M, ASK_EVERY_S = 420.0, 5.0
+PAST, NEXT = "-10s", "+10s"
+LOG_LINES = 100
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A driver was told of an incident."""
+
+    driver: Driver
+    incident: Incident
+    #: Whether it had happened before the driver asked.
+    past: bool
+    metres: float
+    at_s: float
+
+
+@dataclass
+class Scene:
+    """City, drivers, incidents, and who was told of what."""
+
+    line: Line
+    chance: random.Random
+    city: City
+    drivers: list[Driver]
+    every_s: float
+    incidents: dict[str, Incident] = field(default_factory=dict)
+    meetings: deque[Meeting] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    published: int = 0
+    asked: int = 0
+    told_past: int = 0
+    told_later: int = 0
+    next_incident_s: float = 0.0
+
+    @classmethod
+    def begun(cls, line: Line, *, count: int, every_s: float, seed: int) -> Scene:
+        chance = random.Random(seed)  # noqa: S311 -- a city is no secret
+        city = City.built(chance)
+        return cls(line, chance, city, drivers(city, count, chance), every_s)
+
+    def step(self, seconds: float) -> None:
+        """Let everybody drive, ask and happen, then hear what Rillbase says."""
+        now_s = time.monotonic()
+        for driver in self.drivers:
+            driver.drive(self.city, seconds, self.chance)
+            if now_s >= driver.asks_at_s:
+                self._ask(driver, now_s)
+        if now_s >= self.next_incident_s:
+            self._happen(now_s)
+            self.next_incident_s = now_s + self.chance.expovariate(1 / self.every_s)
+        for name in [n for n, i in self.incidents.items() if i.fades(now_s) == 0]:
+            del self.incidents[name]
+        for frame in self.line.heard():
+            self._hear(frame, now_s)
+
+    def _ask(self, driver: Driver, now_s: float) -> None:
+        """Ask for incidents around the driver: of the past ten seconds and the next ten."""
+        before, driver.asked = f"{driver.name}/{driver.asked}", driver.asked + 1
+        if driver.asked > 1:
+            self.line.say(type="unsubscribe", id=before)
+        self.line.say(
+            type="subscribe",
+            id=f"{driver.name}/{driver.asked}",
+            topic=self.line.topic,
+            geo={"center": on_earth(driver.at), "radius_m": AROUND_M},
+            subscriber=driver.name,
+            unseen_only=True,
+            **{"from": PAST, "to": NEXT},
+        )
+        self.asked += 1
+        driver.asks_at_s = now_s + ASK_EVERY_S
+
+    def _happen(self, now_s: float) -> None:
+        kind, at = self.chance.choice(list(KINDS)), self.city.somewhere(self.chance)
+        name, radius_m = secrets.token_hex(8), KINDS[kind][2]
+        self.incidents[name] = Incident(name, kind, at, radius_m, now_s)
+        self.line.say(
+            type="publish",
+            id=f"incident/{self.published}",
+            topic=self.line.topic,
+            publication_id=name,
+            geo={"center": on_earth(at), "radius_m": radius_m},
+            data={"kind": kind},
+            expires_in_s=INCIDENT_S,
+        )
+        self.published += 1
+
+    def _hear(self, frame: Frame, now_s: float) -> None:
+        name = str(frame.get("id") or "").partition("/")[0]
+        driver = next((d for d in self.drivers if d.name == name), None)
+        if driver is None:
+            return
+        if frame["type"] == "result":
+            for item in frame["items"]:
+                self._meet(driver, item["id"], item, now_s, past=True)
+        elif frame["type"] == "event":
+            self._meet(driver, frame["key"], frame, now_s, past=False)
+
+    def _meet(
+        self, driver: Driver, name: str, told: dict[str, Any], now_s: float, *, past: bool
+    ) -> None:
+        incident = self.incidents.get(name)
+        if incident is None:
+            circle, kind = told["geo"], told["document"]["kind"]
+            at = in_city(*circle["center"])
+            incident = Incident(name, kind, at, circle["radius_m"], now_s)
+            self.incidents[name] = incident
+        driver.warned[name] = now_s
+        metres = math.dist(driver.at, incident.at)
+        self.meetings.appendleft(Meeting(driver, incident, past, metres, now_s))
+        self.told_past += past
+        self.told_later += not past

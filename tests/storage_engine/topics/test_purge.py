@@ -1,0 +1,25 @@
+"""What a tenant has in the storage node goes with the tenant."""
+
+from __future__ import annotations
+
+import os
+
+import redis
+
+from storage_engine.topics import cleaner
+from tests.storage_engine.topics.made import Topic
+
+
+def namespaces() -> set[str]:
+    with redis.Redis.from_url(os.environ["STORAGE_URL"]) as node:
+        listed = node.execute_command("RB.NAMESPACE.LIST")
+    return {namespace[b"name"].decode() for namespace in listed}
+
+
+def test_a_namespace_goes_with_its_tenant(topic: Topic) -> None:
+    tenant_id = topic.made.tenant.pk
+    topic.publish(id="1")
+    assert str(tenant_id) in namespaces()
+    cleaner.clean(tenant_id)
+    assert str(tenant_id) not in namespaces()
+    cleaner.clean(tenant_id)
