@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::key::{Kind, Tag, split_expiry};
 use crate::table::cursor::TableCursor;
 use crate::table::reader::Table;
+use crate::version::edit::Edit;
 use crate::version::manifest;
 use crate::version::table_cache;
 use crate::vfs::Vfs;
@@ -29,7 +30,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<
     }
     if manifest::number_of(name).is_some() {
         for edit in manifest::read(vfs, path)? {
-            line(format!("{edit:?}"));
+            line(edit_text(&edit));
         }
         return Ok(());
     }
@@ -45,6 +46,49 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<
     Err(Error::InvalidArgument {
         what: format!("{name:?} is no table, manifest or segment of a log"),
     })
+}
+
+fn edit_text(edit: &Edit) -> String {
+    match edit {
+        Edit::FileAdded {
+            keyspace,
+            level,
+            run,
+            meta,
+        } => {
+            let first = shown(&meta.smallest);
+            let last = shown(&meta.largest.key);
+            let upto = if meta.largest.exclusive {
+                "before"
+            } else {
+                "to"
+            };
+            let part = meta.about.as_ref().map(|about| about.0);
+            let part = part.map_or_else(String::new, |part| format!(" part {part}"));
+            format!(
+                "FileAdded keyspace {keyspace} level {level} run {run}{part} table {}: {} bytes, \
+                 {first} {upto} {last}, {} entries, {} deletes, {} operands, {} range deletes, \
+                 sequences {} to {}",
+                meta.number,
+                meta.size,
+                meta.entries,
+                meta.deletes,
+                meta.operands,
+                meta.range_deletes,
+                meta.first_sequence,
+                meta.last_sequence,
+            )
+        }
+        Edit::Cursor {
+            keyspace,
+            layout,
+            cursor,
+        } => format!(
+            "Cursor keyspace {keyspace} of {layout:?}: {}",
+            shown(cursor)
+        ),
+        other => format!("{other:?}"),
+    }
 }
 
 fn dump_table(vfs: &dyn Vfs, path: &Path, number: u64, line: &mut dyn FnMut(String)) -> Result<()> {

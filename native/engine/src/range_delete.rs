@@ -1,7 +1,7 @@
 //! Range deletes, cut into fragments that do not overlap.
 //!
 //! A lookup finds its fragment by binary search and in it the newest delete that its snapshot
-//! sees. Fragments are computed from the plain deletes, which are few.
+//! sees. Those of a table are computed at once; a memtable adds its deletes one by one.
 
 use crate::key::Sequence;
 
@@ -13,12 +13,30 @@ pub(crate) struct RangeDelete {
     pub(crate) sequence: Sequence,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Fragment {
     start: Vec<u8>,
     end: Vec<u8>,
     /// Descending.
     sequences: Vec<Sequence>,
+}
+
+impl Fragment {
+    fn new(start: &[u8], end: &[u8], sequences: &[Sequence]) -> Self {
+        Self {
+            start: start.to_vec(),
+            end: end.to_vec(),
+            sequences: sequences.to_vec(),
+        }
+    }
+
+    fn with(mut self, sequence: Sequence) -> Self {
+        let place = self.sequences.partition_point(|&newer| newer > sequence);
+        if self.sequences.get(place) != Some(&sequence) {
+            self.sequences.insert(place, sequence);
+        }
+        self
+    }
 }
 
 /// Range deletes that can be asked whether they cover a key.
@@ -66,6 +84,37 @@ impl RangeDeletes {
             });
         }
         Self { fragments }
+    }
+
+    /// Adds one delete: cuts what it overlaps, and fills what lies between.
+    pub(crate) fn add(&mut self, delete: &RangeDelete) {
+        let (mut from, end) = (delete.start.as_slice(), delete.end.as_slice());
+        if from >= end {
+            return;
+        }
+        let fragments = &self.fragments;
+        let first = fragments.partition_point(|fragment| fragment.end.as_slice() <= from);
+        let behind = fragments.partition_point(|fragment| fragment.start.as_slice() < end);
+        let mut cut: Vec<Fragment> = Vec::new();
+        for old in fragments.get(first..behind).unwrap_or_default() {
+            let (old_start, old_end) = (old.start.as_slice(), old.end.as_slice());
+            if old_start < from {
+                cut.push(Fragment::new(old_start, from, &old.sequences));
+            } else if from < old_start {
+                cut.push(Fragment::new(from, old_start, &[delete.sequence]));
+                from = old_start;
+            }
+            let both = old_end.min(end);
+            cut.push(Fragment::new(from, both, &old.sequences).with(delete.sequence));
+            if end < old_end {
+                cut.push(Fragment::new(end, old_end, &old.sequences));
+            }
+            from = both;
+        }
+        if from < end {
+            cut.push(Fragment::new(from, end, &[delete.sequence]));
+        }
+        self.fragments.splice(first..behind.max(first), cut);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -135,6 +184,34 @@ mod tests {
         assert_eq!(ranges.covering(b"g", 8), 0);
         assert_eq!(ranges.covering(b"h", 100), 0);
         assert_eq!(ranges.covering(b"x", 100), 2);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn deletes_added_one_by_one_cover_what_they_cover_together(
+            bounds in proptest::collection::vec((0..24_u8, 0..24_u8, 1..40_u64), 0..30),
+        ) {
+            let deletes: Vec<RangeDelete> = bounds
+                .into_iter()
+                .map(|(start, end, sequence)| RangeDelete {
+                    start: vec![start],
+                    end: vec![end],
+                    sequence,
+                })
+                .collect();
+            let together = RangeDeletes::new(&deletes);
+            let mut one_by_one = RangeDeletes::default();
+            deletes.iter().for_each(|delete| one_by_one.add(delete));
+            for key in 0..25_u8 {
+                for snapshot in 0..41 {
+                    assert_eq!(
+                        one_by_one.covering(&[key], snapshot),
+                        together.covering(&[key], snapshot)
+                    );
+                }
+            }
+            assert!(one_by_one.fragments.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        }
     }
 
     #[test]

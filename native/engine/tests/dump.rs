@@ -57,6 +57,10 @@ fn tables_manifests_and_logs_are_shown_entry_by_entry() {
     }
     let manifest = dumped(&vfs, "/db", "MANIFEST");
     assert!(manifest.contains("notes"), "{manifest}");
+    assert!(
+        manifest.contains(r#""a" to "tab\tkey", 3 entries"#),
+        "{manifest}"
+    );
 }
 
 #[test]

@@ -29,20 +29,13 @@ const ENTRY_OVERHEAD: usize = 88;
 pub(crate) struct Memtable {
     list: SkipList,
     bloom: Bloom,
-    range_deletes: RwLock<Ranges>,
+    range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
     /// Where the log must be kept from, as long as this was not flushed.
     first_record: AtomicU64,
     oldest_sequence: AtomicU64,
     /// Set when no more is added: all of the keyspace up to here is here or in what is older.
     sealed_at: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Ranges {
-    plain: Vec<RangeDelete>,
-    /// What `plain` comes to; made when first asked for.
-    cut: Option<Arc<RangeDeletes>>,
 }
 
 impl Memtable {
@@ -80,8 +73,8 @@ impl Memtable {
                     .to_vec()
             };
             let mut ranges = self.range_deletes.write();
-            ranges.cut = None;
-            ranges.plain.push(RangeDelete {
+            // Readers that still hold what was there before keep it as it was.
+            Arc::make_mut(ranges.get_or_insert_default()).add(&RangeDelete {
                 start: bytes(key),
                 end: bytes(value),
                 sequence: tag.sequence(),
@@ -134,17 +127,7 @@ impl Memtable {
     /// The range deletes as they stand now.
     pub(crate) fn range_deletes(&self) -> Option<Arc<RangeDeletes>> {
         let ranges = self.range_deletes.read();
-        if ranges.plain.is_empty() {
-            return None;
-        }
-        if let Some(cut) = &ranges.cut {
-            return Some(Arc::clone(cut));
-        }
-        drop(ranges);
-        let mut ranges = self.range_deletes.write();
-        let cut = Arc::new(RangeDeletes::new(&ranges.plain));
-        ranges.cut = Some(Arc::clone(&cut));
-        Some(cut)
+        ranges.as_ref().filter(|ranges| !ranges.is_empty()).cloned()
     }
 }
 
