@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from documents.api import bulk, by_filter, documents, queries, transfer
 from foundation.http import Operation
-from foundation.json_types import JsonObject, JsonValue
+from foundation.http.openapi import adds, answers, described, members, parameter
+from foundation.json_types import JsonObject
 from tenants.data_plane import Call
 
 ROOT = "/v1/collections/{collection}"
@@ -120,28 +121,18 @@ _COUNTS: JsonObject = {
 }
 
 
-def _object(properties: JsonObject, *required: str) -> JsonObject:
-    names: list[JsonValue] = list(required)
-    found: JsonObject = {
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": False,
-    }
-    return {**found, "required": names} if names else found
+def _closed(properties: JsonObject, *required: str) -> JsonObject:
+    return members(properties, *required, closed=True)
 
 
-def _parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> JsonObject:
-    return {"name": name, "in": where, "schema": schema, **more}
-
-
-COLLECTION_PARAMETER = _parameter(
+COLLECTION_PARAMETER = parameter(
     "collection",
     "path",
     {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
     required=True,
     example="todos",
 )
-_ID = _parameter(
+_ID = parameter(
     "id",
     "path",
     {"type": "string", "minLength": 1},
@@ -149,16 +140,6 @@ _ID = _parameter(
     description="24 hex digits are an ObjectId; `~` begins URL-encoded Extended JSON; all else is "
     "the string itself.",
 )
-_EJSON = _parameter(
-    "Rillbase-EJSON", "header", {"type": "string", "enum": ["relaxed", "canonical"]}
-)
-
-
-def _answers(status: str, schema: JsonObject | None) -> JsonObject:
-    answer: JsonObject = {"description": "Done"}
-    if schema is not None:
-        answer["content"] = {"application/json": {"schema": schema}}
-    return {status: answer}
 
 
 def _describe(
@@ -169,36 +150,23 @@ def _describe(
     body: dict[str, JsonObject] | None = None,
     parameters: tuple[JsonObject, ...] = (COLLECTION_PARAMETER,),
 ) -> JsonObject:
-    all_parameters: list[JsonValue] = [*parameters, _EJSON]
-    described: JsonObject = {
-        "operationId": name,
-        "tags": ["Documents"],
-        "summary": summary,
-        "parameters": all_parameters,
-        "responses": responses,
-    }
-    if body is not None:
-        described["requestBody"] = {
-            "required": True,
-            "content": {kind: {"schema": schema} for kind, schema in body.items()},
-        }
-    return described
+    return described(name, "Documents", summary, responses, body=body, parameters=parameters)
 
 
 def _json(schema: JsonObject) -> dict[str, JsonObject]:
     return {"application/json": schema}
 
 
-_BULK = _object(
+_BULK = _closed(
     {
         "operations": {"type": "array", "maxItems": 10_000, "items": _OPERATION},
         "ordered": {"type": "boolean", "default": True},
     },
     "operations",
 )
-_UPSERT = _parameter("upsert", "query", {"type": "boolean", "default": False})
+_UPSERT = parameter("upsert", "query", {"type": "boolean", "default": False})
 _URL_QUERY = tuple(
-    _parameter(name, "query", {"type": kind})
+    parameter(name, "query", {"type": kind})
     for name, kind in (
         ("filter", "string"),
         ("sort", "string"),
@@ -217,7 +185,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_insert",
             "Insert a document",
-            _answers("201", _ENVELOPE),
+            answers("201", _ENVELOPE),
             body=_json(_DOCUMENT),
         ),
     ),
@@ -228,7 +196,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_query_by_url",
             "Query by URL",
-            _answers("200", _PAGE),
+            answers("200", _PAGE),
             parameters=(COLLECTION_PARAMETER, *_URL_QUERY),
         ),
     ),
@@ -239,7 +207,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_get",
             "Read a document",
-            {**_answers("200", _ENVELOPE), **_answers("304", None)},
+            {**answers("200", _ENVELOPE), **answers("304", None)},
             parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
@@ -250,7 +218,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_replace",
             "Replace a document, or create it",
-            {**_answers("200", _ENVELOPE), **_answers("201", _ENVELOPE)},
+            {**answers("200", _ENVELOPE), **answers("201", _ENVELOPE)},
             body=_json(_DOCUMENT),
             parameters=(COLLECTION_PARAMETER, _ID),
         ),
@@ -262,7 +230,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_update",
             "Update a document by operators or by a merge patch",
-            {**_answers("200", _ENVELOPE), **_answers("201", _ENVELOPE)},
+            {**answers("200", _ENVELOPE), **answers("201", _ENVELOPE)},
             body={**_json(_UPDATE), documents.MERGE_PATCH: _DOCUMENT},
             parameters=(COLLECTION_PARAMETER, _ID, _UPSERT),
         ),
@@ -274,7 +242,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_delete",
             "Delete a document",
-            _answers("204", None),
+            answers("204", None),
             parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
@@ -285,8 +253,8 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_get_many",
             "Read documents by their ids",
-            _answers("200", _object({"items": {"type": "array", "items": _ENVELOPE}})),
-            body=_json(_object({"ids": _IDS}, "ids")),
+            answers("200", _closed({"items": {"type": "array", "items": _ENVELOPE}})),
+            body=_json(_closed({"ids": _IDS}, "ids")),
         ),
     ),
     Operation(
@@ -296,7 +264,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_bulk",
             "Change many documents, all or none unless `ordered` is false",
-            _answers("200", _RESULTS),
+            answers("200", _RESULTS),
             body={**_json(_BULK), bulk.NDJSON: {"type": "string"}},
         ),
     ),
@@ -307,9 +275,9 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_update_by_filter",
             "Update whatever matches",
-            _answers("200", _COUNTS),
+            answers("200", _COUNTS),
             body=_json(
-                _object(
+                _closed(
                     {
                         "filter": FILTER,
                         "update": _UPDATE,
@@ -329,9 +297,9 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_delete_by_filter",
             "Delete whatever matches",
-            _answers("200", _COUNTS),
+            answers("200", _COUNTS),
             body=_json(
-                _object({"filter": FILTER, "limit": {"type": "integer", "minimum": 1}}, "filter")
+                _closed({"filter": FILTER, "limit": {"type": "integer", "minimum": 1}}, "filter")
             ),
         ),
     ),
@@ -339,7 +307,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         "POST",
         f"{ROOT}/query",
         queries.query,
-        _describe("query", "Query", _answers("200", _PAGE), body=_json(_object(_QUERY))),
+        _describe("query", "Query", answers("200", _PAGE), body=_json(_closed(_QUERY))),
     ),
     Operation(
         "POST",
@@ -348,8 +316,8 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "count",
             "Count what matches",
-            _answers("200", _object({"count": {"type": "integer"}}, "count")),
-            body=_json(_object({"filter": FILTER})),
+            answers("200", _closed({"count": {"type": "integer"}}, "count")),
+            body=_json(_closed({"filter": FILTER})),
         ),
     ),
     Operation(
@@ -359,8 +327,8 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "explain",
             "Explain how a query is answered",
-            _answers("200", {"type": "object"}),
-            body=_json(_object(_QUERY)),
+            answers("200", {"type": "object"}),
+            body=_json(_closed(_QUERY)),
         ),
     ),
     Operation(
@@ -370,12 +338,12 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "import",
             "Import documents, a line for each",
-            _answers("200", _JOB),
+            answers("200", _JOB),
             body={bulk.NDJSON: {"type": "string"}},
             parameters=(
                 COLLECTION_PARAMETER,
-                _parameter("mode", "query", {"type": "string", "enum": list(transfer.MODES)}),
-                _parameter("resume", "query", {"type": "string", "format": "uuid"}),
+                parameter("mode", "query", {"type": "string", "enum": list(transfer.MODES)}),
+                parameter("resume", "query", {"type": "string", "format": "uuid"}),
             ),
         ),
     ),
@@ -386,9 +354,9 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "imports_list",
             "List imports, the newest first",
-            _answers(
+            answers(
                 "200",
-                _object(
+                _closed(
                     {
                         "items": {"type": "array", "items": _JOB},
                         "next_cursor": {"type": ["string", "null"]},
@@ -406,10 +374,10 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "imports_get",
             "Tell how far an import is",
-            _answers("200", _JOB),
+            answers("200", _JOB),
             parameters=(
                 COLLECTION_PARAMETER,
-                _parameter("id", "path", {"type": "string"}, required=True),
+                parameter("id", "path", {"type": "string"}, required=True),
             ),
         ),
     ),
@@ -426,7 +394,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
                     "content": {bulk.NDJSON: {"schema": {"type": "string"}}},
                 }
             },
-            parameters=(COLLECTION_PARAMETER, _parameter("filter", "query", {"type": "string"})),
+            parameters=(COLLECTION_PARAMETER, parameter("filter", "query", {"type": "string"})),
         ),
     ),
     Operation(
@@ -436,9 +404,9 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "transact",
             "Change documents of several collections, all or none",
-            _answers("200", _RESULTS),
+            answers("200", _RESULTS),
             body=_json(
-                _object(
+                _closed(
                     {"operations": {"type": "array", "maxItems": 500, "items": _OPERATION}},
                     "operations",
                 )
@@ -449,14 +417,4 @@ OPERATIONS: tuple[Operation[Call], ...] = (
 )
 
 
-def add_to_openapi(
-    result: JsonObject, generator: object, request: object, public: object
-) -> JsonObject:
-    """Add these calls to the generated document. The signature is the generator's."""
-    paths = result.setdefault("paths", {})
-    if isinstance(paths, dict):
-        for operation in OPERATIONS:
-            methods = paths.setdefault(operation.path, {})
-            if isinstance(methods, dict):
-                methods[operation.method.lower()] = operation.describes
-    return result
+add_to_openapi = adds(OPERATIONS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from foundation.http import Operation
-from foundation.json_types import JsonObject, JsonValue
+from foundation.http.openapi import adds, answers, described, members, parameter
+from foundation.json_types import JsonObject
 from storage_engine.topics.api import calls
 from tenants.data_plane import Call
 
@@ -22,11 +23,6 @@ SUBSCRIPTION_PARAMETER: JsonObject = {
     "in": "path",
     "required": True,
     "schema": {"type": "string", "minLength": 1},
-}
-_EJSON: JsonObject = {
-    "name": "Rillbase-EJSON",
-    "in": "header",
-    "schema": {"type": "string", "enum": ["relaxed", "canonical"]},
 }
 MOMENT: JsonObject = {
     "description": "RFC 3339, milliseconds since 1970, or relative to now.",
@@ -70,15 +66,7 @@ _SUBSCRIPTION: JsonObject = {
 }
 
 
-def _object(properties: JsonObject, *required: str, closed: bool = False) -> JsonObject:
-    names: list[JsonValue] = list(required)
-    found: JsonObject = {"type": "object", "properties": properties}
-    if closed:
-        found["additionalProperties"] = False
-    return {**found, "required": names} if names else found
-
-
-_PUBLISH = _object(
+_PUBLISH = members(
     {
         "id": ID,
         "geo": GEO,
@@ -99,7 +87,7 @@ _PUBLISH = _object(
     },
     closed=True,
 )
-_PUBLISHED = _object(
+_PUBLISHED = members(
     {
         "publication_id": {"type": "string"},
         "position": {"type": "integer"},
@@ -110,7 +98,7 @@ _PUBLISHED = _object(
     "position",
     "matched_subscribers",
 )
-_SUBSCRIBE = _object(
+_SUBSCRIBE = members(
     {
         "id": ID,
         "geo": GEO,
@@ -136,7 +124,7 @@ _SUBSCRIBE = _object(
     },
     closed=True,
 )
-_SUBSCRIBED = _object(
+_SUBSCRIBED = members(
     {
         "subscription_id": {"type": "string"},
         "position": {"type": "integer"},
@@ -149,16 +137,9 @@ _SUBSCRIBED = _object(
     "position",
     "publications",
 )
-_PAGE = _object(
+_PAGE = members(
     {"items": _PUBLICATIONS, "next_cursor": {"type": ["string", "null"]}}, "items", "next_cursor"
 )
-
-
-def _answers(status: str, schema: JsonObject | None) -> JsonObject:
-    answer: JsonObject = {"description": "Done"}
-    if schema is not None:
-        answer["content"] = {"application/json": {"schema": schema}}
-    return {status: answer}
 
 
 def _describe(
@@ -169,34 +150,25 @@ def _describe(
     body: JsonObject | None = None,
     parameters: tuple[JsonObject, ...] = (),
 ) -> JsonObject:
-    everything: list[JsonValue] = [TOPIC_PARAMETER, *parameters, _EJSON]
-    described: JsonObject = {
-        "operationId": name,
-        "tags": [TAG],
-        "summary": summary,
-        "parameters": everything,
-        "responses": responses,
-    }
-    if body is not None:
-        described["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": body}},
-        }
-    return described
-
-
-def _in_query(name: str, schema: JsonObject, description: str = "") -> JsonObject:
-    found: JsonObject = {"name": name, "in": "query", "schema": schema}
-    return {**found, "description": description} if description else found
+    return described(
+        name,
+        TAG,
+        summary,
+        responses,
+        body=None if body is None else {"application/json": body},
+        parameters=(TOPIC_PARAMETER, *parameters),
+    )
 
 
 _LOOK = (
-    _in_query("id", {"type": "string"}),
-    _in_query("geo", {"type": "string"}, "As in `POST publications`, as JSON."),
-    _in_query("from", {"type": "string"}),
-    _in_query("to", {"type": "string"}),
-    _in_query("limit", {"type": "integer", "minimum": 1, "maximum": 1000}),
-    _in_query("cursor", {"type": "string"}),
+    parameter("id", "query", {"type": "string"}),
+    parameter(
+        "geo", "query", {"type": "string"}, description="As in `POST publications`, as JSON."
+    ),
+    parameter("from", "query", {"type": "string"}),
+    parameter("to", "query", {"type": "string"}),
+    parameter("limit", "query", {"type": "integer", "minimum": 1, "maximum": 1000}),
+    parameter("cursor", "query", {"type": "string"}),
 )
 
 OPERATIONS: tuple[Operation[Call], ...] = (
@@ -207,7 +179,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "topics_publish",
             "Publish",
-            {**_answers("201", _PUBLISHED), **_answers("200", _PUBLISHED)},
+            {**answers("201", _PUBLISHED), **answers("200", _PUBLISHED)},
             body=_PUBLISH,
         ),
     ),
@@ -215,13 +187,13 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         "GET",
         f"{ROOT}/publications",
         calls.look,
-        _describe("topics_look", "Look at publications", _answers("200", _PAGE), parameters=_LOOK),
+        _describe("topics_look", "Look at publications", answers("200", _PAGE), parameters=_LOOK),
     ),
     Operation(
         "POST",
         f"{ROOT}/subscriptions",
         calls.subscribe_one,
-        _describe("topics_subscribe", "Subscribe", _answers("201", _SUBSCRIBED), body=_SUBSCRIBE),
+        _describe("topics_subscribe", "Subscribe", answers("201", _SUBSCRIBED), body=_SUBSCRIBE),
     ),
     Operation(
         "DELETE",
@@ -230,21 +202,11 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "topics_unsubscribe",
             "End a subscription",
-            _answers("204", None),
+            answers("204", None),
             parameters=(SUBSCRIPTION_PARAMETER,),
         ),
     ),
 )
 
 
-def add_to_openapi(
-    result: JsonObject, generator: object, request: object, public: object
-) -> JsonObject:
-    """Add these calls to the generated document. The signature is the generator's."""
-    paths = result.setdefault("paths", {})
-    if isinstance(paths, dict):
-        for operation in OPERATIONS:
-            place = paths.setdefault(operation.path, {})
-            if isinstance(place, dict):
-                place[operation.method.lower()] = operation.describes
-    return result
+add_to_openapi = adds(OPERATIONS)
