@@ -9,6 +9,7 @@
 //! - `--places`: `flat` (500 × 500 cells), `cells` (nodes of a quad tree of depth 5, smaller ones
 //!   more often) or `circles` (five radii around points). The last two compare granularities of
 //!   `DualDb`: `fixed` and `variable` are systems there.
+//! - `--radii`: of those circles, in sides of a leaf.
 //! - `--self-join`: operations also find their like. Not for `rep`.
 //! - `--rate`: operations in a second of the virtual clock. Records live for 10 and 20 such seconds,
 //!   so this says how many are alive; `--memory` (KiB for memtable and cache each) is small beside
@@ -73,6 +74,10 @@ fn asked() -> Option<Asked> {
             rate: take("rate", "12000").parse().ok()?,
             memory: take("memory", "4096").parse::<usize>().ok()? << 10,
             description: take("description", "140").parse().ok()?,
+            radii: take("radii", "4,2,1,0.5,0.25")
+                .split(',')
+                .map(|radius| radius.parse().ok())
+                .collect::<Option<_>>()?,
         },
         rounds: take("rounds", "3").parse().ok()?,
         dir: take("dir", "/tmp/pubsub_rate").to_owned(),
@@ -96,9 +101,13 @@ fn summary(system: System, rounds: &[Vec<Measured>], at: usize) -> String {
                 .collect(),
         )
     };
+    let course = rounds.iter().filter_map(|round| round.get(at)).next_back();
+    let course = course.map_or(&[][..], |measured| &measured.course_us);
+    let course: Vec<String> = course.iter().map(|mean| format!("{mean:.3}")).collect();
+    let course = course.join(",");
     format!(
         "{{\"system\":\"{}\",\"mean_us\":{:.3},\"publish_us\":{:.3},\"subscribe_us\":{:.3},\"pairs\":{:.0},\
-         \"entries_read\":{:.0},\"lists_left_early\":{:.0},\"live_bytes\":{:.0},\"runs\":{:.0},\"stalled_ms\":{:.0},\"delay_ms\":{:.1}}}",
+         \"entries_read\":{:.0},\"lists_left_early\":{:.0},\"live_bytes\":{:.0},\"runs\":{:.0},\"stalled_ms\":{:.0},\"delay_ms\":{:.1},\"course_us\":[{course}]}}",
         system.name(),
         of(Measured::mean_us),
         of(Measured::publish_us),

@@ -18,6 +18,9 @@ const LIFE: u64 = 20_000;
 /// The time between two polls.
 const INTERVAL: u64 = 1000;
 
+/// The course of a run has so many parts.
+const PARTS: u64 = 40;
+
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
@@ -79,6 +82,8 @@ pub(crate) struct Measured {
     pub(crate) stalled_ms: u64,
     /// How long after they could be told publications were told, on average.
     pub(crate) delay_ms: f64,
+    /// The mean time of an operation in each part of the run, in µs.
+    pub(crate) course_us: Vec<f64>,
 }
 
 fn micros(took: Duration, count: u64) -> f64 {
@@ -179,6 +184,8 @@ pub(crate) fn run(
     let _ = std::fs::remove_dir_all(dir);
     let (db, mut tested) = open(system, setup, dir)?;
     let grid = workload::grid()?;
+    let part = (setup.operations / PARTS).max(1);
+    let mut before = Duration::ZERO;
     for (number, step) in (0_u64..).zip(operations) {
         let now = START + number * 1000 / setup.rate;
         tested.clock.set(now);
@@ -187,6 +194,14 @@ pub(crate) fn run(
             tested.publish(number, place, now)?;
         } else {
             tested.subscribe(number, place, now)?;
+        }
+        if (number + 1).is_multiple_of(part) {
+            let all = tested.measured.publishing + tested.measured.subscribing;
+            tested
+                .measured
+                .course_us
+                .push(micros(all.saturating_sub(before), part));
+            before = all;
         }
     }
     tested.measured.cost = tested.store.cost();

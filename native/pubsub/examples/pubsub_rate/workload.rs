@@ -41,6 +41,7 @@ pub(crate) struct Setup {
     pub(crate) rate: u64,
     pub(crate) memory: usize,
     pub(crate) description: usize,
+    pub(crate) radii: Vec<f64>,
 }
 
 /// Where an operation takes place, before it is known how that is written.
@@ -108,14 +109,14 @@ pub(crate) fn operations(setup: &Setup) -> Vec<Step> {
     let whole = setup.subscriptions + setup.publications;
     let step = |_| Step {
         publishes: dice.roll() % whole < setup.publications,
-        spot: spot(&mut dice, setup.places),
+        spot: spot(&mut dice, setup),
     };
     (0..setup.operations).map(step).collect()
 }
 
-fn spot(dice: &mut Dice, places: Places) -> Spot {
+fn spot(dice: &mut Dice, setup: &Setup) -> Spot {
     let [x, y] = dice.point();
-    match places {
+    match setup.places {
         Places::Flat => {
             let cell = |at: f64| (at * CELLS as f64) as u64;
             Spot::Id(Id::root().child(cell(y) * CELLS + cell(x)))
@@ -126,11 +127,8 @@ fn spot(dice: &mut Dice, places: Places) -> Spot {
             Spot::Cell(cell([x, y], DEPTH - above))
         }
         Places::Circles => {
-            let radii = [4.0, 2.0, 1.0, 0.5, 0.25];
-            let radius = radii
-                .get((dice.roll() % 5) as usize)
-                .copied()
-                .unwrap_or(1.0);
+            let chosen = dice.roll() as usize % setup.radii.len().max(1);
+            let radius = setup.radii.get(chosen).copied().unwrap_or(1.0);
             Spot::Circle([x * PLANE, y * PLANE], radius)
         }
     }

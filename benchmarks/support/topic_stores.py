@@ -1,0 +1,62 @@
+"""Runs the stores of topics beside one another, natively (`native/pubsub/examples/pubsub_rate`)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict, cast
+
+
+class Measured(TypedDict):
+    """One store, medians over the rounds."""
+
+    system: str
+    mean_us: float
+    publish_us: float
+    subscribe_us: float
+    pairs: float
+    entries_read: float
+    live_bytes: float
+    delay_ms: float
+    course_us: list[float]
+
+
+class Answer(TypedDict):
+    """All stores of a run; ratios are medians over rounds of another's time by the first one's."""
+
+    polling_ceiling: float
+    slower_than_first: dict[str, float]
+    systems: list[Measured]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The program, and how much work it is given."""
+
+    program: Path
+    directory: Path
+    operations: int
+    rounds: int
+
+    def run(self, mix: str, systems: Sequence[str], *more: str) -> Answer:
+        """Do the same operations on each of the systems."""
+        seconds = 40
+        command = [
+            str(self.program),
+            *("--ops", str(self.operations), "--rounds", str(self.rounds)),
+            *("--mix", mix, "--systems", ",".join(systems)),
+            # Polls come for twenty seconds of the virtual clock, which must be half of it at most.
+            *("--rate", str(max(1, self.operations // seconds))),
+            *("--dir", str(self.directory / "stores")),
+            *more,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return cast("Answer", json.loads(done.stdout.splitlines()[-1]))
+
+
+def of(answer: Answer, system: str) -> Measured:
+    """Return what was measured of a system."""
+    return next(found for found in answer["systems"] if found["system"] == system)
