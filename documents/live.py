@@ -45,6 +45,9 @@ class Subscription(Protocol):
     def close(self) -> None:
         """Send nothing more. Nobody is told."""
 
+    def unsubscribed(self) -> None:
+        """Learn that the client wishes it no more, and will not come back. `close` follows."""
+
     def drained(self, frames: int, size_bytes: int) -> None:
         """Learn how much of what was sent has left for the client."""
 

@@ -93,6 +93,9 @@ class Watched:
             self.running.hub.detach(self.number)
             self.running.wake()
 
+    def unsubscribed(self) -> None:
+        """Do nothing: a query nobody subscribes to ends after a while."""
+
     def drained(self, frames: int, size_bytes: int) -> None:
         """Learn how much has left for the client."""
         self.running.drained(self.number, frames, size_bytes)

@@ -66,6 +66,8 @@ class Held:
         """End the subscription and tell the client why; None: because it wished so."""
         if self._over:
             return
+        if error is None and self._subscription is not None:
+            self._subscription.unsubscribed()
         self.close()
         self._way.put(frames.end(self.name, error, self._request_id))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from realtime.topics.tokens import Tokens, Told
 from realtime.topics.wanted import Wanted
 from rillbase_native import Value
 from storage_engine.models.topic import NAME_PATTERN
-from storage_engine.node.client import PATIENCE_S
+from storage_engine.node.client import PATIENCE_S, client
 from storage_engine.node.feeds import GONE, Following, feeds
 from storage_engine.node.publication import Publication
 from storage_engine.node.refusals import away
@@ -48,6 +49,15 @@ class TopicSubscriptions:
         watched = Watched(topic, message, wanted, outlet, subscriber, tokens)
         await watched.begin()
         return watched
+
+
+_ending: set[asyncio.Task[None]] = set()
+
+
+async def _unsubscribe(topic: TopicFacts, name: SubscriptionName) -> None:
+    # If the node is away it ends by its own time.
+    with contextlib.suppress(ApiError):
+        await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
 
 
 @dataclass(slots=True, eq=False)
@@ -122,11 +132,18 @@ class Watched:
             self._end(refused)
 
     def close(self) -> None:
-        """Send nothing more. The node's subscription lasts until its own end, to be resumed."""
+        """Send nothing more. The node's subscription stays, for a client that comes back."""
         self.over = True
         if self.following is not None:
             self.following.close()
             self.following = None
+
+    def unsubscribed(self) -> None:
+        """End the node's subscription, if this connection has made it."""
+        if self.name is not None and self.wanted.existing is None:
+            ending = asyncio.create_task(_unsubscribe(self.topic, self.name))
+            _ending.add(ending)
+            ending.add_done_callback(_ending.discard)
 
     def drained(self, frames: int, size_bytes: int) -> None:
         """Learn how much has left for the client."""

@@ -137,8 +137,6 @@ def test_a_client_that_comes_back_too_late_begins_again(server: str, topic: Topi
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         token = ready(client)["resume"]
-        client.say(type="unsubscribe", id="t")
-        assert client.answer("t")["error"] is None
     name = ".".join(token.split(".")[:2])
     assert topic.caller.delete(f"{topic.path}/subscriptions/{name}").status_code == 204
     topic.publish(id="1", publication_id="p")
@@ -148,6 +146,18 @@ def test_a_client_that_comes_back_too_late_begins_again(server: str, topic: Topi
         result = client.wait_for(lambda f: f["type"] == "result")
         assert [row["id"] for row in result["items"]] == ["p"]
         ready(client)
+
+
+def test_who_unsubscribes_is_subscribed_no_more(server: str, topic: Topic) -> None:
+    with greeted(server, key_of(topic)) as client:
+        subscribe(client, topic)
+        ready(client)
+        client.say(type="unsubscribe", id="t")
+        assert client.answer("t")["error"] is None
+        wait_until(
+            lambda: topic.publish(id="1")["matched_subscribers"] == 0,
+            what="the subscription to end",
+        )
 
 
 def test_a_token_is_its_callers_alone(server: str, topic: Topic) -> None:
