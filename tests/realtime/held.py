@@ -53,7 +53,8 @@ class Held:
             self._named = {str(item["id"]): item["version"] for item in self.items}
 
     def _ready(self, frame: Frame) -> None:
-        self.ready = True
+        # Whether it stands still is said anew from here on.
+        self.ready, self.state = True, "live"
 
     def _reset(self, frame: Frame) -> None:
         self._group = []
