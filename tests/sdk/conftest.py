@@ -26,7 +26,7 @@ PROGRAMS = ["javascript", "python"]
 @pytest.fixture(scope="package")
 def backstage(valkey_url: str) -> Iterator[Backstage]:
     # Beside two browsers and compilers everything takes its time to start.
-    with running(valkey_url, within_s=180) as backstage:
+    with running(valkey_url) as backstage:
         yield backstage
 
 

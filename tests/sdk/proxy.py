@@ -43,6 +43,8 @@ class Proxy:
         self.target = target
         self.refuses = False
         self.delay_s = 0.0
+        #: As with proxies that know plain HTTP only.
+        self.passes_web_sockets = True
         self._lines: set[Line] = set()
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -99,6 +101,8 @@ class Proxy:
     def _pump(self, line: Line, source: socket.socket, sink: socket.socket) -> None:
         try:
             while chunk := source.recv(CHUNK_BYTES):
+                if not self.passes_web_sockets and b"upgrade: websocket" in chunk.lower():
+                    break
                 line.flows.wait()
                 time.sleep(self.delay_s)
                 sink.sendall(chunk)

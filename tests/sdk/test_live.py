@@ -99,6 +99,20 @@ def test_a_client_is_offline_while_there_is_no_network_and_comes_back(
     shows(client, "q", [document(1)])
 
 
+@only_javascript
+def test_a_network_that_lets_no_web_socket_through_is_no_obstacle(
+    client: Program, todos: MadeCollection, network: Proxy
+) -> None:
+    network.passes_web_sockets = False
+    client.say("watch", "q", collection=todos.name, sort=[["n", 1]], limit=3)
+    shows(client, "q", [])
+    todos.insert(document(1))
+    shows(client, "q", [document(1)])
+    network.cut()
+    todos.insert(document(2))
+    shows(client, "q", [document(1), document(2)])
+
+
 def test_a_client_goes_on_when_its_server_is_killed(
     client: Program, todos: MadeCollection, server: str
 ) -> None:

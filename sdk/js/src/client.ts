@@ -13,6 +13,8 @@ import { Registry } from "./live/registry.js";
 import { rowOf } from "./live/view.js";
 import { LocalWrites } from "./local/writes.js";
 import { TransactionSteps } from "./steps.js";
+import { eventStreamDial } from "./transport/event-stream.js";
+import { withFallback } from "./transport/fallback.js";
 import type { Dial } from "./transport/socket.js";
 import { platformDial } from "./transport/web-socket.js";
 import type { Document } from "./types.js";
@@ -58,19 +60,20 @@ export class Client {
   constructor(options: ClientOptions) {
     const clock = options.clock ?? REAL_CLOCK;
     const url = options.url.replace(/\/+$/, "");
+    const fetching: typeof fetch = options.fetch ?? ((...call) => fetch(...call));
     const credentials = new Credentials(options, () => clock.now());
     const http = new Http({
       url,
       credentials,
       clock,
-      fetch: options.fetch ?? ((...call) => fetch(...call)),
+      fetch: fetching,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     });
     this.connection = new Connection({
       url,
       credentials,
       clock,
-      dial: options.dial ?? platformDial(),
+      dial: options.dial ?? withFallback(platformDial(), eventStreamDial(fetching)),
       silenceMs: options.silenceMs ?? null,
     });
     const writes = new LocalWrites();
