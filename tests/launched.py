@@ -16,7 +16,7 @@ import redis
 from tests.launcher_command import argv, environment, run
 from tests.waiting import wait_until
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 
 
 @dataclass

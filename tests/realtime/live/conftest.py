@@ -76,7 +76,7 @@ class Backstage:
 
 
 @contextmanager
-def running(valkey_url: str, *, within_s: float = 60) -> Iterator[Backstage]:
+def running(valkey_url: str, *, within_s: float = 180) -> Iterator[Backstage]:
     with redis.Redis.from_url(valkey_url) as client:
         client.flushdb()
         backstage = Backstage(client)

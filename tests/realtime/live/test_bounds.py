@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 import threading
 
-import pytest
-
 from tests.documents.collection import MadeCollection
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import begin, subscribe
@@ -19,7 +17,6 @@ def key_of(todos: MadeCollection) -> str:
     return todos.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
-@pytest.mark.timeout(180)
 def test_a_client_that_does_not_read_holds_nobody_up_and_catches_up(
     server: str, client: Client, todos: MadeCollection
 ) -> None:

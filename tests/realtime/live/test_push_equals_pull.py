@@ -6,8 +6,6 @@ import random
 import threading
 from typing import Any
 
-import pytest
-
 from tests.documents.collection import MadeCollection
 from tests.realtime.client import Client
 from tests.realtime.live.answer import Answer, begin
@@ -57,7 +55,6 @@ def document(chance: random.Random) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.timeout(240)
 def test_what_was_pushed_is_what_would_be_pulled(client: Client, todos: MadeCollection) -> None:
     seed = random.randrange(2**32)
     writers = [

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from tests.documents.collection import MadeCollection
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, begin, subscribe
@@ -44,7 +42,6 @@ def writing(todos: MadeCollection) -> Iterator[None]:
             writer.join()
 
 
-@pytest.mark.timeout(240)
 def test_whoever_joins_an_active_query_in_the_middle_of_writes_sees_what_the_first_sees(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
@@ -62,7 +59,6 @@ def test_whoever_joins_an_active_query_in_the_middle_of_writes_sees_what_the_fir
             answer.until_shows(todos.query(**query))
 
 
-@pytest.mark.timeout(240)
 def test_a_window_that_ran_out_of_rows_is_read_again_in_the_middle_of_writes(
     client: Client, todos: MadeCollection, backstage: Backstage
 ) -> None:
@@ -79,7 +75,6 @@ def test_a_window_that_ran_out_of_rows_is_read_again_in_the_middle_of_writes(
     answer.until_shows(todos.query(**window), timeout_s=90.0)
 
 
-@pytest.mark.timeout(240)
 def test_a_client_of_a_server_that_died_gets_what_it_missed_from_another(
     server: str, todos: MadeCollection
 ) -> None:
