@@ -557,6 +557,11 @@ class Hub:
     def lost(self, partition: int) -> None:
         """Have all queries of a log registered again: entries of it are missing."""
 
+    def moved(
+        self, *, installation: int, epoch: int, write_partitions: int, query_partitions: int
+    ) -> None:
+        """Follow another grid: what is read from here on is of its logs."""
+
     def read(self, partition: int, entries: Sequence[tuple[str, bytes]]) -> int:
         """Read entries of a log; return how many. One that cannot be read raises `ValueError`."""
 

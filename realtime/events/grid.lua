@@ -194,13 +194,13 @@ local function unregister(keys, args)
   return 'ok'
 end
 
--- args: app server, for how many ms. Says `new` to one whose queries are not held any more, so that
--- it registers them again.
+-- args: app server, for how many ms, how long queries are held after that. Says `new` to one whose
+-- queries may not be held any more, so that it registers them again.
 local function hub_alive(keys, args)
   local hubs = keys[1] .. ':hubs'
-  local known = redis.call('ZSCORE', hubs, args[1])
+  local known = tonumber(redis.call('ZSCORE', hubs, args[1]) or 0)
   redis.call('ZADD', hubs, text(now_ms() + tonumber(args[2])), args[1])
-  return { known and 'ok' or 'new', now_us() }
+  return { known + tonumber(args[3]) > now_ms() and 'ok' or 'new', now_us() }
 end
 
 local function forget(epoch, qp, query)
@@ -213,7 +213,7 @@ local function forget(epoch, qp, query)
 end
 
 -- Lets go of what a dead app server holds; returns how many queries that were.
-local function bury(prefix, epoch, partitions, hub, most)
+local function bury(epoch, partitions, hub, most)
   local buried = 0
   for qp = 0, partitions - 1 do
     local held = epoch .. ':held:' .. qp .. ':' .. hub
@@ -224,9 +224,6 @@ local function bury(prefix, epoch, partitions, hub, most)
       end
     end
   end
-  if buried == 0 then
-    redis.call('ZREM', prefix .. ':hubs', hub)
-  end
   return buried
 end
 
@@ -236,8 +233,14 @@ local function expire(keys, args)
   local prefix, epoch = keys[1], keys[1] .. ':' .. args[1]
   local partitions, most = tonumber(args[2]), tonumber(args[4])
   local before, seen = text(now_ms() - tonumber(args[3])), 0
+  -- Other grid epochs have to let go of what it holds, too, before it is forgotten.
+  local long_before = now_ms() - 3 * tonumber(args[3])
   for _, hub in ipairs(redis.call('ZRANGEBYSCORE', prefix .. ':hubs', '-inf', before)) do
-    seen = seen + bury(prefix, epoch, partitions, hub, most)
+    local buried = bury(epoch, partitions, hub, most)
+    seen = seen + buried
+    if buried == 0 and tonumber(redis.call('ZSCORE', prefix .. ':hubs', hub)) <= long_before then
+      redis.call('ZREM', prefix .. ':hubs', hub)
+    end
   end
   for qp = 0, partitions - 1 do
     local idle = epoch .. ':idle:' .. qp

@@ -74,6 +74,8 @@ class GridLayer:
 
     def __init__(self, wire: ValkeyWire, installation: int, epoch: int) -> None:
         self._functions = ValkeyFunctions(wire, _LIBRARY, SOURCE, prefix(installation))
+        self._wire = wire
+        self._prefix = prefix(installation)
         self._epoch = epoch
 
     async def lease(self, node: str, holder: str, ttl_ms: int, report: bytes = b"") -> Lease:
@@ -139,7 +141,7 @@ class GridLayer:
 
     async def hub_alive(self, hub: str, ttl_ms: int = HUB_LEASE_MS) -> bool:
         """Extend an app server's lease; return whether its queries are still held."""
-        verdict, _ = items(await self._functions.call("hub_alive", hub, ttl_ms), 2)
+        verdict, _ = items(await self._functions.call("hub_alive", hub, ttl_ms, QUERY_TTL_MS), 2)
         return text(verdict) == "ok"
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
@@ -158,6 +160,21 @@ class GridLayer:
         if not isinstance(writes, list):
             raise ResponseError("the function answered in another form")
         return Ends(text(log), tuple(text(end) for end in writes), integer(time_us))
+
+    async def sweep(self) -> int:
+        """Delete what is left of this grid epoch, which is retired; return how much that was."""
+        cursor, swept = b"0", 0
+        while True:
+            command = ("SCAN", cursor, "MATCH", f"{self._prefix}:{self._epoch}:*", "COUNT", 1_000)
+            after, keys = items(await self._wire.call(*command), 2)
+            names = keys if isinstance(keys, list) else []
+            found = [name for name in names if isinstance(name, bytes)]
+            if found:
+                await self._wire.call("UNLINK", *found)
+                swept += len(found)
+            cursor = text(after).encode()
+            if cursor == b"0":
+                return swept
 
     async def trim(self, query_partitions: int) -> None:
         """Drop what is old; works while the server has no memory left."""

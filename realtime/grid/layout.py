@@ -20,6 +20,12 @@ _GRIDS = Statement(
     "documents_gridepoch g WHERE g.retired_at IS NULL ORDER BY g.number"
 )
 
+_RETIRED = Statement(
+    "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
+    "documents_gridepoch g WHERE g.retired_at > clock_timestamp() - interval '1 day' "
+    "ORDER BY g.number"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -67,8 +73,17 @@ class Grid:
 
 async def read_grids() -> list[Grid]:
     """Return the grid epochs that are served; raise `psycopg.Error` when nobody can say."""
+    return await _read(_GRIDS)
+
+
+async def read_retired() -> list[Grid]:
+    """Return the grid epochs that were retired within a day; raise as `read_grids` does."""
+    return await _read(_RETIRED)
+
+
+async def _read(statement: Statement) -> list[Grid]:
     async with relay_pool().session() as session:
-        (found,) = await session.run([(_GRIDS, ())])
+        (found,) = await session.run([(statement, ())])
     return [
         Grid(found.integer(row, 0), found.integer(row, 1), found.integer(row, 2))
         for row in range(found.rows)

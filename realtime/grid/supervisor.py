@@ -24,7 +24,7 @@ from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
 from realtime.grid.launcher import Launcher, Task
-from realtime.grid.layout import Grid, Node, read_grids
+from realtime.grid.layout import Grid, Node, read_grids, read_retired
 from realtime.grid.measures import measure
 from realtime.grid.restarts import Restarts
 
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 ROUND_S = 0.25
 #: How often the database is asked for grid epochs, and queries are looked at that may end.
 CARE_S = 5.0
+#: A retired grid of which nothing was left is looked at again after so long.
+SWEEP_AGAIN_S = 600.0
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 5.0
 
@@ -65,6 +67,8 @@ class Supervisor:
         self._slots = 0
         self._cared_s: float | None = None
         self._reports: dict[str, dict[str, object]] = {}
+        #: By retired grid: when nothing was left of it.
+        self._swept_s: dict[Grid, float] = {}
         self._running: asyncio.Task[None] | None = None
         self._away = ""
 
@@ -120,6 +124,8 @@ class Supervisor:
         await asyncio.to_thread(self._keep_running, now_s)
         for grid in self._grids:
             await self._look_after(grid, cares=cares)
+        if cares:
+            await self._sweep(now_s)
 
     def _keep_running(self, now_s: float) -> None:
         """Start what should run and does not, stop what should not. In a thread: it may block."""
@@ -136,12 +142,11 @@ class Supervisor:
         lost = self._launcher.lost()
         if lost is not None:
             raise LauncherLost(lost)
-        slots = 2 * len(wanted) + 2
-        if wanted and slots > self._slots:
+        if len(wanted) > self._slots:
             if self._slots:
                 raise LauncherLost("the grid has grown")
-            self._launcher.open(slots)
-            self._slots = slots
+            self._slots = 2 * len(wanted) + 2
+            self._launcher.open(self._slots)
 
     def _keep(self, node: Node, place: _Place, now_s: float) -> None:
         reason = None if place.task is None else place.task.ended()
@@ -168,6 +173,14 @@ class Supervisor:
         if cares:
             await layer.trim(grid.query_partitions)
             metrics.GRID_QUERIES_EXPIRED.inc(await layer.expire(grid.query_partitions))
+
+    async def _sweep(self, now_s: float) -> None:
+        """Delete what retired grids have left. Somebody may not know yet, so that more comes."""
+        for grid in await read_retired():
+            if now_s - self._swept_s.get(grid, -SWEEP_AGAIN_S) < SWEEP_AGAIN_S:
+                continue
+            if await GridLayer(self._wire, grid.installation, grid.epoch).sweep() == 0:
+                self._swept_s[grid] = now_s
 
     def _fails(self, failed: Exception) -> None:
         """Log the first of many failures alike. Nodes go on meanwhile."""

@@ -25,6 +25,7 @@ from realtime import valkey
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer
 from realtime.grid.layout import Grid, read_grids
+from realtime.hub import moving
 from realtime.hub.logs import Entry, LogReader
 from rillbase_native import Hub
 
@@ -56,7 +57,7 @@ class Running:
     def __init__(self, name: str, grid: Grid, serve: Callable[[Wish], Awaitable[None]]) -> None:
         self.name = name
         self.grid = grid
-        self.layer = GridLayer(valkey.wire(), grid.installation, grid.epoch)
+        self.layer = _layer(grid)
         self.hub = Hub(
             environment().rillbase_secret_key.get_secret_value().encode(),
             installation=grid.installation,
@@ -75,13 +76,40 @@ class Running:
 
     async def start(self) -> None:
         """Read the logs from where they end now, and let time pass."""
-        for partition in range(self.grid.query_partitions):
-            ends = await self.layer.ends(self.grid.write_partitions, partition)
-            self.clock.hear(ends.time_us)
-            stream = events.log(self.grid.installation, self.grid.epoch, partition)
-            self._readers[partition] = LogReader(stream, ends.log, self._taker(partition))
+        self._read(await self._ends_of_logs(self.grid, self.layer))
         self.spawn(self._keep_ticking())
         self.spawn(self._keep_alive())
+        self.spawn(moving.keep_following(self))
+
+    async def move(self, grid: Grid) -> None:
+        """Follow another grid: what it says from here on is read, and every query registered."""
+        layer = _layer(grid)
+        ends = await self._ends_of_logs(grid, layer)
+        for reader in self._readers.values():
+            await reader.close()
+        self.grid, self.layer = grid, layer
+        self.hub.moved(
+            installation=grid.installation,
+            epoch=grid.epoch,
+            write_partitions=grid.write_partitions,
+            query_partitions=grid.query_partitions,
+        )
+        self._read(ends)
+        self.wake()
+
+    async def _ends_of_logs(self, grid: Grid, layer: GridLayer) -> list[str]:
+        found = []
+        for partition in range(grid.query_partitions):
+            ends = await layer.ends(grid.write_partitions, partition)
+            self.clock.hear(ends.time_us)
+            found.append(ends.log)
+        return found
+
+    def _read(self, ends: list[str]) -> None:
+        self._readers = {}
+        for partition, end in enumerate(ends):
+            stream = events.log(self.grid.installation, self.grid.epoch, partition)
+            self._readers[partition] = LogReader(stream, end, self._taker(partition))
 
     async def close(self) -> None:
         for reader in self._readers.values():
@@ -224,6 +252,10 @@ class HubProcess:
         running = Running(self.name, grids[-1], self.serve)
         await running.start()
         return running
+
+
+def _layer(grid: Grid) -> GridLayer:
+    return GridLayer(valkey.wire(), grid.installation, grid.epoch)
 
 
 async def _nobody(wish: Wish) -> None:

@@ -79,11 +79,11 @@ class Wishes:
 
     async def _register(self, running: Running, query: bytes) -> None:
         """Register a query, however long that takes, while somebody watches it."""
-        pause_s = FIRST_PAUSE_S
+        pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
             found = running.hub.query(query)
             watched = self._watched(running, query)
-            if found is None or not watched:
+            if found is None or not watched or running.grid is not grid:
                 return
             try:
                 async with self._room:
@@ -105,9 +105,11 @@ class Wishes:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _try(self, running: Running, query: LiveQuery, source: Source) -> None:
-        registered = await register(
-            running.layer, running.grid, running.name, query, source, renewal=False
-        )
+        grid = running.grid
+        registered = await register(running.layer, grid, running.name, query, source, renewal=False)
+        if running.grid is not grid:
+            # It has been asked for once more, of the grid that is followed now.
+            return
         running.hub.registered(
             query.hash,
             registered.activation,
@@ -129,7 +131,8 @@ class Wishes:
             return
         wider, source = found.with_slack(slack), watched[0].source
         try:
-            await asyncio.to_thread(renewals.dispatch, running.name, wider, source)
+            epoch = running.grid.epoch
+            await asyncio.to_thread(renewals.dispatch, running.name, epoch, wider, source)
         except Exception:
             log.warning("no worker can be asked to renew a query: it is done here", exc_info=True)
             await register(running.layer, running.grid, running.name, wider, source, renewal=True)

@@ -41,10 +41,11 @@ def limits(query: bytes) -> list[Limit]:
     ]
 
 
-def dispatch(hub: str, query: LiveQuery, source: Source) -> None:
+def dispatch(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
     """Hand a renewal to a worker. Blocks, and raises whatever the broker's client raises."""
     arguments = {
         "hub": hub,
+        "epoch": epoch,
         "definition": query.definition().hex(),
         "tenant_id": str(source.tenant_id),
         "collection": source.collection,
@@ -53,17 +54,17 @@ def dispatch(hub: str, query: LiveQuery, source: Source) -> None:
 
 
 @task(name=TASK, policy=PERIODIC, quiet=True)
-def renew(hub: str, definition: str, tenant_id: str, collection: str) -> None:
+def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str) -> None:
     """Read a query's rows again and hand them to the nodes. They ask again if this fails."""
     query = LiveQuery.read(bytes.fromhex(definition))
-    asyncio.run(_renew(hub, query, Source(UUID(tenant_id), collection)))
+    asyncio.run(_renew(hub, epoch, query, Source(UUID(tenant_id), collection)))
 
 
-async def _renew(hub: str, query: LiveQuery, source: Source) -> None:
+async def _renew(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
     try:
-        grids = await read_grids()
-        if grids:
-            grid = grids[-1]
+        for grid in await read_grids():
+            if grid.epoch != epoch:
+                continue
             layer = GridLayer(valkey.wire(), grid.installation, grid.epoch)
             await register(layer, grid, hub, query, source, renewal=True)
     except (ApiError, OtherRules, RedisError) as gone:

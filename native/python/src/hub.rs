@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::hub::{self, Attach, Bounds, Config, Options, Sealer, Wish};
+use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Sealer, Wish};
 use rillbase_live::message::{Notification, QueryHash, StreamId};
 use rillbase_live::wire::notification;
 
@@ -139,6 +139,17 @@ impl Hub {
     /// Have all queries of a log registered again: entries of it are missing.
     fn lost(&self, partition: u16) {
         self.locked().lost(partition);
+    }
+
+    /// Follow another grid: what is read from here on is of its logs.
+    #[pyo3(signature = (*, installation, epoch, write_partitions, query_partitions))]
+    fn moved(&self, installation: u64, epoch: u32, write_partitions: u16, query_partitions: u16) {
+        self.locked().moved(Grid {
+            installation,
+            epoch,
+            write_partitions,
+            query_partitions,
+        });
     }
 
     /// Read entries of a log; return how many of them could be read.

@@ -101,6 +101,27 @@ async def test_every_grid_epoch_that_is_served_has_its_nodes(
     }
 
 
+async def test_what_a_retired_grid_has_left_is_deleted(
+    client: redis.Redis, postgres_url: str
+) -> None:
+    kept, left = "{rillbase}:events:1:1:registry:0", "{rillbase}:events:1:9:held:0:hub"
+    client.hset(kept, "query", "definition")
+    client.sadd(left, "query")
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "INSERT INTO documents_gridepoch (number, write_partitions, retired_at) "
+            "VALUES (9, 2, clock_timestamp())"
+        )
+        supervisor = Supervisor(Place(), lambda: None)
+        await supervisor.start()
+        try:
+            await until(lambda: not client.exists(left), "the retired grid's keys to go")
+        finally:
+            await supervisor.stop()
+            admin.execute("DELETE FROM documents_gridepoch WHERE number = 9")
+    assert client.exists(kept)
+
+
 async def test_a_launcher_that_is_lost_ends_the_process(client: redis.Redis) -> None:
     place, gave_up = Place(), asyncio.Event()
     supervisor = Supervisor(place, gave_up.set)

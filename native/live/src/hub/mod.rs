@@ -22,6 +22,7 @@ mod client;
 mod frames;
 mod held;
 mod memory;
+mod moving;
 mod outbox;
 mod parts;
 mod query;
@@ -46,7 +47,7 @@ use sources::Log;
 
 pub use client::{Bounds, Options};
 pub use memory::Memory;
-pub use parts::{Attach, Config, Figures, Frame, Wish};
+pub use parts::{Attach, Config, Figures, Frame, Grid, Wish};
 pub use token::{Sealer, Token};
 
 /// The state machine of a hub. See the module.

@@ -26,6 +26,19 @@ pub struct Config {
     pub memory_bytes: usize,
 }
 
+/// A grid, as far as a hub has to know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Grid {
+    /// The installation epoch.
+    pub installation: u64,
+    /// The grid epoch.
+    pub epoch: u32,
+    /// How many filter nodes each query has.
+    pub write_partitions: u16,
+    /// How many notification logs there are.
+    pub query_partitions: u16,
+}
+
 /// A subscription that begins.
 #[derive(Debug)]
 pub struct Attach {

@@ -63,10 +63,8 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) fn new(definition: Arc<Definition>, partition: u16, write_partitions: u16) -> Self {
-        let filters = (0..write_partitions).map(Source::Filter);
-        let sources = filters.chain(definition.sorted.then_some(Source::Sort));
         Self {
-            sources: sources.collect(),
+            sources: sources(&definition, write_partitions),
             definition,
             partition,
             clients: BTreeSet::new(),
@@ -86,6 +84,22 @@ impl Query {
             gone: HashMap::new(),
             queue: Queue::default(),
         }
+    }
+
+    /// Is watched by other nodes from here on. The rows stay, until those of the registration come.
+    pub(super) fn moved(&mut self, partition: u16, write_partitions: u16) {
+        self.sources = sources(&self.definition, write_partitions);
+        self.partition = partition;
+        self.registration = Registration::UnderWay;
+        self.held_back.take();
+        self.activation = 0;
+        self.request = StreamId::default();
+        self.snapshot = Snapshot::default();
+        self.live_us = None;
+        self.active.clear();
+        self.window = Window::default();
+        self.parts.clear();
+        self.queue.clear();
     }
 
     /// Whether every node concerned watches it.
@@ -390,4 +404,11 @@ impl Query {
         let leave = self.leave();
         self.rows.as_ref().map(|rows| then(&leave, rows))
     }
+}
+
+/// All filter nodes, and the sort node of a sorted query.
+fn sources(definition: &Definition, write_partitions: u16) -> Vec<Source> {
+    let filters = (0..write_partitions).map(Source::Filter);
+    let sort = definition.sorted.then_some(Source::Sort);
+    filters.chain(sort).collect()
 }

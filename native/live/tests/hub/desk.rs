@@ -74,6 +74,12 @@ impl Desk {
         other
     }
 
+    /// Other nodes speak from here on, in a log of their own.
+    pub(crate) fn begin_anew(&mut self) {
+        self.log.clear();
+        self.counts.clear();
+    }
+
     pub(crate) fn pass(&mut self, us: u64) {
         self.now_us += us;
         self.hub.tick(self.now_us);

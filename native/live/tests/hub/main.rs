@@ -17,6 +17,7 @@ mod bounds;
 mod healing;
 mod histories;
 mod memory;
+mod moving;
 mod resume;
 mod rules;
 mod windows;

@@ -1,0 +1,44 @@
+//! From one grid to another: the nodes of a new epoch take over from those of the old one.
+//!
+//! What is shown stays. Every query is registered with the new nodes, whose rows are read in a
+//! snapshot that sees whatever the old ones have told here, since they are read later. So what is
+//! told then is the difference: nothing is missing and nothing comes twice.
+
+use crate::message::QueryHash;
+
+use super::client::Phase;
+use super::parts::Grid;
+use super::{Hub, Wish};
+
+impl Hub {
+    /// Follows another grid. Logs that are read from here on are its own.
+    pub fn moved(&mut self, grid: Grid) {
+        self.config.installation = grid.installation;
+        self.config.epoch = grid.epoch;
+        self.config.write_partitions = grid.write_partitions;
+        self.logs.clear();
+        // What was to be asked of the old grid need not be.
+        self.wishes
+            .retain(|wish| matches!(wish, Wish::Judge(_) | Wish::Fail(..)));
+        for (hash, query) in &mut self.queries {
+            let partition = partition_of(hash, grid.query_partitions);
+            query.moved(partition, grid.write_partitions);
+            self.logs.entry(partition).or_default();
+            self.waiting.insert(*hash);
+            self.wishes.push(Wish::Register(*hash));
+        }
+        for client in self.clients.values_mut() {
+            // What it missed was in the old log, of which its token is.
+            if let Phase::Replaying(token, _) = &client.phase {
+                client.phase = Phase::Resuming(token.clone());
+            }
+        }
+    }
+}
+
+/// Which query partition a query belongs to: its first eight bytes, as a number, decide.
+fn partition_of(hash: &QueryHash, partitions: u16) -> u16 {
+    let (first, _) = hash.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    let partition = u64::from_be_bytes(*first) % u64::from(partitions.max(1));
+    u16::try_from(partition).unwrap_or(0)
+}

@@ -1,0 +1,117 @@
+//! The nodes of a new grid epoch take over.
+
+use rillbase_live::hub::{Grid, Options, Wish};
+use rillbase_live::message::{Source, StreamId};
+
+use crate::common::{image, query, row, sorted, until};
+use crate::desk::{Desk, F0, F1, Is, SORT, token};
+
+const F2: Source = Source::Filter(2);
+
+/// Lets the hub follow a grid of three write partitions, whose logs begin anew.
+fn moved(desk: &mut Desk) {
+    desk.wishes();
+    desk.hub.moved(Grid {
+        installation: 1,
+        epoch: 2,
+        write_partitions: 3,
+        query_partitions: 1,
+    });
+    desk.begin_anew();
+}
+
+#[test]
+fn nothing_is_missing_and_nothing_comes_twice() {
+    let (mut desk, mut q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 1)]);
+    desk.matched(F0, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
+    desk.take();
+    moved(&mut desk);
+    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    q.activation = 2;
+    // One write was told, one was not, and one comes behind the rows.
+    desk.register(&q, until(8), &[row("a", 2, 1), row("c", 1, 1)]);
+    desk.matched(F2, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
+    desk.matched(F2, image(7, "c", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F2, image(9, "d", 1, Some(1)), Is::Added, q.hash);
+    let expected = [
+        "s1 remove b@1 left #2 1/2",
+        "s1 add c@1 #3 2/2",
+        "s1 add d@1 #4",
+    ];
+    assert_eq!(desk.lines(), expected);
+    for source in [F0, F1, F2] {
+        desk.active(source, &q);
+        desk.tick(source, 10);
+    }
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 live"]);
+}
+
+#[test]
+fn two_of_three_nodes_are_not_all() {
+    let (mut desk, mut q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    moved(&mut desk);
+    q.activation = 2;
+    desk.register(&q, until(8), &[]);
+    for source in [F0, F1] {
+        desk.active(source, &q);
+        desk.tick(source, 10);
+    }
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+}
+
+#[test]
+fn a_window_goes_on_from_what_the_new_sort_node_says() {
+    let (mut desk, mut q) = (Desk::new(), sorted("q", 0, 2, 1));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
+    desk.take();
+    moved(&mut desk);
+    q.activation = 2;
+    let now = [row("b", 1, 2), row("c", 1, 3)];
+    desk.register(&q, until(8), &now);
+    for source in [F0, F1, F2] {
+        desk.active(source, &q);
+    }
+    desk.rebase(SORT, &q, 8, &now);
+    desk.active(SORT, &q);
+    for source in [F0, F1, F2, SORT] {
+        desk.tick(source, 10);
+    }
+    desk.pass(250_000);
+    let expected = ["s1 remove a@1 0→ left #1 1/2", "s1 add c@1 1 #2 2/2"];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_token_of_the_old_grid_is_answered_by_a_reset() {
+    let (mut desk, mut q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    // It had begun to go on when the grid changed.
+    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.pass(250_000);
+    moved(&mut desk);
+    q.activation = 2;
+    desk.register(&q, until(8), &[row("a", 1, 1)]);
+    for source in [F0, F1, F2] {
+        desk.active(source, &q);
+        desk.tick(source, 10);
+    }
+    desk.pass(250_000);
+    desk.pass(250_000);
+    let lines = desk.lines();
+    let lines: Vec<_> = lines.iter().filter(|line| line.starts_with("s2")).collect();
+    let expected = ["s2 reset resume_not_possible", "s2 result a@1", "s2 ready"];
+    assert_eq!(lines, expected);
+    assert_ne!(desk.end(), StreamId::default());
+}
