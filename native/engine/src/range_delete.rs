@@ -201,7 +201,9 @@ mod tests {
                 .collect();
             let together = RangeDeletes::new(&deletes);
             let mut one_by_one = RangeDeletes::default();
-            deletes.iter().for_each(|delete| one_by_one.add(delete));
+            for delete in &deletes {
+                one_by_one.add(delete);
+            }
             for key in 0..25_u8 {
                 for snapshot in 0..41 {
                     assert_eq!(
