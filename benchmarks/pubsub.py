@@ -1,7 +1,8 @@
 """Topics: the stores beside one another, and the storage node beside what people use instead.
 
     python -m benchmarks.pubsub [--mix 3:1,1:3] [--ops 2000000] [--rounds 3] [--self-join]
-        [--system dual,two,rep] [--granularity variable,fixed] [--radii 4,2,1,0.5,0.25]
+        [--system dual,two,rep] [--granularity variable,fixed]
+        [--radii 4,2,1,0.5,0.25] [--each-radius]
         [--node-seconds 5] [--plot FILE] [--quick]
 
 The workload of the paper: operations over 500 by 500 cells with hot spots, subscriptions from ten
@@ -100,7 +101,7 @@ def _add_granularities(report: Report, stores: Stores, arguments: argparse.Names
     _add_granularity(report, answer, "cells", ">= 3")
     answer = stores.run("1:1", systems, "--places", "circles", "--radii", arguments.radii)
     _add_granularity(report, answer, "circles", ">= 2")
-    for radius in arguments.radii.split(","):
+    for radius in arguments.radii.split(",") if arguments.each_radius else ():
         answer = stores.run("1:1", systems, "--places", "circles", "--radii", radius)
         _add_granularity(report, answer, f"circles_{radius}", "")
 
@@ -183,6 +184,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--self-join", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--granularity", default=["variable", "fixed"], type=_names)
     parser.add_argument("--radii", default="4,2,1,0.5,0.25")
+    parser.add_argument("--each-radius", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--node-seconds", type=int, default=5, help="0: without the node")
     parser.add_argument("--plot", type=Path, default=RESULTS / "pubsub.svg")
     parser.add_argument("--quick", action="store_true", help="about a minute")
@@ -191,8 +193,8 @@ def _arguments() -> argparse.Namespace:
     )
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.ops = min(arguments.ops, 60_000)
-        arguments.rounds = 1
+        arguments.ops = min(arguments.ops, 40_000)
+        arguments.rounds, arguments.each_radius = 1, False
         arguments.node_seconds = min(arguments.node_seconds, 2)
     return arguments
 

@@ -41,16 +41,20 @@ _FACTOR = 0x9E3779B97F4A7C15
 
 def rate(seconds: float, connections: int) -> float:
     """Return how many operations a second it does, three subscriptions to a publication."""
-    with (
-        tempfile.TemporaryDirectory(prefix="rillbase-postgres-") as directory,
-        EmbeddedPostgres(Path(directory) / "postgres", superuser_password="bench") as server,
-    ):
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute(_SCHEMA)
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(connections) as pool:
-            asked = [(server.url, seconds, number) for number in range(connections)]
-            return sum(pool.starmap(_drive, asked))
+    with tempfile.TemporaryDirectory(prefix="rillbase-postgres-") as directory:
+        # Started as root, the server runs as somebody else, who has to come in.
+        Path(directory).chmod(0o755)
+        with EmbeddedPostgres(Path(directory) / "postgres", superuser_password="bench") as server:
+            return _rate_of(server.url, seconds, connections)
+
+
+def _rate_of(url: str, seconds: float, connections: int) -> float:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_SCHEMA)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(connections) as pool:
+        asked = [(url, seconds, number) for number in range(connections)]
+        return sum(pool.starmap(_drive, asked))
 
 
 def _drive(url: str, seconds: float, number: int) -> float:
