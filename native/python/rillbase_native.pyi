@@ -540,9 +540,13 @@ class Hub:
     def detach(self, subscription: int) -> None:
         """End a subscription without a word."""
 
+    def asked(self, query: bytes) -> int | None:
+        """Name the registration that a query waits for, before the log's end is noted."""
+
     def registered(
         self,
         query: bytes,
+        asked: int,
         activation: int,
         request: str,
         log_end: str,

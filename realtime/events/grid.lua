@@ -3,6 +3,7 @@
 -- What nodes, app servers and the grid's supervisor do to streams and registry, each step whole.
 -- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>, G = P:<grid epoch>
 --   P:hubs               sorted set: app server → end of its lease in ms
+--   P:strangers          set: app servers that registered queries before they said that they live
 --   P:activation         the highest activation number given
 --   G:lease:<node>       hash: holder, token, until (ms), report (figures in JSON)
 --   G:requests:<qp>      stream: e a request, n its number
@@ -157,7 +158,9 @@ local function register_all(keys, args)
   local epoch = prefix .. ':' .. args[1]
   local registry, held = epoch .. ':registry:' .. qp, epoch .. ':held:' .. qp .. ':' .. hub
   -- An app server that nobody has heard of has a lease that ends now.
-  redis.call('ZADD', prefix .. ':hubs', 'NX', text(now_ms()), hub)
+  if redis.call('ZADD', prefix .. ':hubs', 'NX', text(now_ms()), hub) == 1 then
+    redis.call('SADD', prefix .. ':strangers', hub)
+  end
   local numbers, requests, given = activations(prefix), {}, {}
   for position = 4, #args, 3 do
     local query = args[position]
@@ -199,6 +202,9 @@ end
 local function hub_alive(keys, args)
   local hubs = keys[1] .. ':hubs'
   local known = tonumber(redis.call('ZSCORE', hubs, args[1]) or 0)
+  if redis.call('SREM', keys[1] .. ':strangers', args[1]) == 1 then
+    known = 0
+  end
   redis.call('ZADD', hubs, text(now_ms() + tonumber(args[2])), args[1])
   return { known + tonumber(args[3]) > now_ms() and 'ok' or 'new', now_us() }
 end

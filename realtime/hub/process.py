@@ -76,6 +76,8 @@ class Running:
 
     async def start(self) -> None:
         """Read the logs from where they end now, and let time pass."""
+        # Whatever is registered from here on is missed when it is lost.
+        await self.layer.hub_alive(self.name)
         self._read(await self._ends_of_logs(self.grid, self.layer))
         self.spawn(self._keep_ticking())
         self.spawn(self._keep_alive())
@@ -182,12 +184,12 @@ class Running:
 
     async def _keep_alive(self) -> None:
         """Hold on to this hub's queries; register them again where they are not held."""
-        held_s: float | None = None
+        held_s = time.monotonic()
         while True:
             try:
                 held = await self.layer.hub_alive(self.name)
                 now_s = time.monotonic()
-                if held_s is not None and (not held or now_s - held_s > FORGOTTEN_S):
+                if not held or now_s - held_s > FORGOTTEN_S:
                     self._lose_everything()
                 held_s = now_s
                 ends = await self.layer.ends(self.grid.write_partitions, 0)

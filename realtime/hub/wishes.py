@@ -48,8 +48,7 @@ class Wishes:
             case "register":
                 await self._register(running, query)
             case "unregister":
-                partition = query_partition(query, running.grid.query_partitions)
-                await running.layer.unregister(partition, running.name, query)
+                await self._let_go(running, query)
             case "renew":
                 await self._renew(running, query, number)
             case "judge":
@@ -106,18 +105,29 @@ class Wishes:
 
     async def _try(self, running: Running, query: LiveQuery, source: Source) -> None:
         grid = running.grid
+        asked = running.hub.asked(query.hash)
+        if asked is None:
+            return
         registered = await register(running.layer, grid, running.name, query, source, renewal=False)
         if running.grid is not grid:
             # It has been asked for once more, of the grid that is followed now.
             return
         running.hub.registered(
             query.hash,
+            asked,
             registered.activation,
             registered.request,
             registered.log_end,
             as_tuple(registered.snapshot),
             registered.rows,
         )
+        await self._let_go(running, query.hash)
+
+    async def _let_go(self, running: Running, query: bytes) -> None:
+        """Hold a query no more, unless it is watched: wishes are not served in order."""
+        if running.hub.query(query) is None:
+            partition = query_partition(query, running.grid.query_partitions)
+            await running.layer.unregister(partition, running.name, query)
 
     async def _renew(self, running: Running, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when there is room for it."""

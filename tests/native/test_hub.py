@@ -82,7 +82,9 @@ def items(result: JsonObject) -> list[JsonObject]:
 
 def opened(hub: Hub, query: LiveQuery) -> None:
     hub.attach(1, "s1", query, 0, holder=HOLDER)
-    hub.registered(query.hash, 1, "7-1", "0-0", (5, 5, []), [row("a", 1)])
+    asked = hub.asked(query.hash)
+    assert asked is not None
+    hub.registered(query.hash, asked, 1, "7-1", "0-0", (5, 5, []), [row("a", 1)])
     hub.read(0, [active(query, 1), tick(2)])
     hub.tick(NOW_US + 300_000)
 

@@ -88,7 +88,15 @@ fn opened(subscribers: u64) -> Hub {
         hub.attach(id, attach);
     }
     let end = StreamId::default();
-    hub.registered(&QUERY, (1, end), end, Snapshot::default(), Vec::new());
+    let asked = hub.asked(&QUERY).unwrap_or_default();
+    hub.registered(
+        &QUERY,
+        asked,
+        (1, end),
+        end,
+        Snapshot::default(),
+        Vec::new(),
+    );
     let active = News::Active {
         query: QUERY,
         activation: 1,

@@ -110,10 +110,16 @@ impl Hub {
         self.locked().detach(subscription);
     }
 
+    /// Name the registration that a query waits for.
+    fn asked(&self, query: [u8; 16]) -> Option<u64> {
+        self.locked().asked(&QueryHash(query))
+    }
+
     /// Take the rows of a query, as registered behind the log's end by a request.
     fn registered(
         &self,
         query: [u8; 16],
+        asked: u64,
         activation: u64,
         request: &str,
         log_end: &str,
@@ -123,6 +129,7 @@ impl Hub {
         let (request, log_end) = (place(request)?, place(log_end)?);
         self.locked().registered(
             &QueryHash(query),
+            asked,
             (activation, request),
             log_end,
             as_snapshot(snapshot),

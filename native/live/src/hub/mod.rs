@@ -66,6 +66,8 @@ pub struct Hub {
     wishes: Vec<Wish>,
     now_us: u64,
     judged_us: u64,
+    /// How many queries were ever watched here.
+    begun: u64,
     memory: Memory,
     in_flight_bytes: usize,
 }
@@ -84,6 +86,7 @@ impl Hub {
             wishes: Vec::new(),
             now_us: 0,
             judged_us: 0,
+            begun: 0,
             memory: Memory::default(),
             in_flight_bytes: 0,
         }
@@ -112,9 +115,11 @@ impl Hub {
             }
         }
         let (wishes, partitions) = (&mut self.wishes, self.config.write_partitions);
+        let begun = &mut self.begun;
         let query = self.queries.entry(hash).or_insert_with(|| {
             wishes.push(Wish::Register(hash));
-            Query::new(attach.definition, attach.partition, partitions)
+            *begun += 1;
+            Query::new(attach.definition, attach.partition, partitions, *begun)
         });
         query.clients.insert(id);
         self.logs.entry(attach.partition).or_default();
@@ -150,10 +155,18 @@ impl Hub {
         }
     }
 
-    /// Takes the rows of a query, as registered behind `log_end` by the request `request`.
+    /// Names the registration that a query waits for; to be asked for before the log's end is noted,
+    /// and given back with the rows. None: it waits for none.
+    pub fn asked(&self, hash: &QueryHash) -> Option<u64> {
+        self.queries.get(hash).and_then(Query::asked)
+    }
+
+    /// Takes the rows of a query, as registered behind `log_end` by the request `request`. Rows of
+    /// another registration than the one that is waited for are older than what was told since.
     pub fn registered(
         &mut self,
         hash: &QueryHash,
+        asked: u64,
         (activation, request): (u64, StreamId),
         log_end: StreamId,
         snapshot: Snapshot,
@@ -162,6 +175,9 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
+        if query.asked() != Some(asked) {
+            return;
+        }
         if let Some(again) = query.refreshed(activation, &rows, self.now_us) {
             if again {
                 self.wishes.push(Wish::Register(*hash));

@@ -36,6 +36,8 @@ pub(super) struct Query {
     /// None: it has not been registered yet.
     pub(super) rows: Option<Rows>,
     pub(super) registration: Registration,
+    /// Which of the queries that were watched here it is, and how often its rows were asked for.
+    asked: (u64, u64),
     held_back: HeldBack,
     pub(super) activation: u64,
     /// What the rows of the registration have seen; default: nothing that the log may still bring.
@@ -62,7 +64,12 @@ pub(super) struct Query {
 }
 
 impl Query {
-    pub(super) fn new(definition: Arc<Definition>, partition: u16, write_partitions: u16) -> Self {
+    pub(super) fn new(
+        definition: Arc<Definition>,
+        partition: u16,
+        write_partitions: u16,
+        number: u64,
+    ) -> Self {
         Self {
             sources: sources(&definition, write_partitions),
             definition,
@@ -70,6 +77,7 @@ impl Query {
             clients: BTreeSet::new(),
             rows: None,
             registration: Registration::UnderWay,
+            asked: (number, 0),
             held_back: HeldBack::default(),
             refreshed_us: 0,
             given_us: 0,
@@ -91,6 +99,7 @@ impl Query {
         self.sources = sources(&self.definition, write_partitions);
         self.partition = partition;
         self.registration = Registration::UnderWay;
+        self.asked.1 += 1;
         self.held_back.take();
         self.activation = 0;
         self.request = StreamId::default();

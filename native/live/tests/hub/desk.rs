@@ -170,8 +170,9 @@ impl Desk {
     ) {
         self.requests += 1;
         let registered = (query.activation, self.request());
+        let asked = self.hub.asked(&query.hash).unwrap_or_default();
         self.hub
-            .registered(&query.hash, registered, end, snapshot, rows.to_vec());
+            .registered(&query.hash, asked, registered, end, snapshot, rows.to_vec());
     }
 
     /// The last request.

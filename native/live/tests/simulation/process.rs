@@ -24,6 +24,7 @@ const BOUNDS: Bounds = Bounds {
 /// A query's rows, and what was noted before they were read.
 #[derive(Debug)]
 pub(crate) struct Reading {
+    asked: u64,
     log_end: StreamId,
     snapshot: Snapshot,
     rows: Vec<Row>,
@@ -34,7 +35,7 @@ pub(crate) struct Reading {
 #[derive(Debug)]
 pub(crate) enum Task {
     Register(QueryHash),
-    Note(QueryHash, StreamId, Vec<StreamId>),
+    Note(QueryHash, u64, StreamId, Vec<StreamId>),
     Send(QueryHash, Box<Reading>),
     Unregister(QueryHash),
     Judge(QueryHash),
@@ -238,23 +239,25 @@ impl Process {
         let away = database.is_away(valkey.now_us);
         match task {
             Task::Register(hash) => {
-                self.hub.definition(&hash)?;
+                let asked = self.hub.asked(&hash)?;
                 let positions = valkey.writes.iter().map(Stream::end).collect();
-                Some(Task::Note(hash, valkey.log.end(), positions))
+                Some(Task::Note(hash, asked, valkey.log.end(), positions))
             }
             Task::Note(hash, ..) if away => Some(Task::Register(hash)),
-            Task::Note(hash, log_end, positions) => {
+            Task::Note(hash, asked, log_end, positions) => {
                 let query = Query::named(&hash);
                 if query.rules != 0 && query.rules != database.rules {
                     self.judge(Some(hash), database, valkey.now_us);
                     return Some(Task::Register(hash));
                 }
                 let slack = query.definition().slack;
-                let reading = read(query, slack, positions, log_end, false, database);
+                let mut reading = read(query, slack, positions, log_end, false, database);
+                reading.asked = asked;
                 Some(Task::Send(hash, Box::new(reading)))
             }
             Task::Send(hash, reading) => {
                 let Reading {
+                    asked,
                     log_end,
                     snapshot,
                     rows,
@@ -265,7 +268,7 @@ impl Process {
                     valkey.unregister(self.number, hash);
                 }
                 self.hub
-                    .registered(&hash, registered, log_end, snapshot, rows);
+                    .registered(&hash, asked, registered, log_end, snapshot, rows);
                 None
             }
             _ => None,
@@ -318,6 +321,7 @@ pub(crate) fn read(
     let mut definition = query.definition();
     definition.slack = slack;
     Reading {
+        asked: 0,
         log_end,
         snapshot: snapshot.clone(),
         rows: rows.clone(),

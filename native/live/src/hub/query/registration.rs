@@ -11,6 +11,7 @@ use super::Query;
 
 /// Bodies that are still missing are asked for again after so long.
 const REFRESH_AGAIN_US: u64 = 1_000_000;
+
 /// How far a registration of the query has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::hub) enum Registration {
@@ -26,9 +27,16 @@ pub(in crate::hub) enum Registration {
 }
 
 impl Query {
+    /// Names the registration that is on its way. A query asks less often than 2^24 times.
+    pub(in crate::hub) fn asked(&self) -> Option<u64> {
+        let (number, times) = self.asked;
+        (self.registration != Registration::Done).then_some(number << 24 | times)
+    }
+
     /// Needs to be registered again; returns whether that has to be asked for.
     pub(in crate::hub) fn register_again(&mut self) -> bool {
         let ask = self.registration == Registration::Done;
+        self.asked.1 += u64::from(ask);
         self.registration = match self.registration {
             Registration::Done => Registration::UnderWay,
             Registration::Refreshing { .. } => Registration::Refreshing { lost: true },
@@ -42,6 +50,7 @@ impl Query {
         let again_us = self.refreshed_us.saturating_add(REFRESH_AGAIN_US);
         let ask = self.registration == Registration::Done && again_us <= now_us;
         if ask {
+            self.asked.1 += 1;
             self.registration = Registration::Refreshing { lost: false };
         }
         ask
@@ -119,6 +128,7 @@ impl Query {
             self.rows = Some(Rows::new(rows, cut));
         }
         let again = self.registration == Registration::Outdated;
+        self.asked.1 += u64::from(again);
         self.registration = if again {
             Registration::UnderWay
         } else {
