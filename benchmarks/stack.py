@@ -1,8 +1,12 @@
 """The full stack: from a write over a WebSocket to the event on another.
 
 Each write matches one of 100 to 10,000 subscribers. The load generator shares the machine with
-all servers. `recorded` latencies begin before the write is sent and end when its event has been
-read. Fan-out is measured apart: each write is told to every one of many subscribers.
+all servers. Latencies begin before the write is sent and end when its event has been read. Fan-out
+is measured apart: each write is told to every one of many subscribers.
+
+`--hostile residual,silent,many` measures what another tenant that is hard on its neighbours does to
+the first one's latencies (benchmarks/support/hostile.py): rounds without it and rounds with it take
+turns, and the middle of each kind are compared. The other tenant has the usual quotas.
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.support import sockets
+from benchmarks.support import hostile, sockets
 from benchmarks.support.installation import Installation, Web, installation, python, service, web
-from benchmarks.support.report import Report, percentile
+from benchmarks.support.report import Report, median, percentile
 from benchmarks.support.sockets import Crowd, Heard
 
 _MAKE = """
@@ -33,10 +37,17 @@ Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staf
 with scoped(tenant_id=made.tenant.id):
     for name in ("one", "many"):
         Collection.objects.create(name=name)
-key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
-print(json.dumps({"key": key}))
+scopes = ["documents:read", "documents:write"]
+key = make_key(made.tenant, scopes=scopes)
+other = make_tenant()
+with scoped(tenant_id=other.tenant.id):
+    Collection.objects.create(name="own")
+print(json.dumps({"key": key, "other_key": make_key(other.tenant, scopes=scopes)}))
 """
 FAN_OUT = 500
+#: Subscribers while another tenant is hostile, and rounds with it and without it.
+NEIGHBOURS = 100
+ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,7 @@ class Knobs:
     writes: float
     seconds: float
     grid: str
+    hostile: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,7 @@ class Stack:
     server: Web
     processes: Mapping[str, psutil.Process]
     key: str
+    other_key: str
 
     def cpu_s(self) -> dict[str, float]:
         """Return the CPU time of each service, with its children."""
@@ -72,13 +85,17 @@ def main() -> None:
             "writes_per_s": knobs.writes,
             "seconds": knobs.seconds,
             "grid": knobs.grid,
+            "hostile": knobs.hostile,
         },
     )
     with ExitStack() as opened:
         stack = _start(opened, knobs)
-        for subscribers in knobs.subscribers:
-            _measure_one_of(report, stack, subscribers, knobs)
-        _measure_fan_out(report, stack, knobs)
+        for kind in knobs.hostile:
+            _measure_hostile(report, stack, kind, knobs)
+        if not knobs.hostile:
+            for subscribers in knobs.subscribers:
+                _measure_one_of(report, stack, subscribers, knobs)
+            _measure_fan_out(report, stack, knobs)
     report.finish()
 
 
@@ -88,6 +105,7 @@ def _knobs() -> Knobs:
     parser.add_argument("--subscribers", help="how many, for example 100,1000,10000")
     parser.add_argument("--writes", type=float, default=300.0, help="writes a second")
     parser.add_argument("--seconds", type=float, help="length of each run")
+    parser.add_argument("--hostile", help=f"neighbours instead: {','.join(hostile.KINDS)}")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
     given = parser.parse_args()
     several = given.subscribers or ("100" if given.quick else "100,1000,10000")
@@ -96,6 +114,7 @@ def _knobs() -> Knobs:
         writes=given.writes,
         seconds=given.seconds or (5.0 if given.quick else 30.0),
         grid=given.grid,
+        hostile=given.hostile.split(",") if given.hostile else [],
     )
 
 
@@ -106,7 +125,28 @@ def _start(opened: ExitStack, knobs: Knobs) -> Stack:
     grid = opened.enter_context(service(place, "grid", {"RILLBASE_GRID": knobs.grid}))
     server = opened.enter_context(web(place, "rillbase_server.asgi:application", {}))
     processes = {"web": server.process, "relay": relay, "grid": grid}
-    return Stack(server, processes, made["key"])
+    return Stack(server, processes, made["key"], made["other_key"])
+
+
+def _measure_hostile(report: Report, stack: Stack, kind: str, knobs: Knobs) -> None:
+    """Measure one tenant's latencies, with another one being hostile and without, in turns."""
+    port = stack.server.port
+    crowd = Crowd(port, stack.key, "one", NEIGHBOURS, 1, knobs.writes, knobs.seconds)
+    other = hostile.Hostile(kind, port, stack.other_key, "own")
+    alone, beside, lost = [], [], 0
+    for _ in range(ROUNDS):
+        heard = sockets.run(crowd)
+        alone.append(percentile(heard.latencies_ms, 0.99))
+        lost += heard.expected - heard.delivered
+        with hostile.behaving(other):
+            heard = sockets.run(crowd)
+        beside.append(percentile(heard.latencies_ms, 0.99))
+        lost += heard.expected - heard.delivered
+    report.add(f"{kind}_alone_p99_ms", median(alone), "ms", "p99 without it, middle of the rounds")
+    report.add(f"{kind}_beside_p99_ms", median(beside), "ms", "p99 beside it")
+    what = "p99 beside it ÷ p99 without it"
+    report.add(f"{kind}_ratio", median(beside) / median(alone), "", what, "<= 1.5")
+    report.add(f"{kind}_lost", lost, "", "events of the others that did not come", "<= 0")
 
 
 def _measure_one_of(report: Report, stack: Stack, subscribers: int, knobs: Knobs) -> None:
