@@ -4,7 +4,7 @@ They need no tenant, no credentials (but `/metrics`, when RILLBASE_METRICS_TOKEN
 production it is not there without) and no accepted Host, since probes call pods by address.
 `/healthz` depends on nothing. `/readyz` asks
 each dependency with a short timeout: without the database or its migrations the process is not
-ready; without Valkey it is, since the API goes on, but it says `degraded`.
+ready; without Valkey or the storage node it is, since the API goes on, but it says `degraded`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ class Health:
             "broker": environment.broker,
             "events": environment.events,
         }
+        if environment.storage_url:
+            # The storage node answers as a Valkey does.
+            valkeys["storage"] = environment.storage_url
         database = dependencies.DatabaseProbe()
         self._queues = dependencies.QueueProbe(environment.broker)
         self._dependencies = (

@@ -60,7 +60,8 @@ async def test_a_ready_server_names_each_dependency_with_state_and_latency() -> 
     answer = await get("/readyz")
     report = answer.json()
     assert (answer.status, report["status"]) == (200, "ready")
-    assert list(report["dependencies"]) == ["database", "migrations", "limits", "broker", "events"]
+    names = ["database", "migrations", "limits", "broker", "events", "storage"]
+    assert list(report["dependencies"]) == names
     for dependency in report["dependencies"].values():
         assert dependency["state"] == "up"
         assert dependency["latency_ms"] >= 0
