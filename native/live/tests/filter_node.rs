@@ -564,3 +564,19 @@ fn a_superseded_version_leaves_sorted_queries_with_the_next_one() {
     assert!(node.write(superseded).is_empty());
     assert_eq!(node.write(image(6, "a", 2, None)), ["a@2 -s"]);
 }
+
+#[test]
+fn a_sorted_query_is_told_of_what_left_before_it_was_known() {
+    let mut node = Stage::new();
+    node.write(image(5, "a", 1, Some(5)));
+    node.write(image(6, "a", 2, None));
+    let answers = node.ask(register(&sorted("s", 0, 2, 1), 100, &until(5), &[], true));
+    assert_eq!(answers, ["a@2 -s", "active s 1"]);
+}
+
+#[test]
+fn a_renewal_of_an_unknown_query_is_called_too_old() {
+    let mut node = Stage::new();
+    let request = register(&sorted("s", 0, 2, 1), 100, &until(5), &[], true);
+    assert_eq!(node.ask(renewal(request)), ["too old s"]);
+}

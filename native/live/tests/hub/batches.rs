@@ -1,7 +1,7 @@
 //! Atomic batches reach subscribers as one marked group.
 
 use rillbase_live::hub::Options;
-use rillbase_live::message::{AfterImage, News, Source};
+use rillbase_live::message::{AfterImage, Definition, News, Source};
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, parsed, token};
@@ -13,16 +13,22 @@ fn part(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
     }
 }
 
+/// A query that somebody watches, of which everything was told.
+fn opened() -> (Desk, Definition) {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    (desk, q)
+}
+
 fn done(desk: &mut Desk, source: Source, xid: u64) {
     desk.say(source, News::Done { xid });
 }
 
 #[test]
 fn a_batch_over_two_partitions_is_one_group_and_later_writes_wait_behind_it() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
-    desk.take();
+    let (mut desk, q) = opened();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 6);
     desk.matched(F0, image(7, "c", 1, Some(1)), Is::Added, q.hash);
@@ -39,10 +45,7 @@ fn a_batch_over_two_partitions_is_one_group_and_later_writes_wait_behind_it() {
 
 #[test]
 fn only_the_last_event_of_a_group_carries_a_token() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
-    desk.take();
+    let (mut desk, q) = opened();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 6);
@@ -56,9 +59,7 @@ fn only_the_last_event_of_a_group_carries_a_token() {
 
 #[test]
 fn a_batch_whose_end_does_not_come_becomes_a_reset() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = opened();
     desk.pass(250_000);
     desk.take();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
@@ -72,9 +73,7 @@ fn a_batch_whose_end_does_not_come_becomes_a_reset() {
 
 #[test]
 fn a_batch_waits_while_a_node_stands_still() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = opened();
     desk.pass(250_000);
     desk.take();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
@@ -91,10 +90,7 @@ fn a_batch_waits_while_a_node_stands_still() {
 
 #[test]
 fn the_half_of_a_batch_that_a_new_node_knows_from_its_rebuild_comes_with_the_other() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
-    desk.take();
+    let (mut desk, q) = opened();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 6);
     let b = id_of(1);
@@ -112,10 +108,7 @@ fn the_half_of_a_batch_that_a_new_node_knows_from_its_rebuild_comes_with_the_oth
 
 #[test]
 fn a_group_of_more_than_five_hundred_is_a_reset() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
-    desk.take();
+    let (mut desk, q) = opened();
     for number in 0..501 {
         let id = format!("{number}");
         desk.matched(F0, part(6, &id, 1, Some(1)), Is::Added, q.hash);
@@ -153,6 +146,22 @@ fn no_place_to_go_on_from_lies_within_a_batch() {
         .map(|line| line.rsplit(' ').next().unwrap())
         .collect();
     assert_eq!(ends, ["1/3", "2/3", "3/3"]);
+}
+
+#[test]
+fn a_batch_that_is_told_again_ends_only_behind_its_writes() {
+    let (mut desk, q) = opened();
+    done(&mut desk, F0, 6);
+    desk.ticks(9);
+    let own = |id| AfterImage {
+        parts: [0].into(),
+        ..image(6, id, 1, Some(1))
+    };
+    desk.matched(F0, own("a"), Is::Added, q.hash);
+    desk.matched(F0, own("b"), Is::Added, q.hash);
+    assert!(desk.lines().is_empty());
+    done(&mut desk, F0, 6);
+    assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
 }
 
 /// An id that belongs to a partition.

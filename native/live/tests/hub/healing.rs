@@ -169,3 +169,93 @@ fn a_query_that_a_node_gave_up_is_failed() {
     let expected = Wish::Fail(q.hash, "out_of_fuel".into(), String::new());
     assert_eq!(desk.wishes(), [expected]);
 }
+
+#[test]
+fn rows_of_a_registration_that_nobody_waits_for_are_not_taken() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    let (asked, end) = (desk.hub.asked(&q.hash).unwrap(), desk.end());
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.take();
+    desk.hub.registered(
+        &q.hash,
+        asked,
+        (1, desk.request()),
+        end,
+        until(4),
+        Vec::new(),
+    );
+    assert!(desk.lines().is_empty());
+    desk.hub.detach(1);
+    desk.attach(2, &q);
+    desk.hub.registered(
+        &q.hash,
+        asked,
+        (1, desk.request()),
+        end,
+        until(4),
+        Vec::new(),
+    );
+    assert!(desk.lines().is_empty());
+}
+
+#[test]
+fn an_answer_to_an_earlier_request_makes_nobody_ready() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    let earlier = desk.request();
+    desk.register(&q, until(5), &[]);
+    for source in [F0, F1] {
+        desk.say(
+            source,
+            News::Active {
+                query: q.hash,
+                activation: 1,
+                request: earlier,
+            },
+        );
+    }
+    desk.ticks(5);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 result"]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    assert_eq!(desk.lines(), ["s1 ready"]);
+}
+
+#[test]
+fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    desk.say(F0, News::Start);
+    desk.skip(F0);
+    desk.ticks(6);
+    desk.register(&q, until(6), &[]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    desk.ticks(6);
+    desk.pass(250_000);
+    desk.ticks(6);
+    desk.pass(250_000);
+    assert_eq!(desk.hub.figures(1).unwrap().state, "live");
+}
+
+#[test]
+fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[]);
+    desk.take();
+    desk.say(F0, News::Start);
+    desk.rebase(F0, &q, 8, &[]);
+    desk.active(F0, &q);
+    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.ticks(7);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.ticks(8);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 live"]);
+}
