@@ -156,14 +156,12 @@ impl Parser {
         if bytes.get(self.at).is_some_and(|first| *first != sign) {
             return Err(ProtocolError(expected));
         }
-        let Some(end) = self.line_end(bytes) else {
-            let waits = bytes.len().saturating_sub(self.at);
-            return if waits > MOST_HEADER_BYTES {
-                Err(ProtocolError("too big count string"))
-            } else {
-                Ok(None)
-            };
-        };
+        let end = self.line_end(bytes);
+        // However it comes, in one piece or byte by byte.
+        if end.unwrap_or(bytes.len()).saturating_sub(self.at) > MOST_HEADER_BYTES {
+            return Err(ProtocolError("too big count string"));
+        }
+        let Some(end) = end else { return Ok(None) };
         let digits = bytes.get(self.at + 1..end).unwrap_or_default();
         let digits = digits.strip_suffix(b"\r");
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
@@ -259,6 +257,7 @@ mod tests {
             b"*1\r\n$-1\r\n",
             b"*1\r\n$9999999999999999999999\r\n",
             b"*000000000000000000000000000000000000000",
+            b"*000000000000000000000000000000000000001\r\n",
             b"*1\r\n:3\r\n",
             b"*1\n$x\r\n",
             b"*1\r\n$1\r\nabc",
