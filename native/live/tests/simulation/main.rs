@@ -87,12 +87,6 @@ fn whoever_claims_to_be_live_has_the_answer_through_thousands_of_histories() {
 }
 
 #[test]
-fn nobody_is_told_of_rows_that_not_all_filter_nodes_go_on_from() {
-    // A sorted query that somebody joined before all filter nodes had answered showed a deleted row.
-    simulate(5_002_435..5_002_436, 400);
-}
-
-#[test]
 #[ignore = "takes minutes"]
 fn whoever_claims_to_be_live_has_the_answer_through_a_million_operations() {
     let first = std::env::var("SEED")
