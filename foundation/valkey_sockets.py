@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 from urllib.parse import urlsplit
 
 from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import ResponseError
 
 from foundation.resp_pipeline import Argument, encoded
-from foundation.valkey_wire import Reply, greeting, parse_reply
+from foundation.valkey_wire import Reply, greeting, parse_reply, tls_context
 
 CHUNK_BYTES = 64 * 1024
 
@@ -99,7 +98,7 @@ class ValkeySockets:
         connection = socket.create_connection(address, self._connect_timeout_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._parts.scheme == "rediss":
-            context = ssl.create_default_context()
+            context = tls_context(self._parts)
             return context.wrap_socket(connection, server_hostname=address[0])
         return connection
 

@@ -8,7 +8,8 @@ Everything rarer uses that client.
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import SplitResult, unquote, urlsplit
+import ssl
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -76,8 +77,14 @@ async def _open(protocol: _Protocol, parts: SplitResult) -> None:
         await loop.create_unix_connection(lambda: protocol, parts.path)
     else:
         host, port = parts.hostname or "localhost", parts.port or 6379
-        tls = True if parts.scheme == "rediss" else None
+        tls = tls_context(parts) if parts.scheme == "rediss" else None
         await loop.create_connection(lambda: protocol, host, port, ssl=tls)
+
+
+def tls_context(parts: SplitResult) -> ssl.SSLContext:
+    """Return how a server is known: by its name, and by who vouches for it."""
+    named = parse_qs(parts.query).get("ssl_ca_certs")
+    return ssl.create_default_context(cafile=named[0] if named else None)
 
 
 def greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:

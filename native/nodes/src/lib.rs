@@ -4,7 +4,7 @@
 //! event layer, the lease of its partition, reading streams, appending to the log, rebuilding from
 //! the database, and living on after the machine broke on an entry.
 //!
-//! - [`resp`] — a blocking connection to Valkey; [`server`] — where it is
+//! - [`resp`] — a blocking connection to Valkey, by TLS if so wished; [`server`] — where it is
 //! - [`layer`] — the grid's streams and function as a node uses them
 //! - [`machine`] — what both kinds of node have in common, and their adapters
 //! - [`rows`] — documents for a rebuild, from `PostgreSQL`'s binary copies
@@ -27,3 +27,4 @@ pub mod resp;
 pub mod rows;
 pub mod runner;
 pub mod server;
+mod tls;

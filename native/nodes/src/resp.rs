@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::server::{Address, Server};
+use crate::tls;
 
 /// Longer than any command here blocks.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,10 +105,14 @@ impl Reply {
     }
 }
 
+/// What goes both ways. Reading and writing take turns.
+trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
+
 /// A connection that has been greeted.
 pub struct Connection {
-    reader: BufReader<Box<dyn Read + Send>>,
-    writer: Box<dyn Write + Send>,
+    stream: BufReader<Box<dyn Stream>>,
     unsent: Vec<u8>,
 }
 
@@ -120,10 +125,9 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// Connects, logs in and chooses the database.
     pub fn open(server: &Server) -> Result<Self, Failure> {
-        let (reader, writer) = connect(&server.address)?;
+        let stream = connect(server)?;
         let mut connection = Self {
-            reader: BufReader::with_capacity(BUFFER_BYTES, reader),
-            writer,
+            stream: BufReader::with_capacity(BUFFER_BYTES, stream),
             unsent: Vec::new(),
         };
         if !server.password.is_empty() {
@@ -164,15 +168,17 @@ impl Connection {
 
     /// Sends what was queued.
     pub fn flush(&mut self) -> Result<(), Failure> {
-        self.writer.write_all(&self.unsent)?;
-        self.writer.flush()?;
+        // What was read stays in the buffer.
+        let stream = self.stream.get_mut();
+        stream.write_all(&self.unsent)?;
+        stream.flush()?;
         self.unsent.clear();
         Ok(())
     }
 
     /// The next reply.
     pub fn reply(&mut self) -> Result<Reply, Failure> {
-        read_reply(&mut self.reader, 0)
+        read_reply(&mut self.stream, 0)
     }
 
     /// Sends one command and waits for what it is answered.
@@ -183,22 +189,23 @@ impl Connection {
     }
 }
 
-type Halves = (Box<dyn Read + Send>, Box<dyn Write + Send>);
-
-fn connect(address: &Address) -> Result<Halves, Failure> {
-    match address {
+fn connect(server: &Server) -> Result<Box<dyn Stream>, Failure> {
+    match &server.address {
         Address::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
             stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+            Ok(Box::new(stream))
         }
         Address::Tcp(place) => {
             let stream = connect_any(place)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
             stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+            match &server.tls {
+                None => Ok(Box::new(stream)),
+                Some(tls) => Ok(Box::new(tls::over(stream, tls)?)),
+            }
         }
     }
 }

@@ -13,6 +13,17 @@ pub struct Server {
     pub password: String,
     /// The number of the database.
     pub database: u32,
+    /// None: in clear text.
+    pub tls: Option<Tls>,
+}
+
+/// How a connection by TLS is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Whose certificate the server has to show.
+    pub name: String,
+    /// The file with the certificates of those who may vouch for it; empty: the system's.
+    pub authorities: String,
 }
 
 /// How to reach a server.
@@ -27,24 +38,24 @@ pub enum Address {
 const DEFAULT_PORT: u16 = 6379;
 
 impl Server {
-    /// Reads `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`.
+    /// Reads `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`. With `rediss`
+    /// it is reached by TLS; `?ssl_ca_certs=path` names who may vouch for the server.
     pub fn parse(url: &str) -> Result<Self, Failure> {
         let wrong = || Failure::Unusable("not a URL of a Valkey server that nodes can reach");
         let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
-        let rest = rest.split('?').next().unwrap_or(rest);
+        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, place) = rest.rsplit_once('@').unwrap_or(("", rest));
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let (address, database) = match scheme {
-            "redis" | "valkey" => {
+            "redis" | "valkey" | "rediss" | "valkeys" => {
                 let (host, database) = place.split_once('/').unwrap_or((place, ""));
                 (Address::Tcp(with_port(host)), database)
             }
             "unix" => (Address::Unix(place.to_owned()), ""),
-            "rediss" | "valkeys" => {
-                return Err(Failure::Unusable("nodes do not speak TLS to Valkey"));
-            }
             _ => return Err(wrong()),
         };
+        let by_tls = matches!(scheme, "rediss" | "valkeys");
+        let tls = by_tls.then(|| tls(&address, options)).transpose()?;
         Ok(Self {
             address,
             user: unquoted(user).ok_or_else(wrong)?,
@@ -53,8 +64,35 @@ impl Server {
                 "" => 0,
                 number => number.parse().map_err(|_| wrong())?,
             },
+            tls,
         })
     }
+}
+
+fn tls(address: &Address, options: &str) -> Result<Tls, Failure> {
+    let wrong = || Failure::Unusable("of TLS only `ssl_ca_certs=<path>` can be chosen");
+    let Address::Tcp(place) = address else {
+        return Err(wrong());
+    };
+    let name = place
+        .rsplit_once(':')
+        .map_or(place.as_str(), |(name, _)| name);
+    let mut tls = Tls {
+        name: name.trim_matches(['[', ']']).to_owned(),
+        authorities: String::new(),
+    };
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("ssl_ca_certs", path)) => {
+                tls.authorities = unquoted(path).ok_or_else(wrong)?;
+            }
+            // Whoever turns verification off means clear text, or is mistaken.
+            Some(("ssl_cert_reqs", "required")) => {}
+            Some((name, _)) if name.starts_with("ssl_") => return Err(wrong()),
+            _ => {}
+        }
+    }
+    Ok(tls)
 }
 
 /// An IPv6 address is in brackets, so a colon behind them begins the port.
@@ -111,6 +149,20 @@ mod tests {
     }
 
     #[test]
+    fn by_tls_a_server_is_known_by_its_name_and_who_vouches_for_it() {
+        let server = Server::parse("rediss://u:p@example.org/2?ssl_ca_certs=%2Fca.pem").unwrap();
+        assert_eq!(server.address, Address::Tcp("example.org:6379".into()));
+        let tls = server.tls.unwrap();
+        assert_eq!(
+            (tls.name.as_str(), tls.authorities.as_str()),
+            ("example.org", "/ca.pem")
+        );
+        let tls = Server::parse("rediss://[::1]:7000").unwrap().tls.unwrap();
+        assert_eq!((tls.name.as_str(), tls.authorities.as_str()), ("::1", ""));
+        assert_eq!(Server::parse("redis://host").unwrap().tls, None);
+    }
+
+    #[test]
     fn a_socket_has_a_path() {
         let server = Server::parse("unix:///run/valkey.sock").unwrap();
         assert_eq!(server.address, Address::Unix("/run/valkey.sock".into()));
@@ -119,7 +171,7 @@ mod tests {
     #[test]
     fn what_nodes_cannot_reach_is_refused() {
         for url in [
-            "rediss://host",
+            "rediss://host?ssl_cert_reqs=none",
             "http://host",
             "host",
             "redis://host/x",
