@@ -38,6 +38,12 @@ def vouched(url: str, certificate: tuple[Path, Path]) -> str:
     return f"{url}?ssl_ca_certs={quote(str(certificate[0]), safe='')}"
 
 
+def no_documents(*_: object) -> Iterator[str | bytes]:
+    """A snapshot, and an empty copy in PostgreSQL's binary form."""
+    yield "5:5:"
+    yield b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"
+
+
 def node(url: str) -> GridNode:
     return GridNode(
         url=url,
@@ -49,7 +55,7 @@ def node(url: str) -> GridNode:
         node="filter:0:0",
         holder="test",
         function=SOURCE.read_bytes(),
-        documents=lambda *_: iter(["5:5:", b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"]),
+        documents=no_documents,
     )
 
 
