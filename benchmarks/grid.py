@@ -104,10 +104,12 @@ def _add(report: Report, run: Run, found: Measured) -> None:
     report.add(f"{name}_index_bytes", found.index_bytes, "B", "of index for a query, a node")
     busiest = found.node_us_per_write()
     report.add(f"{name}_node_us", busiest, "µs", "CPU of the busiest filter node a write")
-    filters = sum(found.filter_cpu_s) / found.wall_s
+    # Afterwards it is only listened for what may still come.
+    written_s = load["writes"] / load["writes_per_s"]
+    filters = sum(found.filter_cpu_s) / written_s
     report.add(f"{name}_filters_cores", filters, "cores", "used by the filter nodes")
     for other, used_s in found.cpu_s.items():
-        cores = used_s / found.wall_s
+        cores = used_s / written_s
         report.add(f"{name}_{other.replace(':', '_')}_cores", cores, "cores", f"used by {other}")
     if run.kind == "residual":
         evaluated = run.queries * load["writes"] / sum(found.filter_cpu_s)

@@ -75,7 +75,6 @@ class Measured:
     #: CPU time while it wrote, in seconds: of each filter node, and of the others by name.
     filter_cpu_s: list[float] = field(default_factory=list)
     cpu_s: dict[str, float] = field(default_factory=dict)
-    wall_s: float = 0.0
     #: The index of the fullest filter node, in bytes a query.
     index_bytes: float = 0.0
 
@@ -118,18 +117,18 @@ def _load(
             "load": psutil.Process(load.pid),
             **{node.name: process for node, process in nodes.items()},
         }
-        began, before = time.monotonic(), _cpu_s(watched)
+        before = _cpu_s(watched)
         load.stdin.write("\n")
         load.stdin.close()
         # Who waits for the last line looks too late at a process that has ended.
         line = load.stdout.readline()
-        passed, after = time.monotonic() - began, _cpu_s(watched)
+        after = _cpu_s(watched)
         if load.wait() != 0:
             raise RuntimeError("the load generator failed")
     used = {name: after[name] - before[name] for name in after}
     filters = [used.pop(node.name) for node in nodes if node.write_partition is not None]
     held = asyncio.run(_index_bytes(valkey.url, run)) if nodes else 0.0
-    return Measured(json.loads(line), filters, used, passed, held)
+    return Measured(json.loads(line), filters, used, held)
 
 
 def _cpu_s(watched: dict[str, psutil.Process]) -> dict[str, float]:

@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::workload::Workload;
 
 /// Reads without anything new after the last write until it is believed that nothing comes.
-const QUIET: u32 = 40;
+const QUIET: u32 = 100;
 const BLOCK_MS: u64 = 50;
 
 /// A stream, and how far it is read.
