@@ -135,7 +135,9 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
     )
     narrow.attach(1, "s1", wanted, 0, holder=HOLDER)
     narrow.wishes()
-    narrow.registered(wanted.hash, 1, "1-1", "0-0", (5, 5, []), [(b"b", 1, 0, 0, large)])
+    asked = narrow.asked(wanted.hash)
+    assert asked is not None
+    narrow.registered(wanted.hash, asked, 1, "1-1", "0-0", (5, 5, []), [(b"b", 1, 0, 0, large)])
     [(kind, _, _, _, code, _)] = narrow.wishes()
     assert (kind, code) == ("fail", "result_too_large")
 
