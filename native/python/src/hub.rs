@@ -116,6 +116,10 @@ impl Hub {
     }
 
     /// Take the rows of a query, as registered behind the log's end by a request.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "a registration has as many parts"
+    )]
     fn registered(
         &self,
         query: [u8; 16],
