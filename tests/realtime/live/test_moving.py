@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from tests.documents.collection import MadeCollection
 from tests.realtime.client import Client
@@ -13,6 +14,8 @@ from tests.waiting import wait_until
 MOVED_S = 60.0
 
 
+# It leaves the suite's server with a grid that is gone, so nothing else may run behind it.
+@pytest.mark.long
 def test_clients_go_on_when_the_grid_is_another_one(
     client: Client, todos: MadeCollection, backstage: Backstage, postgres_url: str
 ) -> None:
