@@ -75,15 +75,29 @@ class Backstage:
         return until is not None and int(until) > seconds * 1000 and b'"running"' in (report or b"")
 
 
+def _hubs(valkey: redis.Redis) -> set[bytes]:
+    """The servers that say that they are alive."""
+    return set(valkey.zrange("{rillbase}:events:1:hubs", 0, -1))
+
+
 @contextmanager
 def running(valkey_url: str, *, within_s: float = 180) -> Iterator[Backstage]:
     with redis.Redis.from_url(valkey_url) as client:
+        hubs = _hubs(client)
         client.flushdb()
         backstage = Backstage(client)
         backstage.start("relay")
         backstage.start("grid")
         try:
             wait_until(backstage.watches, what="the nodes to run", timeout_s=within_s)
+            # A server that was there before registers all anew once it misses its lease; whoever
+            # subscribed just before that would be reset. Servers that have ended do not come back.
+            with contextlib.suppress(AssertionError):
+                wait_until(
+                    lambda: not hubs or not hubs.isdisjoint(_hubs(client)),
+                    what="the server to miss its lease",
+                    timeout_s=10,
+                )
             yield backstage
         finally:
             backstage.close()
