@@ -75,7 +75,7 @@ class Backstage:
         return until is not None and int(until) > seconds * 1000 and b'"running"' in (report or b"")
 
 
-def _hubs(valkey: redis.Redis) -> set[bytes]:
+def _hubs(valkey: redis.Redis) -> set[object]:
     """The servers that say that they are alive."""
     return set(valkey.zrange("{rillbase}:events:1:hubs", 0, -1))
 
