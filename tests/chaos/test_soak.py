@@ -56,7 +56,7 @@ class Load:
         headers = {"Authorization": f"Bearer {self.token}"}
         if key:
             headers["Idempotency-Key"] = key
-        return requests.request(method, self.url + path, json=body, headers=headers, timeout=20)
+        return requests.request(method, self.url + path, json=body, headers=headers, timeout=60)
 
     def write(self, writer: int) -> None:
         """Change the tenant's name until the load is over."""
@@ -97,10 +97,10 @@ def sign_in(ready: dict[str, str]) -> str:
     """Return a personal token of the demo's owner."""
     with requests.Session() as browser:
         login = {"email": ready["email"], "password": ready["password"]}
-        answer = browser.post(f"{ready['url']}/api/v1/auth/login", json=login, timeout=20)
+        answer = browser.post(f"{ready['url']}/api/v1/auth/login", json=login, timeout=60)
         csrf = {"X-CSRF-Token": answer.json()["csrf_token"]}
         made = browser.post(
-            f"{ready['url']}/api/v1/me/tokens", json={"name": "soak"}, headers=csrf, timeout=20
+            f"{ready['url']}/api/v1/me/tokens", json={"name": "soak"}, headers=csrf, timeout=60
         )
         return str(made.json()["secret"])
 

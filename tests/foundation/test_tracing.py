@@ -108,7 +108,7 @@ def test_a_task_continues_the_trace_of_the_request_that_sent_it(
         with traces.http_request("POST", {"traceparent": PARENT}):
             succeed.delay()
             fail.delay()
-        assert all(ended.acquire(timeout=20) for _ in range(2))
+        assert all(ended.acquire(timeout=60) for _ in range(2))
     tracing.stop()
     request = receiver.named("POST")
     for name, state in (("run traced.succeed", "SUCCESS"), ("run traced.fail", "FAILURE")):

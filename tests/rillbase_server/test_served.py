@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def connection(server: str) -> Iterator[http.client.HTTPConnection]:
-    opened = http.client.HTTPConnection(urlsplit(server).netloc, timeout=20)
+    opened = http.client.HTTPConnection(urlsplit(server).netloc, timeout=60)
     yield opened
     opened.close()
 

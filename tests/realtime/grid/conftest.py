@@ -37,7 +37,7 @@ class RunningGrid:
         self._launcher.close()
 
     async def look(self) -> tuple[int, dict[str, Node]]:
-        wire = ValkeyWire(environment().events, connect_timeout_s=2, answer_timeout_s=5)
+        wire = ValkeyWire(environment().events, connect_timeout_s=10, answer_timeout_s=10)
         try:
             return await GridLayer(wire, 1, 1).look([node.name for node in GRID.nodes()])
         finally:

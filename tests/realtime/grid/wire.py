@@ -127,7 +127,7 @@ class Moment:
 
 @asynccontextmanager
 async def _layer(url: str) -> AsyncIterator[GridLayer]:
-    wire = ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=5)
+    wire = ValkeyWire(url, connect_timeout_s=10, answer_timeout_s=10)
     try:
         yield GridLayer(wire, 1, 1)
     finally:

@@ -61,7 +61,7 @@ class Backstage:
             process.send_signal(signal.SIGTERM)
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=20)
+                process.wait(timeout=60)
             process.kill()
 
     def watches(self) -> bool:

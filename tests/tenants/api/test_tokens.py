@@ -14,7 +14,7 @@ from tenants.roles import Role
 from tests.browser import Browser, browser_of
 from tests.caller import problem, with_key
 from tests.make import make_member, make_tenant, make_user
-from tests.waiting import wait_until
+from tests.waiting import SOON_S, wait_until
 
 
 def _days_left(token: dict[str, str]) -> float:
@@ -66,7 +66,7 @@ def test_a_revoked_token_is_refused_within_a_second(server: str) -> None:
     wait_until(
         lambda: script.get("/api/v1/me").status_code == 401,
         what="the token to be refused",
-        timeout_s=2,
+        timeout_s=SOON_S,
     )
     problem(script.get("/api/v1/me"), 401, "invalid_credentials")
     problem(browser.delete(f"me/tokens/{token['id']}"), 409, "conflict")

@@ -198,7 +198,7 @@ def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant
     (issuer,) = caller.get(path).json()["items"]
     assert caller.delete(f"{path}/{issuer['id']}").status_code == 204
     wait_until(
-        lambda: user.get("/v1/whoami").status_code == 401, what="the issuer's end", timeout_s=1.5
+        lambda: user.get("/v1/whoami").status_code == 401, what="the issuer's end", timeout_s=SOON_S
     )
 
 
