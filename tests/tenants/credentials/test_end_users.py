@@ -189,7 +189,7 @@ def test_a_shared_secret_is_never_shown_and_kept_sealed(server: str, made: MadeT
 
 
 def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant) -> None:
-    from tests.waiting import wait_until
+    from tests.waiting import SOON_S, wait_until
 
     caller = with_key(server, made.admin_key)
     path = f"/api/v1/tenants/{made.slug}/issuers"
