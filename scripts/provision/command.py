@@ -76,7 +76,7 @@ def _set_up(profile: Profile) -> None:
 def _is_done(profile: Profile) -> bool:
     done = Stamp.read() == Stamp.wanted(profile)
     installed = native_module.is_installed() and javascript.is_built()
-    return done and packages.environment_works() and installed
+    return done and packages.environment_works() and packages.is_linked() and installed
 
 
 def _install(steps: Steps, profile: Profile) -> None:
@@ -94,6 +94,7 @@ def _install(steps: Steps, profile: Profile) -> None:
         packages.install(steps, installed, profile)
         # Installing removed what no lock file names, the native module among it.
         replace(wanted, native="", javascript="").write()
+    packages.link()
     native_fits = present is not None and present.native == wanted.native
     if not (packages_fit and native_fits and native_module.is_installed()):
         native_module.install(steps, installed)
