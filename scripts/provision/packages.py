@@ -41,13 +41,13 @@ def environment_works() -> bool:
 def is_linked() -> bool:
     """Whether the environment finds the checkout's packages that lie below `platform/`."""
     links = _links()
-    return bool(links) and all(link.is_file() and link.read_text() == LINK for link in links)
+    return bool(links) and all(file.is_file() and file.read_text() == LINK for file in links)
 
 
 def link() -> None:
-    """Let `python -m benchmarks.NAME` and the like find what `manage.py` puts on the path itself."""
-    for link in _links():
-        link.write_text(LINK)
+    """Let `python -m benchmarks.NAME` find what `manage.py` puts on the path itself."""
+    for file in _links():
+        file.write_text(LINK)
 
 
 def _links() -> list[Path]:
