@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from documents.live import Kinds
 from foundation.asgi import App
+from foundation.environment import environment
 from foundation.http import Operation
 from realtime import valkey
 from realtime.api.live import LiveQueries, TicketedStreams
@@ -21,7 +22,7 @@ from realtime.subscriptions.records import Records
 from realtime.topics.api import TopicStreams
 from realtime.topics.api import operations as topic_operations
 from realtime.topics.kind import TopicSubscriptions
-from rillbase_server.drain import before_the_end
+from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
 from tenants.data_plane import Call
 
@@ -48,7 +49,7 @@ class Live:
         return Realtime(TicketedStreams(app, self.queries), self.kinds, self.crowd)
 
     async def start(self) -> None:
-        before_the_end(self.crowd.say_goodbye)
+        DRAIN.listen(self.crowd, environment().rillbase_drain_s)
         await self.crowd.start()
         await self.records.start()
         await self.watches.start()
