@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "storage_engine",
     "documents",
     "realtime",
+    "aggregates",
     "rillbase_server",
 ]
 
@@ -181,6 +182,7 @@ SPECTACULAR_SETTINGS = {
         "realtime.api.operations.add_to_openapi",
         "storage_engine.topics.api.operations.add_to_openapi",
         "realtime.topics.api.add_to_openapi",
+        "aggregates.api.operations.add_to_openapi",
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
@@ -200,6 +202,7 @@ SPECTACULAR_SETTINGS = {
             "Documents",
             "Collections",
             "Topics",
+            "Aggregates",
             "Tenants",
             "Members",
             "Invitations",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from aggregates.urls import control_plane as aggregates_control_plane
 from documents.urls import control_plane as documents_control_plane
 from realtime.subscriptions.views import urlpatterns as subscriptions
 from rillbase_server import pages
@@ -19,7 +20,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs", pages.docs),
     path(
         "api/v1/",
-        include([*control_plane, *documents_control_plane, *topics_control_plane, *subscriptions]),
+        include(
+            [
+                *control_plane,
+                *documents_control_plane,
+                *topics_control_plane,
+                *aggregates_control_plane,
+                *subscriptions,
+            ]
+        ),
     ),
     path("v1/", include(data_plane)),
     path("staff/", site.urls),

@@ -1,0 +1,78 @@
+"""POST query: rows of an aggregate, as they were at one moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from aggregates import refusals
+from aggregates.api.reading import aggregate_of
+from aggregates.facts import READ, AggregateFacts
+from foundation.api.rendering import to_json
+from foundation.http import Answer
+from rillbase_native import Value
+from storage_engine.node.publication import UnexpectedReply
+from storage_engine.node.wire import Refused, Reply
+from storage_engine.topics.times import rfc3339
+from tenants.data_plane import Call
+from tenants.reading import as_object, parameters, read_body
+
+#: What a subscription may ask for, too.
+LIVE_MEMBERS = (
+    "rollup",
+    "filter",
+    "from",
+    "to",
+    "group_by",
+    "bucket",
+    "order",
+    "limit",
+    "measures",
+    "compare",
+)
+MEMBERS = (*LIVE_MEMBERS, "snapshot")
+#: The node's name of the position of one of a collection's streams: milliseconds and a number.
+_POSITION_PARTS = 2
+
+
+async def query(call: Call) -> Answer:
+    """POST query."""
+    parameters(call)
+    aggregate = await aggregate_of(call, READ)
+    asked = as_text(as_object(await read_body(call), MEMBERS), MEMBERS)
+    try:
+        if not aggregate.is_view:
+            return Answer(200, as_bytes(await aggregate.call("RB.AGG.QUERY", asked)))
+        found, as_of = await asyncio.gather(
+            aggregate.call("RB.AGG.QUERY", asked), _as_of(aggregate)
+        )
+    except Refused as refused:
+        raise refusals.as_api_error(refused) from None
+    return Answer(200, as_bytes(found)[:-1] + b',"as_of":' + to_json(as_of) + b"}")
+
+
+def as_text(given: Value, members: Collection[str]) -> bytes:
+    """Return a query as the node takes it."""
+    parts = [
+        to_json(name) + b":" + found.ejson()
+        for name in members
+        if (found := given.get(name)) is not None
+    ]
+    return b"{" + b",".join(parts) + b"}"
+
+
+def as_bytes(reply: Reply) -> bytes:
+    if not isinstance(reply, bytes):
+        raise UnexpectedReply("a text was expected")
+    return reply
+
+
+async def _as_of(aggregate: AggregateFacts) -> str | None:
+    """Return the moment that a view stands for: whatever was written before it is in."""
+    reply = await aggregate.call("RB.AGG.POSITIONS", aggregate.generation)
+    moments = []
+    for pair in reply if isinstance(reply, list) else []:
+        position = pair[1] if isinstance(pair, list) and len(pair) == _POSITION_PARTS else b""
+        if isinstance(position, bytes) and position.partition(b"-")[0].isdigit():
+            moments.append(int(position.partition(b"-")[0]))
+    return rfc3339(min(moments)) if moments else None
