@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 
 from aggregates.urls import control_plane as aggregates_control_plane
 from documents.urls import control_plane as documents_control_plane
 from realtime.subscriptions.views import urlpatterns as subscriptions
-from rillbase_server import pages
+from rillbase_server import console, pages
 from rillbase_server.staff.site import site
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api.urls import control_plane, data_plane
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", pages.home),
+    re_path(console.ADDRESSES, console.page),
     path("favicon.ico", RedirectView.as_view(url="/static/rillbase/mark.svg", permanent=True)),
     path("api/openapi.json", pages.openapi),
     path("api/docs", pages.docs),
