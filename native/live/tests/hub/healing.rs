@@ -92,6 +92,27 @@ fn what_is_lost_while_a_registration_is_on_its_way_asks_for_another() {
 }
 
 #[test]
+fn a_registration_that_nodes_do_not_answer_is_sent_again_and_then_less_often() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.register(&q, until(5), &[]);
+    desk.wishes();
+    let mut asked_s = Vec::new();
+    for second in 1..=40 {
+        desk.pass(1_000_000);
+        desk.ticks(5);
+        if desk.wishes() == [Wish::Register(q.hash)] {
+            asked_s.push(second);
+            desk.register(&q, until(5), &[]);
+        }
+    }
+    assert_eq!(asked_s, [12, 33]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    assert_eq!(desk.lines(), ["s1 result", "s1 ready"]);
+}
+
+#[test]
 fn too_old_asks_for_a_registration_once() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);

@@ -51,6 +51,50 @@ fn a_token_from_before_the_first_event_is_as_good() {
 }
 
 #[test]
+fn who_wants_whole_results_is_given_the_present_one() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    desk.matched(F1, image(8, "b", 1, Some(1)), Is::Added, q.hash);
+    desk.take();
+    desk.wishes();
+    let options = Options {
+        whole_results: true,
+        ..Options::default()
+    };
+    desk.attach_with(2, &q, options, Some(token));
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s2 result a@1 b@1", "s2 ready"]);
+}
+
+#[test]
+fn who_was_told_something_behind_a_loss_begins_anew_elsewhere() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.take();
+    // That b has come is lost; who goes on behind this change of a would never hear of it.
+    desk.skip(F0);
+    desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
+    let frames = desk.take();
+    let token = token(&frames);
+    let mut other = desk.elsewhere();
+    other.attach_with(1, &q, Options::default(), Some(token));
+    other.open(&q, 9, &[row("a", 2, 1), row("b", 1, 1)]);
+    other.pass(250_000);
+    other.answer_replays();
+    assert_eq!(
+        other.lines(),
+        [
+            "s1 reset resume_not_possible",
+            "s1 result a@2 b@1",
+            "s1 ready"
+        ]
+    );
+}
+
+#[test]
 fn another_app_server_tells_the_same() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
