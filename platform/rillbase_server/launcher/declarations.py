@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rillbase_server.web_process import web_argv
+
 from .account import server_account
 from .child import server_environment
 from .child_environment import own_environment, with_administration
@@ -30,7 +32,6 @@ from .valkey import ValkeyStore
 
 WEB_RANK, TASKS_RANK, PREPARATION_RANK, STORAGE_RANK, VALKEY_RANK, POSTGRES_RANK = range(6)
 WORKER_PROCESSES = 2
-WEBSOCKET_MAX_BYTES = 32 * 1024 * 1024
 # uvicorn waits this long for open connections; the launcher a little longer for uvicorn.
 CONNECTIONS_GRACE_S = 8
 WEB_GRACE_S = 12.0
@@ -164,15 +165,9 @@ def _preparation(plan: Plan) -> Service:
 
 def _web(plan: Plan) -> Service:
     options = plan.options
-    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
-    argv += ["--app-dir", str(REPOSITORY / "platform")]
-    argv += ["--host", options.host, "--port", str(options.port)]
-    argv += ["--workers", str(options.workers)]
-    argv += ["--ws", "websockets-sansio", "--ws-max-size", str(WEBSOCKET_MAX_BYTES)]
-    argv += ["--no-access-log", "--no-server-header"]
-    # The edge judges proxies' headers by RILLBASE_TRUSTED_PROXIES.
-    argv += ["--no-proxy-headers"]
-    argv += ["--timeout-graceful-shutdown", str(CONNECTIONS_GRACE_S)]
+    argv = web_argv(
+        options.host, options.port, workers=options.workers, grace_s=CONNECTIONS_GRACE_S
+    )
     return Service(
         name="web",
         argv=tuple(argv),
