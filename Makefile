@@ -100,6 +100,17 @@ docs: ## Build the documentation into site/
 	$(setup_dev)
 	$(bin)/zensical build --strict
 
+.PHONY: kube-tools
+kube-tools: ## Build helm, Kubernetes and its schemas for their tests, once (about ten minutes)
+	$(setup_dev)
+	$(python) -m scripts.kube_tools
+
+.PHONY: images
+images: ## Build the images where there is an engine (podman, docker, buildah), and check their layout
+	$(setup_dev)
+	$(python) -m scripts.check_images
+	@scripts/build-images
+
 .PHONY: doctor
 doctor: ## Say what this machine has and lacks for Rillbase
 	@$(PYTHON) scripts/setup.py --doctor
