@@ -1,19 +1,14 @@
-/** The page: two live queries' worth of code, the rest is drawing. */
+/** A list that is voted on: two live queries' worth of code, the rest is drawing. */
 
-import { createClient } from "/sdk/index.js";
+import { arrange, attempt, connect, element, filled, fill, isCalm, showState } from "/shared/page.js";
 
-const settings = await (await fetch("/settings.json")).json();
-const client = createClient(settings);
-const ideas = client.collection(settings.collection);
+const ideas = connect().collection("ideas");
 const best = ideas.sort("votes", "desc").limit(20);
-
-const element = (id) => document.getElementById(id);
 const rows = new Map();
 const MAX_LOG = 40;
 
 best.onSnapshot(({ items, changes, state, hasAnswer, error }) => {
-  element("state").textContent = error ? error.code : state;
-  element("state").dataset.state = state;
+  showState({ state, error });
   element("empty").hidden = !hasAnswer || items.length > 0;
   draw(items, new Set(changes.map(({ item }) => String(item.id))));
 });
@@ -39,17 +34,9 @@ async function followChanges() {
 function draw(items, changed) {
   const before = new Map([...rows].map(([id, row]) => [id, row.getBoundingClientRect().top]));
   const most = Math.max(1, ...items.map(({ document }) => document.votes));
-  const shown = items.map((item) => fill(rowOf(item), item, most));
-  for (const [id, row] of rows) {
-    if (!shown.includes(row)) {
-      row.remove();
-      rows.delete(id);
-    }
-  }
-  shown.forEach((row, place) => {
-    const there = element("ideas").children[place];
-    if (there !== row) element("ideas").insertBefore(row, there ?? null);
-  });
+  const shown = new Set(items.map(({ id }) => String(id)));
+  for (const id of rows.keys()) if (!shown.has(id)) rows.delete(id);
+  arrange(element("ideas"), items.map((item) => update(rowOf(item), item, most)));
   for (const [id, row] of rows) move(row, before.get(id), changed.has(id));
 }
 
@@ -57,7 +44,7 @@ function rowOf({ id }) {
   const key = String(id);
   let row = rows.get(key);
   if (row === undefined) {
-    row = element("idea").content.firstElementChild.cloneNode(true);
+    row = filled("idea", {});
     row.querySelector(".vote").addEventListener("click", () => {
       attempt(ideas.update(id, { $inc: { votes: 1 } }));
     });
@@ -67,9 +54,8 @@ function rowOf({ id }) {
   return row;
 }
 
-function fill(row, { document: idea, isPending }, most) {
-  row.querySelector(".title").textContent = idea.title;
-  row.querySelector(".vote b").textContent = idea.votes;
+function update(row, { document: idea, isPending }, most) {
+  fill(row, { title: idea.title, votes: idea.votes });
   row.querySelector(".vote").setAttribute("aria-label", `Vote for ${idea.title}`);
   row.querySelector(".remove").setAttribute("aria-label", `Remove ${idea.title}`);
   row.querySelector(".bar").style.setProperty("--part", Math.max(0, idea.votes) / most);
@@ -79,8 +65,7 @@ function fill(row, { document: idea, isPending }, most) {
 
 /** Lets a row glide from where it was, and glow when it has changed. */
 function move(row, from, isChanged) {
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (calm) return;
+  if (isCalm()) return;
   const distance = from === undefined ? 0 : from - row.getBoundingClientRect().top;
   if (distance !== 0) {
     const begin = { transform: `translateY(${distance}px)` };
@@ -91,24 +76,8 @@ function move(row, from, isChanged) {
 }
 
 function log(type, what, note) {
-  const line = document.createElement("li");
+  const line = filled("change", { type, what, note });
   line.dataset.type = type;
-  for (const text of [type, what, note]) {
-    const part = document.createElement("span");
-    part.textContent = text;
-    line.append(part);
-  }
   element("log").prepend(line);
   while (element("log").children.length > MAX_LOG) element("log").lastElementChild.remove();
-}
-
-/** Says why a write was refused; what was shown of it is gone already. */
-async function attempt(writing) {
-  element("refused").hidden = true;
-  try {
-    await writing;
-  } catch (error) {
-    element("refused").textContent = error.message;
-    element("refused").hidden = false;
-  }
 }
