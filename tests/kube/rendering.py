@@ -49,7 +49,6 @@ _EVERYTHING = {
         },
     },
     "grid": {"master": "kubernetes", "nodeSelector": {"pool": "spark"}},
-    "clusters": {"enabled": True},
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
     "gateway": {"enabled": True, "parents": [{"name": "public", "namespace": "gateways"}]},
     "metrics": {
@@ -74,6 +73,8 @@ MATRIX: Mapping[str, Mapping[str, Any]] = {
         "networkPolicies": {"enabled": False},
     },
 }
+
+every_values = pytest.mark.parametrize("name", MATRIX)
 
 
 @dataclass(frozen=True)
@@ -145,3 +146,15 @@ def _rendered(name: str) -> Release:
     done = template(MATRIX[name])
     assert done.returncode == 0, done.stderr
     return Release([each for each in yaml.safe_load_all(done.stdout) if each])
+
+
+def matches(selector: Object, labels: Object) -> bool:
+    wanted = selector.get("matchLabels", {})
+    expressions = selector.get("matchExpressions", [])
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        labels.get(each["key"]) in each["values"] for each in expressions
+    )
+
+
+def labels_of_pods(release: Release) -> dict[str, Object]:
+    return {part: pod["metadata"]["labels"] for part, pod in release.pods()}

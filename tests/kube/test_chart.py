@@ -20,14 +20,14 @@ from tests.kube.rendering import (
     MATRIX,
     MINIMAL,
     Object,
-    Release,
     containers,
+    every_values,
     helm,
+    labels_of_pods,
+    matches,
     rendered,
     template,
 )
-
-every_values = pytest.mark.parametrize("name", MATRIX)
 
 
 @every_values
@@ -189,18 +189,6 @@ def test_an_upgrade_goes_from_the_storage_node_to_the_grid_to_the_app_to_the_wor
     assert waits["grid"] == ["--storage"]
     assert waits["app"] == ["--storage", "--ready", "http://rb-rillbase-grid:8082"]
     assert waits["worker"] == ["--storage", "--ready", "http://rb-rillbase-app:80"]
-
-
-def matches(selector: Object, labels: Object) -> bool:
-    wanted = selector.get("matchLabels", {})
-    expressions = selector.get("matchExpressions", [])
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        labels.get(each["key"]) in each["values"] for each in expressions
-    )
-
-
-def labels_of_pods(release: Release) -> dict[str, Object]:
-    return {part: pod["metadata"]["labels"] for part, pod in release.pods()}
 
 
 @every_values

@@ -7,13 +7,19 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.kube.rendering import MATRIX, Object, Release, containers, rendered
-from tests.kube.test_chart import labels_of_pods, matches
+from tests.kube.rendering import (
+    Object,
+    Release,
+    containers,
+    every_values,
+    labels_of_pods,
+    matches,
+    rendered,
+)
 
-every_values = pytest.mark.parametrize("name", MATRIX)
 ALLOWED_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 #: Who calls the API server, where it does so at all.
-CALLS_THE_API = {"grid", "worker"}
+CALLS_THE_API = {"grid"}
 
 
 @every_values
