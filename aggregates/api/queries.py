@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection
 
 from aggregates import refusals
@@ -31,8 +32,6 @@ LIVE_MEMBERS = (
     "compare",
 )
 MEMBERS = (*LIVE_MEMBERS, "snapshot")
-#: The node's name of the position of one of a collection's streams: milliseconds and a number.
-_POSITION_PARTS = 2
 
 
 async def query(call: Call) -> Answer:
@@ -69,10 +68,7 @@ def as_bytes(reply: Reply) -> bytes:
 
 async def _as_of(aggregate: AggregateFacts) -> str | None:
     """Return the moment that a view stands for: whatever was written before it is in."""
-    reply = await aggregate.call("RB.AGG.POSITIONS", aggregate.generation)
-    moments = []
-    for pair in reply if isinstance(reply, list) else []:
-        position = pair[1] if isinstance(pair, list) and len(pair) == _POSITION_PARTS else b""
-        if isinstance(position, bytes) and position.partition(b"-")[0].isdigit():
-            moments.append(int(position.partition(b"-")[0]))
+    told = json.loads(as_bytes(await aggregate.call("RB.AGG.INFO")))
+    # Places in the collection's streams begin with milliseconds.
+    moments = [int(place.partition("-")[0]) for _, place in told["positions"]]
     return rfc3339(min(moments)) if moments else None

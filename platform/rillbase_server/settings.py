@@ -192,6 +192,7 @@ SPECTACULAR_SETTINGS = {
         "storage_engine.topics.api.operations.add_to_openapi",
         "realtime.topics.api.add_to_openapi",
         "aggregates.api.operations.add_to_openapi",
+        "rillbase_server.aggregate_streams.add_to_openapi",
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
