@@ -18,7 +18,9 @@ from tests.launched import Place
 from tests.launcher_command import argv, environment, processes_below, reachable_directory, run
 from tests.waiting import wait_until
 
-SERVICES = {"postgres", "valkey", "node", "prepare", "web", "worker", "beat", "relay", "grid"}
+SERVICES = {"postgres", "valkey", "node", "prepare"} | {
+    *("web", "worker", "beat", "relay", "views", "grid")
+}
 
 pytestmark = pytest.mark.timeout(600)
 

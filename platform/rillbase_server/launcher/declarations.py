@@ -61,7 +61,7 @@ class Plan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    ports = _free_ports(6, avoid=options.port)
+    ports = _free_ports(7, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
     store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
     node = StorageNode(directory.node, secrets.storage_token, ports[2], ports[3], account)
@@ -76,7 +76,7 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = Plan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
-    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
+    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4]), _views(plan, ports[6])]
     # Last, so that Spark takes no processor from those for whom somebody waits.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
     return [*postgres, *others, preparation, *ours, grid]
@@ -198,6 +198,16 @@ def _relay(plan: Plan, port: int) -> Service:
     return _watched(
         plan,
         "relay",
+        port,
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=TASKS_RANK,
+    )
+
+
+def _views(plan: Plan, port: int) -> Service:
+    return _watched(
+        plan,
+        "views",
         port,
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
