@@ -72,7 +72,7 @@ class Track:
         self.incarnation: bytes | None = None
         self._token = 0
         #: As of the last tick, and entries read since.
-        self._count = 0
+        self._count: int | None = None
         self._since = 0
 
     def hear(self, place: str, content: Image | Tick) -> None:
@@ -81,14 +81,14 @@ class Track:
         self._since += 1
         if isinstance(content, Image):
             return
-        if self.incarnation is not None:
-            if content.count != self._count + self._since:
-                raise Missed("the stream has been trimmed")
-            if content.token >= self._token and content.incarnation != self.incarnation:
-                raise Missed("the event layer or the database has begun a new life")
-        self._token = max(self._token, content.token)
+        if self._count is not None and content.count != self._count + self._since:
+            raise Missed("the stream has been trimmed")
         self._count, self._since = content.count, 0
-        self.incarnation = content.incarnation
+        if content.token < self._token:
+            return  # a relay that was outrun: it proves nothing
+        if self.incarnation not in (None, content.incarnation):
+            raise Missed("the event layer or the database has begun a new life")
+        self._token, self.incarnation = content.token, content.incarnation
 
 
 class Streams:
