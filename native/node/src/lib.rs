@@ -11,7 +11,7 @@
 //! - `group.rs` — writes that become durable together.
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
 //! - `show.rs`, `refusal.rs` — what is answered.
-//! - `node.rs` — all of it over one database.
+//! - `node.rs` — all of it over one database; `embedded.rs` — all of it without a connection.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function fails with an error that says what happened; saying so each time adds nothing"
@@ -30,6 +30,7 @@ mod catalog;
 mod clients;
 mod command;
 mod document;
+mod embedded;
 mod group;
 mod live;
 mod log;
@@ -49,6 +50,7 @@ mod time;
 mod topic;
 mod words;
 
+pub use embedded::{Embedded, Speaker};
 pub use node::{Failure, Node};
 pub use options::Options;
 pub use server::Server;
