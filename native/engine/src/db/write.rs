@@ -14,7 +14,7 @@ use crate::batch::{Batch, Logged};
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag};
 use crate::memtable::Memtable;
-use crate::wal::{Durability, Written};
+use crate::wal::{Durability, Version, Written};
 
 /// Writers are slowed to about this many bytes a second when compactions fall behind.
 const SLOW_RATE: f64 = 16e6;
@@ -222,7 +222,7 @@ fn insert(logging: &Logging) -> Result<()> {
     let malformed = || Error::InvalidArgument {
         what: "a batch is malformed".into(),
     };
-    let logged = Logged::parse(&logging.record).ok_or_else(malformed)?;
+    let logged = Logged::parse(&logging.record, Version::NEWEST).ok_or_else(malformed)?;
     for (sequence, entry) in (logging.first..).zip(logged.entries()) {
         let entry = entry.map_err(|_| malformed())?;
         let mut memtables = logging.memtables.iter();
