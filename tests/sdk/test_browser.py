@@ -101,7 +101,7 @@ def open_todos(server: str, backstage: Backstage, origin: str) -> MadeCollection
     wait_until(
         lambda: page.post(f"{todos.path}/count", {}, Origin=origin).ok,
         what="the origin to be let in",
-        timeout_s=30,
+        timeout_s=120,
     )
     return todos
 
