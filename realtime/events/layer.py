@@ -203,6 +203,11 @@ def log(installation: int, epoch: int, query_partition: int) -> str:
     return f"{prefix(installation)}:{epoch}:log:{query_partition}"
 
 
+def lease_key(installation: int, epoch: int, node: str) -> str:
+    """Return where a node's lease is, and what it says of itself."""
+    return f"{prefix(installation)}:{epoch}:lease:{node}"
+
+
 __all__ = [
     "EXPIRED_AT_ONCE",
     "HUB_LEASE_MS",
@@ -215,6 +220,7 @@ __all__ = [
     "RedisError",
     "Registered",
     "filter_node",
+    "lease_key",
     "log",
     "query_partition",
     "sort_node",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint, javascript, node_packages
 from scripts.provision.places import CHECKOUT
-from scripts.provision.steps import Steps
+from scripts.provision.steps import Steps, Word
 
 PACKAGE = CHECKOUT / "console"
 SOURCES = PACKAGE / "src"
@@ -36,7 +36,7 @@ def install(steps: Steps) -> None:
     with steps.step("Building the web console"):
         partial = BUILT.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        build = [packages / ".bin" / "vite", "build", PACKAGE, "--outDir", partial]
+        build: list[Word] = [packages / ".bin" / "vite", "build", PACKAGE, "--outDir", partial]
         steps.run([*build, "--logLevel", "warn"])
         shutil.rmtree(BUILT, ignore_errors=True)
         partial.rename(BUILT)

@@ -33,7 +33,7 @@ export function Menu({ label, className = "button", button, children }: MenuProp
         ref={trigger}
         type="button"
         className={className}
-        aria-label={label}
+        {...(className.includes("icon") ? { "aria-label": label } : { title: label })}
         aria-haspopup="menu"
         aria-expanded={isOpen}
         popoverTarget={id}

@@ -32,6 +32,7 @@ export function Declaration({
   const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
   const { say } = useToasts();
   const text = draft ?? base;
+  const isChanged = draft !== null && draft !== base;
   async function save() {
     try {
       await onSave(text.trim() === "" ? null : JSON.parse(text));
@@ -63,19 +64,21 @@ export function Declaration({
           </ul>
         </div>
       )}
-      <div className="section-head">
-        <div>{children}</div>
-        {draft !== null && draft !== base && (
-          <div className="actions">
-            <button type="button" className="button" onClick={() => setDraft(null)}>
-              Discard
-            </button>{" "}
-            <button type="button" className="button main" onClick={save}>
-              Save
-            </button>
-          </div>
-        )}
-      </div>
+      {(isChanged || children) && (
+        <div className="section-head">
+          <div>{children}</div>
+          {isChanged && (
+            <div className="actions">
+              <button type="button" className="button" onClick={() => setDraft(null)}>
+                Discard
+              </button>{" "}
+              <button type="button" className="button main" onClick={save}>
+                Save
+              </button>
+            </div>
+          )}
+        </div>
+      )}
     </>
   );
 }

@@ -33,7 +33,8 @@ export default function Activity() {
       <PageHead title="Activity">
         <span className="soft">the last five minutes</span>
       </PageHead>
-      <div className="page-body">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      <div className="page-body" tabIndex={0}>
         <div className="column wide">
           {error !== null && <ErrorNotice error={error} />}
           {now === undefined && error === null && <Skeleton />}

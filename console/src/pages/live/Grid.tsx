@@ -36,7 +36,8 @@ export default function Grid() {
   return (
     <>
       <PageHead title="Matching grid" />
-      <div className="page-body">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      <div className="page-body" tabIndex={0}>
         <div className="column wide">
           <p className="lead">
             Each write goes to one write partition, each live query to one query partition. Where

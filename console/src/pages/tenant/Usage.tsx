@@ -31,7 +31,8 @@ export default function Usage() {
           onChange={setSpan}
         />
       </PageHead>
-      <div className="page-body">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      <div className="page-body" tabIndex={0}>
         <div className="column">
           <Quotas />
           <History key={span} span={span} />

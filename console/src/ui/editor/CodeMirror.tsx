@@ -70,7 +70,7 @@ function extensions(label: string, latest: { current: JsonEditorProps }): Extens
     highlightActiveLine(),
     EditorView.lineWrapping,
     EditorState.tabSize.of(2),
-    EditorView.contentAttributes.of({ "aria-label": label }),
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
     EditorState.readOnly.of(onChange === undefined),
     keymap.of([
       { key: "Mod-Enter", run: submit },

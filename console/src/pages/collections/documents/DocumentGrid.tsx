@@ -16,6 +16,7 @@ import "./grid.css";
 
 const ROW_PX = 34;
 const OVERSCAN_ROWS = 12;
+/** The first column: for choosing rows, or for nothing where nothing may be done with them. */
 const CHECK_PX = 38;
 /** So many rows before the end of what is held, more is asked for. */
 const GROW_AHEAD_ROWS = 60;
@@ -108,20 +109,23 @@ function Head({
   selected,
   onSort,
   onSelect,
+  mayWrite,
   width,
 }: GridProps & { readonly width: number }) {
   const isAll = selected.size > 0 && selected.size >= live.items.length;
   return (
     <div className="row head" role="row" aria-rowindex={1} style={{ width }}>
-      <div className="cell check" role="columnheader">
-        <input
-          type="checkbox"
-          aria-label="Select all that is loaded"
-          checked={isAll}
-          onChange={() =>
-            onSelect(isAll ? new Set() : new Set(live.items.map(({ id }) => keyOf(id))))
-          }
-        />
+      <div className="cell check" role="columnheader" aria-colindex={1} aria-label="Selection">
+        {mayWrite && (
+          <input
+            type="checkbox"
+            aria-label="Select all that is loaded"
+            checked={isAll}
+            onChange={() =>
+              onSelect(isAll ? new Set() : new Set(live.items.map(({ id }) => keyOf(id))))
+            }
+          />
+        )}
       </div>
       {columns.map(({ path, width: cellWidth }, place) => {
         const direction = sort.find(([field]) => field === path)?.[1];
@@ -164,7 +168,7 @@ interface RowProps extends GridProps {
 }
 
 function GridRow(props: RowProps) {
-  const { row, index, top, width, columns, live, selected, opened, onSelect } = props;
+  const { row, index, top, width, columns, live, selected, opened, mayWrite, onSelect } = props;
   const key = keyOf(row.id);
   const flashes = live.flashes.get(key) ?? 0;
   const classes = ["row"];
@@ -181,14 +185,16 @@ function GridRow(props: RowProps) {
       data-key={key}
       style={{ transform: `translateY(${top}px)`, width }}
     >
-      <div className="cell check" role="gridcell">
-        <input
-          type="checkbox"
-          tabIndex={-1}
-          aria-label={`Select ${key}`}
-          checked={isSelected}
-          onChange={() => onSelect(toggled(selected, key))}
-        />
+      <div className="cell check" role="gridcell" aria-colindex={1}>
+        {mayWrite && (
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            aria-label={`Select ${key}`}
+            checked={isSelected}
+            onChange={() => onSelect(toggled(selected, key))}
+          />
+        )}
       </div>
       {columns.map((column, place) => (
         <GridCell key={column.path} {...props} column={column} place={place} />
