@@ -31,7 +31,11 @@ def complaints(base: str) -> list[str]:
     readiness = json.loads(body)
     if status != 200 or readiness["status"] != "ready":  # noqa: PLR2004 -- HTTP's own
         found.append(f"/readyz answered {status}: {json.dumps(readiness)}")
-    for path, wanted in (("/healthz", 200), ("/api/v1/tenants", 401), ("/v1/collections", 401)):
+    for path, wanted in (
+        ("/healthz", 200),
+        ("/api/v1/tenants", 401),
+        ("/v1/collections/any/documents/any", 401),
+    ):
         status, body = fetch(f"{base}{path}")
         if status != wanted:
             found.append(f"{path} answered {status} instead of {wanted}: {body[:200]!r}")

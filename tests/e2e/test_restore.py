@@ -36,7 +36,7 @@ class Installation:
         self.place, self.ready = place, launched.ready
         self.headers = {"Authorization": f"Bearer {self.ready['api_key']}"}
 
-    def post(self, path: str, body: object) -> dict[str, Any]:
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = requests.post(
             self.ready["url"] + path, json=body, headers=self.headers, timeout=60
         )
@@ -44,7 +44,7 @@ class Installation:
         found: dict[str, Any] = answer.json()
         return found
 
-    def insert(self, document: object) -> None:
+    def insert(self, document: dict[str, Any]) -> None:
         self.post("/v1/collections/notes/documents", document)
 
     @property

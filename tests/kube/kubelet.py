@@ -140,7 +140,8 @@ class Kubelet:
             return str(variable.value or "")
         if source.field_ref is not None:
             path = source.field_ref.field_path
-            return {"status.podIP": "127.0.0.1", "metadata.name": pod.metadata.name}.get(path, "")
+            known = {"status.podIP": "127.0.0.1", "metadata.name": str(pod.metadata.name)}
+            return known.get(path, "")
         return ""
 
     def _watch(self, pod: Pod) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
+from django.conf import settings
 
 from scripts import check_images
 from tests.kube.rendering import CHART
@@ -15,6 +17,14 @@ def test_containerfiles_copy_what_there_is_and_run_as_nobody() -> None:
     assert check_images.complaints_of_texts() == []
 
 
+def test_every_package_of_ours_is_copied() -> None:
+    server = check_images.IMAGES / "server.Containerfile"
+    held = {source for source, _ in check_images.copied(server, "server")}
+    ours = {name.partition(".")[0] for name in settings.INSTALLED_APPS}
+    assert {name for name in ours if (check_images.ROOT / name).is_dir()} <= held
+
+
+@pytest.mark.long
 def test_the_layout_of_the_server_loads_all_that_is_started_in_it(tmp_path: Path) -> None:
     check_images.lay_out(tmp_path)
     assert not (tmp_path / "tests").exists()
