@@ -18,9 +18,7 @@ import psycopg
 from django.db import DatabaseError
 from redis.exceptions import RedisError
 
-from aggregates.following.generation import Generation
 from aggregates.following.lead import Lead
-from aggregates.following.shape import Shape
 from aggregates.following.streams import (
     Entry,
     Grid,
@@ -151,12 +149,7 @@ class Follower:
         for gone in [key for key in self._views if key not in found]:
             await self._views.pop(gone).forget_coming()
         for key, (row, there) in found.items():
-            view = self._views.get(key)
-            if view is None or view.row.definition != row.definition:
-                current = None if view is None else view.current
-                if view is not None:
-                    await view.forget_coming()
-                view = self._views[key] = View(row, Shape.of(row), current)
+            view = self._views.setdefault(key, View(row))
             view.row = row
             if not there and row.state != Aggregate.State.FAILED:
                 await view.fail("The collection has been deleted.")
@@ -164,50 +157,46 @@ class Follower:
     async def _tracks(self, streams: Streams) -> list[Track]:
         """Return where to read on, once every stream has something to read.
 
-        Views whose place is still there go on; the others have no current generation then.
+        Views whose places are still there go on; the others have no current generation then.
         """
+        await self._resume()
         tracks = []
-        kept = await self._kept()
         for partition in range(streams.grid.partitions):
             first, last = await streams.first(partition), await streams.last(partition)
             if first is None or last is None:
                 raise NotTicking(f"stream {partition} is empty: no relay has been there")
             places = []
-            for view, positions in list(kept.items()):
-                place = _place_of(positions, streams, partition)
+            for view in self._views.values():
+                place = _place_of(view, streams, partition)
                 if place is None or order(place) < order(first):
-                    del kept[view]
+                    view.current = None
                 else:
                     places.append(place)
             tracks.append(Track(min(places, key=order, default=last)))
-        for view, positions in kept.items():
-            view.current = Generation(
-                view.row.tenant_id, view.name, view.row.generation, dict(positions)
-            )
         return tracks
 
-    async def _kept(self) -> dict[View, dict[str, str]]:
-        """Return the views that have rows, with the positions that these stand for."""
-        kept = {}
+    async def _resume(self) -> None:
+        """Find the generations that views had when somebody followed them last."""
         for view in self._views.values():
             if view.row.generation and view.row.state != Aggregate.State.FAILED:
-                generation = Generation(view.row.tenant_id, view.name, view.row.generation)
                 try:
-                    kept[view] = await generation.positions()
+                    await view.resume()
                 except Refused as refused:
                     if refused.code not in _LOST:
                         raise
-        return kept
 
 
 class NotTicking(OSError):
     """No relay has been at the streams yet."""
 
 
-def _place_of(positions: dict[str, str], streams: Streams, partition: int) -> str | None:
-    """Return a place in a stream, if positions know exactly one life of it."""
+def _place_of(view: View, streams: Streams, partition: int) -> str | None:
+    """Return a view's place in a stream, if it knows exactly one life of it."""
+    if view.current is None:
+        return None
     stem = streams.label(partition, b"")
-    found = [place for label, place in positions.items() if label.startswith(stem)]
+    told = view.current.told
+    found = [place for label, place in told.items() if label.startswith(stem)]
     return found[0] if len(found) == 1 else None
 
 

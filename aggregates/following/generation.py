@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from aggregates.following import backfill
+from aggregates.following.backfill import Document
 from aggregates.following.shape import Shape
 from storage_engine.node.client import client
 from storage_engine.node.wire import Reply
@@ -16,7 +17,6 @@ from storage_engine.node.wire import Reply
 AT_ONCE = 500
 #: Says that a stream's position stays as it is.
 STAYS = "-"
-_PAIR = 2
 
 
 @dataclass(slots=True)
@@ -27,6 +27,8 @@ class Generation:
     #: The aggregate's name in the node.
     name: str
     number: int
+    #: What documents add to it. A change of the definition is for the next generation.
+    shape: Shape
     #: By the stream's label, the place that the node has been told.
     told: dict[str, str] = field(default_factory=dict)
     filling: asyncio.Task[None] | None = None
@@ -41,39 +43,29 @@ class Generation:
         self.filling.result()
         return True
 
-    async def apply(self, label: str, place: str, changes: Sequence[bytes]) -> None:
-        """Tell the node of changes, and how far a stream has been read with them."""
+    async def apply(self, label: str, place: str, images: Sequence[Document]) -> None:
+        """Tell the node of images, and how far a stream has been read with them."""
+        changes = [self.shape.change(*image) for image in images]
         for start in range(0, max(len(changes), 1), AT_ONCE):
             part = changes[start : start + AT_ONCE]
             is_last = start + AT_ONCE >= len(changes)
             await self._call("RB.AGG.APPLY", label, place if is_last else STAYS, *part)
         self.told[label] = place
 
-    def fill(self, collection_id: UUID, shape: Shape, read: Callable[[int], None]) -> None:
+    def fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
         """Begin to read the documents that are there. `read` is told how many, now and then."""
-        self.filling = asyncio.create_task(self._fill(collection_id, shape, read))
+        self.filling = asyncio.create_task(self._fill(collection_id, read))
 
-    async def _fill(self, collection_id: UUID, shape: Shape, read: Callable[[int], None]) -> None:
+    async def _fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
         blocks, done = backfill.read(collection_id), 0
         while True:
-            changes = await asyncio.to_thread(_next, blocks, shape)
+            changes = await asyncio.to_thread(_next, blocks, self.shape)
             if changes is None:
                 return
             if changes:
                 await self._call("RB.AGG.APPLY", "documents", STAYS, *changes)
             done += len(changes)
             read(done)
-
-    async def positions(self) -> dict[str, str]:
-        """Return how far the node has been told of each stream."""
-        reply = await self._call("RB.AGG.POSITIONS")
-        found = {}
-        for pair in reply if isinstance(reply, list) else []:
-            label, place = pair if isinstance(pair, list) and len(pair) == _PAIR else (None, None)
-            if isinstance(label, bytes) and isinstance(place, bytes):
-                found[label.decode()] = place.decode()
-        self.told = dict(found)
-        return found
 
     async def _call(self, verb: str, *arguments: str | bytes) -> Reply:
         return await client().try_call(self.tenant_id, verb, self.name, self.number, *arguments)
@@ -84,7 +76,7 @@ class Generation:
             await asyncio.gather(self.filling, return_exceptions=True)
 
 
-def _next(blocks: Iterator[list[backfill.Document]], shape: Shape) -> list[bytes] | None:
+def _next(blocks: Iterator[list[Document]], shape: Shape) -> list[bytes] | None:
     """Return the changes of the next block; None: there is none."""
     block = next(blocks, None)
     return None if block is None else [shape.change(*document) for document in block]

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self, cast
 
-from aggregates.models import Aggregate
 from foundation.json_types import JsonObject
 from rillbase_native import Filter, Value
 
@@ -21,11 +20,10 @@ class Shape:
     members: tuple[str, ...]
 
     @classmethod
-    def of(cls, aggregate: Aggregate) -> Self:
-        definition = cast("JsonObject", json.loads(aggregate.definition))
-        text = aggregate.filter.encode()
+    def of(cls, definition: JsonObject, filter_text: str) -> Self:
+        """Read a definition, and a filter in Extended JSON."""
         return cls(
-            Filter.parse(Value.parse(text) if text else None),
+            Filter.parse(Value.parse(filter_text.encode()) if filter_text else None),
             tuple(dict.fromkeys(path.partition(".")[0] for path in _paths(definition))),
         )
 

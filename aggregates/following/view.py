@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from uuid import UUID
 
 from django.db import connections
 
-from aggregates.definitions.describe import for_node
+from aggregates.definitions.describe import definition_of, for_node
 from aggregates.following.backfill import Document
 from aggregates.following.generation import Generation
 from aggregates.following.shape import Shape
@@ -30,7 +31,6 @@ class View:
     """A view that is followed."""
 
     row: Aggregate
-    shape: Shape
     #: What queries see, as long as it is in step with the streams.
     current: Generation | None = None
     #: What is being filled beside it, and the build that it is for.
@@ -58,14 +58,26 @@ class View:
             return self.coming_build != self.row.build_wanted
         return self.current is None or self.row.build_done != self.row.build_wanted
 
+    async def resume(self) -> None:
+        """Go on with the generation that queries see, as the node has it."""
+        reply = await client().try_call(self.row.tenant_id, "RB.AGG.INFO", self.name)
+        info = json.loads(reply) if isinstance(reply, bytes) else {}
+        if info.get("generation") == self.row.generation:
+            shape = Shape.of(info["definition"], self.row.filter)
+            places = {str(label): str(place) for label, place in info["positions"]}
+            self.current = Generation(
+                self.row.tenant_id, self.name, self.row.generation, shape, places
+            )
+
     async def begin(self) -> None:
         """Begin a new generation. The streams have been read up to now, and are read on."""
         await self.forget_coming()
         number = await self._define()
-        self.coming = Generation(self.row.tenant_id, self.name, number)
+        shape = Shape.of(definition_of(self.row), self.row.filter)
+        self.coming = Generation(self.row.tenant_id, self.name, number, shape)
         self.coming_build = self.row.build_wanted
         await self.note(building=number, documents_read=0, state=Aggregate.State.BUILDING, error="")
-        self.coming.fill(self.collection_id, self.shape, self._documents_read)
+        self.coming.fill(self.collection_id, self._documents_read)
 
     async def _define(self) -> int:
         definition = for_node(self.row)
@@ -88,15 +100,11 @@ class View:
     async def carry(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
         """Tell the node what has been read, of streams that are known by labels."""
         images, self.images = self.images, {}
-        changes = {
-            partition: [self.shape.change(*image) for image in read]
-            for partition, read in images.items()
-        }
         for generation in (self.current, self.coming):
             if generation is None:
                 continue
             for partition, label in labels.items():
-                fresh = changes.get(partition, [])
+                fresh = images.get(partition, [])
                 if fresh or generation.told.get(label) != places[partition]:
                     await generation.apply(label, places[partition], fresh)
 

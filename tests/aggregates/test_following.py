@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
 from aggregates.following.shape import Shape
 from aggregates.following.streams import Missed, Track, order
-from aggregates.models import Aggregate
 from documents.outbox.entries import Image, Kind, Snapshot, Tick
 from rillbase_native import Value
 
@@ -63,13 +62,7 @@ def test_places_are_compared_as_numbers() -> None:
 
 def shape(**definition: object) -> Shape:
     wanted = {"dimensions": ["kind"], "time": None, "measures": {}, "rollups": [], **definition}
-    return Shape.of(
-        Aggregate(
-            definition=json.dumps(wanted),
-            collection_id=UUID(int=1),
-            filter='{"on":{"$ne":false}}',
-        )
-    )
+    return Shape.of(wanted, '{"on":{"$ne":false}}')  # type: ignore[arg-type]
 
 
 def bson(document: object) -> bytes:
