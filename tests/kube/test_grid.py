@@ -41,8 +41,8 @@ RELEASE = "rb"
 DRIVER = {
     "apiVersion": "v1",
     "kind": "Pod",
-    "metadata": {"name": "driver"},
     "spec": {
+        "serviceAccountName": "rb-rillbase-grid",
         "automountServiceAccountToken": False,
         "containers": [{"name": "driver", "image": "rillbase/spark:0.1.0"}],
     },
@@ -112,7 +112,7 @@ def grid(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Grid]
     (tmp_path / "pods").mkdir()
     kubelet = Kubelet(plane, tmp_path / "pods", as_executor)
     _install(made)
-    _apply(made, tmp_path, DRIVER)
+    plane.apply({**DRIVER, "metadata": {"name": "driver", "namespace": namespace}})
     processes = [_manage("relay", tmp_path, port=free_port())]
     variables = _sparks_settings(made, tmp_path)
     port = int(made.url.rpartition(":")[2])
@@ -139,12 +139,6 @@ def _install(grid: Grid) -> None:
     subprocess.run(
         command, input=yaml.safe_dump(values), text=True, check=True, stdout=subprocess.DEVNULL
     )
-
-
-def _apply(grid: Grid, folder: Path, described: Mapping[str, Any]) -> None:
-    file = folder / "object.yaml"
-    file.write_text(yaml.safe_dump(dict(described)))
-    grid.kubectl("apply", "--filename", str(file))
 
 
 def _manage(command: str, folder: Path, *, port: int, **more: str) -> subprocess.Popen[bytes]:
