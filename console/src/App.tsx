@@ -23,6 +23,8 @@ const Activity = lazy(() => import("./pages/live/Activity"));
 const Grid = lazy(() => import("./pages/live/Grid"));
 const Topics = lazy(() => import("./pages/topics/Topics"));
 const TopicPage = lazy(() => import("./pages/topics/TopicPage"));
+const Aggregates = lazy(() => import("./pages/aggregates/Aggregates"));
+const AggregatePage = lazy(() => import("./pages/aggregates/AggregatePage"));
 const GraphQL = lazy(() => import("./pages/graphql/GraphQL"));
 const Webhooks = lazy(() => import("./pages/webhooks/Webhooks"));
 const WebhookPage = lazy(() => import("./pages/webhooks/WebhookPage"));
@@ -108,6 +110,10 @@ function TenantPages({ slug }: { readonly slug: string }) {
             <Route path="/t/:tenant/topics" component={Topics} />
             <Route path="/t/:tenant/topics/:name">
               {({ name }) => <TopicPage key={name} name={name} />}
+            </Route>
+            <Route path="/t/:tenant/aggregates" component={Aggregates} />
+            <Route path="/t/:tenant/aggregates/:name">
+              {({ name }) => <AggregatePage key={name} name={name} />}
             </Route>
             <Route path="/t/:tenant/graphql" component={GraphQL} />
             <Route path="/t/:tenant/webhooks" component={Webhooks} />

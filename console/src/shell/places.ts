@@ -72,6 +72,13 @@ export const GROUPS: readonly Group[] = [
         least: "viewer",
       },
       {
+        path: "/aggregates",
+        title: "Aggregates",
+        icon: "chart",
+        words: "counts sums rollups measures",
+        least: "viewer",
+      },
+      {
         path: "/graphql",
         title: "GraphQL",
         icon: "code",
@@ -107,7 +114,7 @@ export const GROUPS: readonly Group[] = [
       {
         path: "/usage",
         title: "Usage",
-        icon: "chart",
+        icon: "star",
         words: "quota limits plan",
         least: "viewer",
       },

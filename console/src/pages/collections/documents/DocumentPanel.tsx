@@ -119,8 +119,9 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
     try {
       await write(documents, base, text);
       setMistakes([]);
-      setBase({ document, version: null });
-      setText(prettyText(parse(text)));
+      const written = parse(text) as Plain;
+      setBase({ document: written, version: null });
+      setText(prettyText(written));
       say("Saved.");
     } catch (error) {
       setMistakes(mistakesOf(error));
