@@ -142,10 +142,16 @@ class LiveContext(Context):
 
 
 async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDocuments, None]:
-    """Open a subscription and yield its payloads; raise what ends it."""
+    """Open a subscription to documents and yield its payloads; raise what ends it."""
+    async for frame in frames(context, message):
+        yield payload(str(message["collection"]), frame)
+
+
+async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonObject, None]:
+    """Open a subscription and yield its frames; raise what ends it."""
     if not isinstance(context, LiveContext):
         raise TypeError("subscriptions come over connections")
-    party, collection = context.party, str(message["collection"])
+    party = context.party
     given = {name: value for name, value in message.items() if value is not None}
     value = Value.parse(to_json({"type": "subscribe", "id": LIVE, **given}))
     feed = Feed()
@@ -157,7 +163,7 @@ async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDoc
             if frame["type"] == "end":
                 _raise(frame["error"])
                 return
-            yield payload(collection, frame)
+            yield frame
     finally:
         party.release(held)
 
