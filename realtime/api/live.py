@@ -115,8 +115,9 @@ class TicketedStreams:
         headers.update(cors.answer_headers(head, party.tenant))
         await let_in(party.principal, party.tenant, headers)
         call = Call(head, Body(head, receive), party.principal, party.tenant, query)
-        streams = self._topics if "topic" in query else self._queries
-        return await streams.by_ticket(party, call)
+        if "topic" in query:
+            return await self._topics.by_ticket(party, call)
+        return await self._queries.by_ticket(party, call)
 
 
 def _is_ours(scope: Scope) -> bool:

@@ -67,7 +67,7 @@ async def _query(call: Call, value: Value | None) -> JsonObject | None:
     """Return what a ticket is good for, each part as its address has it."""
     if value is None or value.is_null:
         return None
-    if value.get("topic") is not None:
+    if value.kind == "object" and value.get("topic") is not None:
         return await _subscription(call, as_object(value.ejson(canonical=True), OF_TOPIC))
     found = wanted.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
     call.require_collection_scope("documents:read", found.collection)
