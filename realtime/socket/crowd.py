@@ -156,6 +156,8 @@ class Crowd:
         if self.connections.pop(connection.id, None) is None:
             return
         self._told.discard(connection.id)
+        for held in connection.subscriptions:
+            held.uncount()
         others = self._by_tenant[tenant]
         others.discard(connection)
         if not others:
