@@ -24,6 +24,8 @@ from psycopg import pq
 from psycopg.pq import ExecStatus, PollingStatus, TransactionStatus
 
 Parameter = bytes | None
+#: Reads the cell of a row and a column.
+Reader = Callable[[int, int], bytes]
 _BINARY = 1
 _numbers = count(1)
 
@@ -91,9 +93,9 @@ class Result:
             raise psycopg.DataError(f"column {column} is null")
         return cell
 
-    def reader(self) -> Callable[[int, int], bytes]:
+    def reader(self) -> Reader:
         """Return what reads a cell of columns that are never null, for very many rows."""
-        return cast("Callable[[int, int], bytes]", self._raw.get_value)
+        return cast("Reader", self._raw.get_value)
 
     def text(self, row: int, column: int) -> str:
         return self.bytes(row, column).decode()
