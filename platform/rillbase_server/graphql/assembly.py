@@ -33,6 +33,11 @@ from documents.store.database import pool, scope
 from foundation.json_types import JsonObject
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid
+from rillbase_server.graphql.aggregates import (
+    AggregateMutations,
+    AggregateQueries,
+    AggregateSubscriptions,
+)
 from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.control import ControlPlane
 from rillbase_server.graphql.documents import (
@@ -127,17 +132,17 @@ async def _collections(tenant_id: UUID) -> Found:
 
 
 @strawberry.type
-class Query(DocumentQueries, TopicQueries):
+class Query(DocumentQueries, TopicQueries, AggregateQueries):
     pass
 
 
 @strawberry.type
-class Mutation(DocumentMutations, TopicMutations):
+class Mutation(DocumentMutations, TopicMutations, AggregateMutations):
     pass
 
 
 @strawberry.type
-class Subscription(DocumentSubscriptions, TopicSubscriptions):
+class Subscription(DocumentSubscriptions, TopicSubscriptions, AggregateSubscriptions):
     pass
 
 

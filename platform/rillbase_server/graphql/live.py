@@ -66,6 +66,10 @@ class LiveTransaction:
     index: int
     count: int
 
+    @classmethod
+    def of(cls, txn: JsonObject) -> LiveTransaction:
+        return cls(id=str(txn["id"]), index=int(str(txn["index"])), count=int(str(txn["count"])))
+
 
 @strawberry.type(description="One message of a live query.")
 class LiveDocuments:
@@ -184,7 +188,7 @@ def payload(collection: str, frame: JsonObject) -> LiveDocuments:
         node=row(collection, envelope) if is_event else None,
         index=cast("int | None", frame.get("index")),
         old_index=cast("int | None", frame.get("old_index")),
-        transaction=_transaction(txn) if isinstance(txn, dict) else None,
+        transaction=LiveTransaction.of(txn) if isinstance(txn, dict) else None,
         state=None if state is None else LiveState(state),
         reason=cast("str | None", frame.get("reason")),
         resume=cast("str | None", frame.get("resume")),
@@ -193,12 +197,6 @@ def payload(collection: str, frame: JsonObject) -> LiveDocuments:
 
 def _item(value: JsonValue) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def _transaction(txn: JsonObject) -> LiveTransaction:
-    return LiveTransaction(
-        id=str(txn["id"]), index=int(str(txn["index"])), count=int(str(txn["count"]))
-    )
 
 
 def _raise(problem: JsonValue) -> None:

@@ -33,6 +33,7 @@ from realtime.socket.crowd import Crowd, Verdict
 from realtime.socket.held import Held
 from realtime.socket.outgoing import Outgoing
 from rillbase_server.graphql import failures, persisted
+from rillbase_server.graphql.aggregates import LiveRows
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import PATH
 from rillbase_server.graphql.inner import Inner
@@ -48,7 +49,7 @@ MAX_MESSAGE_BYTES = 1024 * 1024
 MAX_OPERATIONS = 1_000
 
 #: What a client may go on from.
-_RESUMABLE = (LiveDocuments, LivePublications)
+_RESUMABLE = (LiveDocuments, LivePublications, LiveRows)
 
 
 class Closing(Exception):
