@@ -108,7 +108,7 @@ def ready_pods(installation: Installation) -> list[str]:
 def test_a_release_lives_from_install_to_uninstall(installation: Installation) -> None:
     installation.helm("install", "rb", str(CHART), *WAIT, values=MINIMAL)
     servers = ["postgresql", "storage-node", "valkey-broker", "valkey-events"]
-    ours = ["app", "app", "beat", "grid", "relay", "relay", "worker", "worker"]
+    ours = ["app", "app", "beat", "grid", *(2 * ["relay"]), *(2 * ["views"]), *(2 * ["worker"])]
     # The second app server is the autoscaler's, which looks every fifteen seconds.
     wait_until(lambda: ready_pods(installation) == sorted(ours + servers), what="all pods")
     assert installation.names("jobs") == ["job.batch/rb-rillbase-migrations-1"]
