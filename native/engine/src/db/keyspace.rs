@@ -18,6 +18,8 @@ pub struct Keyspace(pub(crate) Arc<KeyspaceState>);
 pub(crate) struct KeyspaceState {
     pub(crate) id: u64,
     pub(crate) name: String,
+    /// The name of its merge, which may not be known; empty if it has none.
+    pub(crate) merge: String,
     pub(crate) options: KeyspaceOptions,
     /// Readers take it without a lock; `changing` is held by whoever replaces it.
     view: ArcSwap<View>,
@@ -48,9 +50,10 @@ impl View {
 }
 
 impl Keyspace {
+    /// `name` and `merge` are as the manifest has them.
     pub(crate) fn new(
         id: u64,
-        name: String,
+        (name, merge): (String, String),
         options: KeyspaceOptions,
         active: Arc<Memtable>,
         version: Version,
@@ -59,6 +62,7 @@ impl Keyspace {
         Self(Arc::new(KeyspaceState {
             id,
             name,
+            merge,
             options,
             view: ArcSwap::from_pointee(View {
                 active,
