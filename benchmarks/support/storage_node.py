@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, cast
 
 import redis
 from redis.backoff import ConstantBackoff
@@ -19,8 +20,16 @@ from redis.retry import Retry
 from rillbase_server.launcher.ports import LOOPBACK, free_port
 from rillbase_server.launcher.valkey import binary as valkey_binary
 
-_TOKEN = "the-token-of-the-benchmark"
+TOKEN = "the-token-of-the-benchmark"
 _START_TIMEOUT_S = 60.0
+
+
+class Load(TypedDict):
+    """What a server answered: commands a second, and how long pipelines took."""
+
+    rate: float
+    p50_us: float
+    p99_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,11 @@ class Loader:
 
     def rate(self, port: int, command: str, pipeline: int, user: str = "") -> float:
         """Return how many commands a second a server answers."""
-        access = ["--user", user, "--token", _TOKEN] if user else []
+        return self.load(port, command, pipeline, user)["rate"]
+
+    def load(self, port: int, command: str, pipeline: int, user: str = "") -> Load:
+        """Load a server."""
+        access = ["--user", user, "--token", TOKEN] if user else []
         address = ["--address", f"{LOOPBACK}:{port}"]
         return self._run([*address, *access, "--command", command, "--pipeline", str(pipeline)])
 
@@ -41,25 +54,26 @@ class Loader:
         """Return the same for the store without a node: a thread for each connection."""
         with tempfile.TemporaryDirectory(prefix="rillbase-embedded-") as directory:
             where = ["--embedded", directory, "--durability", durability]
-            return self._run([*where, "--command", command, "--pipeline", "1"])
+            return self._run([*where, "--command", command, "--pipeline", "1"])["rate"]
 
-    def _run(self, arguments: list[str]) -> float:
+    def _run(self, arguments: list[str]) -> Load:
         size = ["--seconds", str(self.seconds), "--connections", str(self.connections)]
         command = [str(self.program), *arguments, *size]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return float(json.loads(done.stdout.splitlines()[-1])["rate"])
+        return cast("Load", json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
-def running_node(program: Path, durability: str) -> Iterator[int]:
-    """Yield the port of a node that has the topic `load` in the namespace `bench`."""
+def running_node(program: Path, durability: str, *options: str) -> Iterator[int]:
+    """Yield the port of a node that has the topic `load` in two namespaces."""
     with tempfile.TemporaryDirectory(prefix="rillbase-node-") as directory:
         port = free_port()
-        command = [str(program), "--directory", directory, "--durability", durability]
-        environment = {**os.environ, "RILLBASE_NODE_TOKEN": _TOKEN}
-        with _running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, _TOKEN):
-            _ask(port, "admin", "RB.NAMESPACE.CREATE", "bench", _TOKEN)
-            _ask(port, "bench", "RB.TOPIC.CREATE", "load")
+        command = [str(program), "--directory", directory, "--durability", durability, *options]
+        environment = {**os.environ, "RILLBASE_NODE_TOKEN": TOKEN}
+        with _running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, TOKEN):
+            for name in ("bench", "other"):
+                _ask(port, "admin", "RB.NAMESPACE.CREATE", name, TOKEN)
+                _ask(port, name, "RB.TOPIC.CREATE", "load")
             yield port
 
 
@@ -102,5 +116,5 @@ def _await(port: int, token: str | None) -> None:
 
 def _ask(port: int, user: str, *words: str) -> None:
     never = Retry(ConstantBackoff(0), 0)
-    with redis.Redis(port=port, username=user, password=_TOKEN, retry=never) as client:
+    with redis.Redis(port=port, username=user, password=TOKEN, retry=never) as client:
         client.execute_command(*words)

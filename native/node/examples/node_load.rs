@@ -10,7 +10,8 @@
 //!
 //! `publish` publishes 140 bytes of data under one of 250,000 ids of the topic `load`. `mixed` does so
 //! every fourth time, and else subscribes from ten seconds ago to ten seconds ahead. Embedded, each
-//! connection is a thread, and `--pipeline` operations are a batch. The last line is JSON.
+//! connection is a thread, and `--pipeline` operations are a batch. The last line is JSON: the rate,
+//! and how long a pipeline took, for half of them and for all but a hundredth.
 #![allow(clippy::cast_precision_loss, reason = "rates are for people")]
 
 use std::collections::HashMap;
@@ -194,9 +195,40 @@ struct Load {
     length: Duration,
 }
 
-/// One connection's load; returns how many replies came.
-fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<u64> {
+/// What a thread did.
+#[derive(Debug, Default)]
+struct Done {
+    whole: u64,
+    /// How long each pipeline took, in µs.
+    micros: Vec<u64>,
+}
+
+impl Done {
+    /// How long all but a share of the pipelines took at most.
+    fn at(&self, share: u64) -> u64 {
+        let place = self.micros.len() as u64 * share / 1000;
+        let last = self.micros.len().saturating_sub(1);
+        let place = usize::try_from(place).unwrap_or(last).min(last);
+        self.micros.get(place).copied().unwrap_or(0)
+    }
+}
+
+impl std::iter::Sum for Done {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        let mut all = Self::default();
+        for one in each {
+            all.whole += one.whole;
+            all.micros.extend(one.micros);
+        }
+        all.micros.sort_unstable();
+        all
+    }
+}
+
+/// One connection's load.
+fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<Done> {
     let (data, mut replies, mut number) = (data(), Replies::default(), from);
+    let mut micros = Vec::new();
     let mut piece = vec![0; 256 << 10];
     let (started, mut out) = (Instant::now(), Vec::new());
     while started.elapsed() < load.length {
@@ -205,6 +237,7 @@ fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<u64> {
             add(&mut out, load.command, (number, &data));
             number += 1;
         }
+        let sent = Instant::now();
         stream.write_all(&out)?;
         while replies.whole < number - from {
             let read = stream.read(&mut piece)?;
@@ -213,11 +246,15 @@ fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<u64> {
             }
             replies.take(piece.get(..read).unwrap_or_default())?;
         }
+        micros.push(u64::try_from(sent.elapsed().as_micros())?);
     }
     if replies.refused > 0 {
         return Err(format!("{} commands were refused", replies.refused).into());
     }
-    Ok(replies.whole)
+    Ok(Done {
+        whole: replies.whole,
+        micros,
+    })
 }
 
 fn connect(asked: &Asked) -> Result<TcpStream> {
@@ -242,7 +279,7 @@ fn connect(asked: &Asked) -> Result<TcpStream> {
 }
 
 /// Runs work in some threads; returns the sum of what they did, and how long it took.
-fn in_threads(threads: u64, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<(u64, Duration)> {
+fn in_threads(threads: u64, work: impl Fn(u64) -> Result<Done> + Sync) -> Result<(Done, Duration)> {
     let started = Instant::now();
     let sum = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads)
@@ -253,7 +290,7 @@ fn in_threads(threads: u64, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<
             .collect();
         let done = running.into_iter().map(ScopedJoinHandle::join);
         done.map(|one| one.map_err(|_| "a thread panicked")?)
-            .sum::<Result<u64>>()
+            .sum::<Result<Done>>()
     })?;
     Ok((sum, started.elapsed()))
 }
@@ -288,7 +325,7 @@ fn operation(command: Command, (number, now): (u64, u64), data: &[u8]) -> Operat
 }
 
 /// The same through the store; returns operations and time.
-fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(u64, Duration)> {
+fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
     let db = Arc::new(Db::open(dir, Options::default())?);
     let durability = match asked.text("durability") {
         Some("buffered") => Durability::Buffered,
@@ -317,7 +354,10 @@ fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(u64, Duration)> {
             store.run(&topic, &batch)?;
             number += load.pipeline;
         }
-        Ok(number - from)
+        Ok(Done {
+            whole: number - from,
+            micros: Vec::new(),
+        })
     })
 }
 
@@ -335,7 +375,13 @@ fn main() -> Result<()> {
             drive(connect(&asked)?, load, thread << 40)
         })?,
     };
-    let rate = done as f64 / took.as_secs_f64();
-    writeln!(io::stdout(), "{{\"done\":{done},\"rate\":{rate:.0}}}")?;
+    let rate = done.whole as f64 / took.as_secs_f64();
+    writeln!(
+        io::stdout(),
+        "{{\"done\":{},\"rate\":{rate:.0},\"p50_us\":{},\"p99_us\":{}}}",
+        done.whole,
+        done.at(500),
+        done.at(990),
+    )?;
     Ok(())
 }
