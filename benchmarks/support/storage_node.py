@@ -7,10 +7,11 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import redis
 from redis.backoff import ConstantBackoff
@@ -19,7 +20,7 @@ from redis.retry import Retry
 from rillbase_server.launcher.ports import LOOPBACK, free_port
 from rillbase_server.launcher.valkey import binary as valkey_binary
 
-_TOKEN = "the-token-of-the-benchmark"
+TOKEN = "the-token-of-the-benchmark"
 _START_TIMEOUT_S = 60.0
 
 
@@ -33,7 +34,7 @@ class Loader:
 
     def rate(self, port: int, command: str, pipeline: int, user: str = "") -> float:
         """Return how many commands a second a server answers."""
-        access = ["--user", user, "--token", _TOKEN] if user else []
+        access = ["--user", user, "--token", TOKEN] if user else []
         address = ["--address", f"{LOOPBACK}:{port}"]
         return self._run([*address, *access, "--command", command, "--pipeline", str(pipeline)])
 
@@ -56,18 +57,18 @@ def running_node(program: Path, durability: str) -> Iterator[int]:
     with tempfile.TemporaryDirectory(prefix="rillbase-node-") as directory:
         port = free_port()
         command = [str(program), "--directory", directory, "--durability", durability]
-        environment = {**os.environ, "RILLBASE_NODE_TOKEN": _TOKEN}
-        with _running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, _TOKEN):
-            _ask(port, "admin", "RB.NAMESPACE.CREATE", "bench", _TOKEN)
-            _ask(port, "bench", "RB.TOPIC.CREATE", "load")
+        environment = {**os.environ, "RILLBASE_NODE_TOKEN": TOKEN}
+        with _running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, TOKEN):
+            ask(port, "admin", "RB.NAMESPACE.CREATE", "bench", TOKEN)
+            ask(port, "bench", "RB.TOPIC.CREATE", "load")
             yield port
 
 
 @contextmanager
-def running_valkey() -> Iterator[int]:
-    """Yield the port of a Valkey that keeps nothing."""
+def running_valkey(durable: Sequence[str] = ("--appendonly", "no")) -> Iterator[int]:
+    """Yield the port of a Valkey that keeps nothing, or what its options say."""
     port = free_port()
-    options = ["--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
+    options = ["--bind", LOOPBACK, "--save", "", *durable]
     command = [str(valkey_binary()), "--port", str(port), *options]
     with _running(command, dict(os.environ), port, None):
         yield port
@@ -100,7 +101,8 @@ def _await(port: int, token: str | None) -> None:
             return
 
 
-def _ask(port: int, user: str, *words: str) -> None:
+def ask(port: int, user: str, *words: str) -> Any:
+    """Return what a node answers."""
     never = Retry(ConstantBackoff(0), 0)
-    with redis.Redis(port=port, username=user, password=_TOKEN, retry=never) as client:
-        client.execute_command(*words)
+    with redis.Redis(port=port, username=user, password=TOKEN, retry=never) as client:
+        return client.execute_command(*words)

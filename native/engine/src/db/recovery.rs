@@ -355,6 +355,6 @@ fn keyspace_of(
     if let Some((layout, cursor)) = &described.cursor {
         version = version.with_cursor(layout, cursor);
     }
-    let memtable = Arc::new(Memtable::new(own.memtable_bytes));
+    let memtable = Arc::new(Memtable::of(&own));
     Ok(Keyspace::new(id, name.clone(), own, memtable, version))
 }
