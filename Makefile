@@ -63,6 +63,7 @@ lint: ## Check style, types, layers, stubs, Rust, TypeScript and the repository'
 	cargo fmt $(filter-out --locked,$(manifest)) --all --check
 	$(cargo) clippy $(manifest) --workspace --all-targets --quiet -- -D warnings
 	cd sdk/js && npm run --silent check
+	cd console && npm run --silent check
 	$(python) -m scripts.check_readme
 	$(python) -m scripts.check_locks
 	$(python) -m scripts.check_licences
@@ -84,6 +85,7 @@ format: ## Put Python, Rust and TypeScript into the one format
 	$(bin)/ruff format .
 	cargo fmt $(filter-out --locked,$(manifest)) --all
 	cd sdk/js && npm run --silent format
+	cd console && npm run --silent format
 
 .PHONY: bench
 bench: ## Run every benchmark, quick
@@ -98,6 +100,17 @@ docs: ## Build the documentation into site/
 	$(setup_dev)
 	$(bin)/zensical build --strict
 
+.PHONY: kube-tools
+kube-tools: ## Build helm, Kubernetes and its schemas for their tests, once (about ten minutes)
+	$(setup_dev)
+	$(python) -m scripts.kube_tools
+
+.PHONY: images
+images: ## Build the images where there is an engine (podman, docker, buildah), and check their layout
+	$(setup_dev)
+	$(python) -m scripts.check_images
+	@scripts/build-images
+
 .PHONY: doctor
 doctor: ## Say what this machine has and lacks for Rillbase
 	@$(PYTHON) scripts/setup.py --doctor
@@ -108,6 +121,6 @@ setup: ## Only set up
 
 .PHONY: clean
 clean: ## Remove what was built; data and the shared cache stay
-	rm -rf .venv site native/target sdk/js/dist sdk/js/.build sdk/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv site native/target sdk/js/dist sdk/js/.build sdk/js/node_modules console/dist console/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 	@if [ -d .rillbase ]; then echo "Data stays in .rillbase: stop Rillbase and delete the folder if you mean to."; fi

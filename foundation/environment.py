@@ -1,12 +1,14 @@
 """Settings: read from the environment once, typed, validated at start.
 
-Each field is one environment variable; docs/operations/settings.md is generated from these
+Each field is one environment variable, or a file of that name in the folder that
+RILLBASE_SETTINGS_DIR names; docs/operations/settings.md is generated from these
 descriptions. A production installation refuses development conveniences here, before anything
 else has started.
 """
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from pathlib import Path
@@ -105,6 +107,13 @@ class Environment(BaseSettings):
         "make a minute, also all at once. Beyond that they are answered 429. Valid credentials "
         "are never held up by it.",
     )
+    rillbase_drain_s: float = Field(
+        0.0,
+        ge=0.0,
+        le=600.0,
+        description="Seconds that a server goes on after SIGTERM: it says that it is not ready, "
+        "and tells clients of live queries to come back, one after the other.",
+    )
     rillbase_database_pool_size: int = Field(
         16, ge=1, le=500, description="Most PostgreSQL connections of one process and role."
     )
@@ -115,9 +124,10 @@ class Environment(BaseSettings):
     )
     rillbase_grid_master: str = Field(
         "",
-        pattern=r"^(local\[\d+\]|spark://.+)?$",
-        description="Spark master of the grid, for example `spark://host:7077`; empty: Spark runs "
-        "within the supervisor's own driver.",
+        pattern=r"^(local\[\d+\]|spark://.+|k8s://https?://.+)?$",
+        description="Spark master of the grid, for example `spark://host:7077`, or "
+        "`k8s://https://…` with all else that Spark has to know in `spark-defaults.conf`; empty: "
+        "Spark runs within the supervisor's own driver.",
     )
     rillbase_live_memory_mib: int = Field(
         512,
@@ -259,7 +269,12 @@ def _split(value: object) -> object:
     return value
 
 
+#: Names the folder in which files may hold settings; a variable of the same name wins.
+FILES_VARIABLE = "RILLBASE_SETTINGS_DIR"
+
+
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Read the settings once per process."""
-    return Environment()
+    directory = os.environ.get(FILES_VARIABLE)
+    return Environment(_secrets_dir=Path(directory) if directory else None)

@@ -213,6 +213,12 @@ class Gone(ApiError):
     title = "This existed once and is no longer available"
 
 
+class SnapshotExpired(ApiError):
+    status = 410
+    code = "snapshot_expired"
+    title = "The snapshot is no longer kept"
+
+
 class SubscriptionEnded(ApiError):
     status = 410
     code = "subscription_ended"
@@ -421,6 +427,18 @@ class EvaluationFailed(ApiError):
     status = 400
     code = "evaluation_failed"
     title = "An expression could not be evaluated"
+
+
+class EventTooOld(ApiError):
+    status = 400
+    code = "event_too_old"
+    title = "The event is too old for what is kept of its time"
+
+
+class SumOverflow(ApiError):
+    status = 400
+    code = "sum_overflow"
+    title = "A sum would leave the range that it is kept in"
 
 
 class DuplicateId(ApiError):

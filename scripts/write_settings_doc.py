@@ -20,8 +20,9 @@ HEAD = """\
 # Settings
 
 Every setting is an environment variable, read once at start and checked before anything else
-happens. This page is written by `python -m scripts.write_settings_doc`; change the description in
-`foundation/environment.py`.
+happens. `RILLBASE_SETTINGS_DIR` may name a folder with files of the same names, such as a mounted
+secret; where there is both, the variable counts. This page is written by
+`python -m scripts.write_settings_doc`; change the description in `foundation/environment.py`.
 
 With `RILLBASE_ENV=production` the server refuses to start with development secrets, with
 `RILLBASE_DEBUG`, with wildcard hosts, without `https://` in `RILLBASE_PUBLIC_URL`, with the whole
@@ -48,7 +49,7 @@ def _type(field: FieldInfo) -> str:
         return "secret"
     if get_origin(kind) is list:
         return "list, by commas"
-    return {bool: "yes or no", int: "whole number", str: "text", Path: "path"}.get(
+    return {bool: "yes or no", int: "whole number", float: "number", str: "text", Path: "path"}.get(
         kind if isinstance(kind, type) else str, "text"
     )
 

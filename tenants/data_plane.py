@@ -26,6 +26,7 @@ from foundation.http.body import ClientGone
 from foundation.http.router import Match
 from foundation.limits import limiter
 from tenants import cors, usage
+from tenants.credentials import act_as
 from tenants.credentials.authenticate import authenticate_data_plane
 from tenants.credentials.cache import NotCached, cached_only
 from tenants.credentials.facts import TenantFacts
@@ -105,6 +106,9 @@ class DataPlane:
 async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
     """Return who calls."""
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
+    if act_as.is_asked(head):
+        member = principal
+        principal = await looked_up(lambda: act_as.as_end_user(member, head))
     request_context.principal.set(principal.actor)
     request_context.tenant_id.set(str(tenant.id))
     return principal, tenant
@@ -150,7 +154,8 @@ def _with_connection(look_up: Callable[[], T]) -> T:
     try:
         return look_up()
     finally:
-        connections["auth"].close()
+        for alias in ("auth", "default"):
+            connections[alias].close()
 
 
 async def let_in(principal: Principal, tenant: TenantFacts, headers: dict[str, str]) -> None:

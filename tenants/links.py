@@ -1,4 +1,4 @@
-"""The links in mails: what makes them unguessable, and how each is good for one use only.
+"""Links, mailed or printed: what makes them unguessable, and each good for one use only.
 
 A link's token derives from the installation's secret key, its purpose and the id of the row that
 it is about. So whoever writes the mail needs the id alone, no token lies in the task outbox or in
@@ -37,6 +37,7 @@ _PAGES: Mapping[Purpose, str] = MappingProxyType(
         Purpose.RESET: "reset-password",
         Purpose.CHANGE: "verify-email",
         Purpose.INVITATION: "invitation",
+        Purpose.SIGN_IN: "sign-in",
     }
 )
 LIFETIMES: Mapping[Purpose, datetime.timedelta] = MappingProxyType(
@@ -45,6 +46,7 @@ LIFETIMES: Mapping[Purpose, datetime.timedelta] = MappingProxyType(
         Purpose.RESET: datetime.timedelta(hours=1),
         Purpose.CHANGE: datetime.timedelta(days=2),
         Purpose.INVITATION: datetime.timedelta(days=7),
+        Purpose.SIGN_IN: datetime.timedelta(minutes=15),
     }
 )
 

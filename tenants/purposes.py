@@ -1,4 +1,4 @@
-"""What a link in a mail is for."""
+"""What a link is for: all but `SIGN_IN` come by mail."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from enum import StrEnum
 
 
 class Purpose(StrEnum):
-    """All but an invitation are proofs that a user holds an address."""
+    """Those for addresses are proofs that a user holds one."""
 
     VERIFY = "verify"
     RESET = "reset"
     CHANGE = "change"
     INVITATION = "invitation"
+    #: Printed by the launcher on a development machine, for whoever sits at it.
+    SIGN_IN = "sign_in"
 
 
-PROOFS = (Purpose.VERIFY, Purpose.RESET, Purpose.CHANGE)
+PROOFS = (Purpose.VERIFY, Purpose.RESET, Purpose.CHANGE, Purpose.SIGN_IN)

@@ -26,6 +26,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "issuers": 2,
         "collections": 20,
         "topics": 20,
+        "aggregates": 10,
         "connections": 100,
         "subscriptions": 1_000,
     }

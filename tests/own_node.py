@@ -15,7 +15,7 @@ import redis
 from tests.own_valkey import free_port
 
 BINARY = Path(sys.prefix) / "bin" / "rillbase-node"
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
 
 
 class OwnNode:

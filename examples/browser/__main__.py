@@ -1,6 +1,8 @@
-"""Serve a page with a live query.
+"""Serve a page with live queries.
 
-    python -m examples.browser --key rbk_dev_…
+    python -m examples.browser --key rbk_dev_…         ideas to vote on
+    python -m examples.browser chat --key rbk_dev_…    rooms, and writing without a network
+    python -m examples.browser shop --key rbk_dev_…    a dashboard of orders as they come
 
 URL and key come from the options, or from RILLBASE_URL and RILLBASE_KEY. The key, which stays
 here, is used once: for a collection with access rules, a publishable key for the page, and leave
@@ -13,15 +15,20 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from http.server import ThreadingHTTPServer
 
+from examples.browser.api import Api, Refused
+from examples.browser.apps import APPS, SHOP
+from examples.browser.customers import Trade
 from examples.browser.pages import handler
-from examples.browser.prepare import Refused, prepare
+from examples.browser.prepare import prepare
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.browser", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("app", nargs="?", choices=list(APPS), default="ideas")
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
     parser.add_argument("--port", type=int, default=8090)
@@ -34,15 +41,22 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Serve until Ctrl-C."""
     wanted = arguments()
-    with ThreadingHTTPServer(("127.0.0.1", wanted.port), handler({}, "")) as server:
+    app, url = APPS[wanted.app], wanted.url.rstrip("/")
+    unprepared = handler(app.folder, {}, "")
+    with (
+        ThreadingHTTPServer(("127.0.0.1", wanted.port), unprepared) as server,
+        ExitStack() as stack,
+    ):
         origin = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            settings: Mapping[str, str] = prepare(wanted.url.rstrip("/"), wanted.key, origin)
+            settings: Mapping[str, str] = prepare(app, url, wanted.key, origin)
         except Refused as refused:
             print(refused, file=sys.stderr)
             return 1
-        server.RequestHandlerClass = handler(settings, wanted.url)
-        print(f"Open {origin} in two windows side by side. Ctrl-C ends it.", flush=True)
+        server.RequestHandlerClass = handler(app.folder, settings, url)
+        if app is SHOP:
+            stack.enter_context(Trade(Api(url, wanted.key), app.collection))
+        print(f"Open {origin} {app.invitation}. Ctrl-C ends it.", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The files of the page, and the SDK as it was built."""
+"""The files of a page, what all pages share, and the SDK as it was built."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SDK = HERE.parents[1] / "sdk" / "js" / "dist"
+#: What lies below which address; everything else is of the page's own folder.
+SHARED = {"sdk/": HERE.parents[1] / "sdk" / "js" / "dist", "shared/": HERE / "shared"}
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
-def handler(settings: Mapping[str, str], url: str) -> type[BaseHTTPRequestHandler]:
+def handler(folder: Path, settings: Mapping[str, str], url: str) -> type[BaseHTTPRequestHandler]:
     """Return what answers requests for the page and for its settings."""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
@@ -26,7 +27,7 @@ def handler(settings: Mapping[str, str], url: str) -> type[BaseHTTPRequestHandle
             if self.path == "/settings.json":
                 self._answer("application/json", json.dumps(settings).encode())
                 return
-            file = _file(self.path.partition("?")[0])
+            file = _file(folder, self.path.partition("?")[0])
             if file is None:
                 self.send_error(404)
             else:
@@ -47,10 +48,11 @@ def handler(settings: Mapping[str, str], url: str) -> type[BaseHTTPRequestHandle
     return Handler
 
 
-def _file(path: str) -> Path | None:
-    """Return the file that an address names, of the page's folder and the SDK alone."""
+def _file(folder: Path, path: str) -> Path | None:
+    """Return the file that an address names, of these folders alone."""
     name = path.lstrip("/") or "page.html"
-    root = SDK if name.startswith("sdk/") else HERE
-    found = (root / name.removeprefix("sdk/")).resolve()
+    prefix = next((prefix for prefix in SHARED if name.startswith(prefix)), "")
+    root = SHARED.get(prefix, folder)
+    found = (root / name.removeprefix(prefix)).resolve()
     fits = found.is_relative_to(root) and found.suffix in KINDS and found.is_file()
     return found if fits else None

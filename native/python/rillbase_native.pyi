@@ -21,6 +21,9 @@ __all__ = [
     "JsonError",
     "KeyspaceOptions",
     "LiveQuery",
+    "Node",
+    "NodeError",
+    "NodeSpeaker",
     "Operation",
     "Operations",
     "Outcomes",
@@ -884,3 +887,49 @@ class GridNode:
     def run(self, parent: int) -> None: ...
     def stop(self) -> None: ...
     def report(self) -> str: ...
+
+class NodeError(Exception):
+    """What the storage node refused: `code` for programs, `str()` for people."""
+
+    code: str
+
+# Numbers, texts as bytes, and lists and dicts of them.
+_Reply: TypeAlias = int | float | bytes | None | list[_Reply] | dict[bytes, _Reply]
+
+@final
+class Node:
+    """A storage node within this process: what `rillbase-node` answers over a connection."""
+
+    def __new__(
+        cls,
+        directory: str | os.PathLike[str],
+        token: str,
+        *,
+        durability: Literal["sync", "buffered"] = "sync",
+        cache_bytes: int = 67108864,
+        memtables_bytes: int = 67108864,
+    ) -> Node: ...
+    def execute(self, *words: bytes | str | int) -> _Reply:
+        """Do a command and return its reply, or raise `NodeError`. One that waits waits here."""
+
+    def pushed(self) -> list[_Reply]:
+        """Return what subscriptions that are followed have pushed since."""
+
+    def speaker(self) -> NodeSpeaker:
+        """Return somebody else who gives commands, as another connection would."""
+
+    def close(self) -> None:
+        """End it; all that was answered is durable. Later commands raise `NodeError`."""
+
+    def __enter__(self) -> Node: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class NodeSpeaker:
+    """Who gives commands to a `Node`; one after the other, beside others."""
+
+    def execute(self, *words: bytes | str | int) -> _Reply:
+        """Do a command and return its reply, or raise `NodeError`."""
+
+    def pushed(self) -> list[_Reply]:
+        """Return what subscriptions that are followed have pushed since."""

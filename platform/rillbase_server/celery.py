@@ -41,6 +41,7 @@ __all__ = ["app"]
 #: Modules that hold tasks.
 TASK_MODULES = (
     "foundation.tasks.lost",
+    "aggregates.definitions.keeping",
     "documents.collections.backfill",
     "documents.collections.expiry",
     "documents.collections.removal",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from django.contrib.auth.hashers import make_password
@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from documents.samples import load_samples
 from foundation.scope import scoped
+from tenants.actions.local_links import do_issue
 from tenants.credentials import keys
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.roles import ALL_SCOPES, Role
@@ -58,16 +59,19 @@ def ensure_samples() -> None:
 
 
 def write_demo(path: Path, demo: Demo) -> None:
-    """Remember the demo's secrets, readable by the owner of the file alone."""
+    """Remember the demo's secrets, and a link that signs in; for the file's owner alone to read."""
+    user = User.objects.using("auth").get(email=EMAIL)
+    told = {**asdict(demo), "sign_in_link": do_issue(user)}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump(asdict(demo), file)
+        json.dump(told, file)
 
 
 def _read(path: Path) -> Demo | None:
     try:
-        return Demo(**json.loads(path.read_text()))
-    except (FileNotFoundError, TypeError, ValueError):
+        known = json.loads(path.read_text())
+        return Demo(**{part.name: known[part.name] for part in fields(Demo)})
+    except (FileNotFoundError, KeyError, TypeError, ValueError):
         return None
 
 

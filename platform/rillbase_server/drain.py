@@ -1,8 +1,10 @@
-"""Tells clients that stay connected that the server is about to end.
+"""Lets clients leave before the server ends.
 
 The server closes connections as soon as it is asked to end, before anything of the application
-hears of it. So the signal is heard here first: clients are told when to come back, and the
-server's own handler follows in the loop's next turns.
+hears of it. So the signal is heard here first. For `RILLBASE_DRAIN_S` the server goes on as before
+but says that it is not ready, so that nobody new is sent to it, and tells its clients to come back,
+one after the other. Then the rest are told, and the server's own handler follows. A second signal
+cuts it short.
 """
 
 from __future__ import annotations
@@ -12,23 +14,55 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Protocol
 
-#: What was told gets so long to leave.
+#: What was told last gets so long to leave.
 HEAD_START_S = 0.05
 
 
-def before_the_end(say: Callable[[], None]) -> None:
-    """Call `say` in the running loop when the process is asked to end."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    loop = asyncio.get_running_loop()
-    before = signal.getsignal(signal.SIGTERM)
-    if not callable(before):
-        return
-    follow: Callable[[int, FrameType | None], object] = before
+class Clients(Protocol):
+    """Those who stay connected."""
 
-    def heard(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(say)
-        loop.call_soon_threadsafe(loop.call_later, HEAD_START_S, follow, number, None)
+    def see_off(self, within_s: float) -> None:
+        """Tell each client, at a moment of its own, to come back. Return at once."""
 
-    signal.signal(signal.SIGTERM, heard)
+    def say_goodbye(self) -> None:
+        """Tell every client that was not told yet."""
+
+
+class Drain:
+    """The end of one process, from the signal on."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+
+    def listen(self, clients: Clients, drain_s: float) -> None:
+        """Hear the signal in the running loop's process, if this is its main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        before = signal.getsignal(signal.SIGTERM)
+        if not callable(before):
+            return
+        follow: Callable[[int, FrameType | None], object] = before
+
+        def end(number: int) -> None:
+            clients.say_goodbye()
+            loop.call_later(HEAD_START_S, follow, number, None)
+
+        def begin(number: int) -> None:
+            again, self.has_begun = self.has_begun, True
+            if again or drain_s <= 0:
+                end(number)
+                return
+            clients.see_off(drain_s)
+            loop.call_later(drain_s, end, number)
+
+        def heard(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(begin, number)
+
+        signal.signal(signal.SIGTERM, heard)
+
+
+#: This process'.
+DRAIN = Drain()

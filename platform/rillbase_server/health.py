@@ -2,9 +2,9 @@
 
 They need no tenant, no credentials (but `/metrics`, when RILLBASE_METRICS_TOKEN is set; in
 production it is not there without) and no accepted Host, since probes call pods by address.
-`/healthz` depends on nothing. `/readyz` asks
-each dependency with a short timeout: without the database or its migrations the process is not
-ready; without Valkey or the storage node it is, since the API goes on, but it says `degraded`.
+`/healthz` depends on nothing. `/readyz` asks each dependency with a short timeout: without the
+database or its migrations the process is not ready; without Valkey or the storage node it is, since
+the API goes on, but it says `degraded`. A server that was asked to end is not ready either.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from foundation.environment import Environment
 from foundation.errors import ApiError, NotFound, Unauthenticated
 from foundation.request_context import request_id
 from rillbase_server import dependencies
+from rillbase_server.drain import DRAIN, Drain
+from rillbase_server.version import VERSION
 
 CHECK_TIMEOUT_S = 2.0
 
@@ -41,8 +43,15 @@ class Dependency:
 class Health:
     """Answers its own paths and passes everything else on."""
 
-    def __init__(self, app: App, environment: Environment, more: Sequence[Dependency] = ()) -> None:
+    def __init__(
+        self,
+        app: App,
+        environment: Environment,
+        more: Sequence[Dependency] = (),
+        drain: Drain = DRAIN,
+    ) -> None:
         self._app = app
+        self._drain = drain
         self._metrics_token = environment.rillbase_metrics_token.get_secret_value()
         self._metrics_open = environment.rillbase_env != "production"
         valkeys = {
@@ -81,9 +90,12 @@ class Health:
         found = await asyncio.gather(*(_examine(d) for d in self._dependencies))
         report = {d.name: result for d, result in zip(self._dependencies, found, strict=True)}
         down = [d for d in self._dependencies if report[d.name]["state"] != "up"]
+        status, code = ("degraded" if down else "ready"), 200
         if any(d.required for d in down):
-            return 503, {"status": "unavailable", "dependencies": report}
-        return 200, {"status": "degraded" if down else "ready", "dependencies": report}
+            status, code = "unavailable", 503
+        elif self._drain.has_begun:
+            status, code = "draining", 503
+        return code, {"status": status, "version": VERSION, "dependencies": report}
 
     async def _metrics(self, scope: Scope, send: Send) -> None:
         if not self._metrics_token and not self._metrics_open:

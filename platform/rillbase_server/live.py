@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aggregates.live import feed as aggregate_feed
+from aggregates.live.kind import AggregateSubscriptions
 from documents.live import Kinds
 from foundation.asgi import App
+from foundation.environment import environment
 from foundation.http import Operation
 from realtime import valkey
 from realtime.api.live import LiveQueries, TicketedStreams
@@ -21,7 +24,9 @@ from realtime.subscriptions.records import Records
 from realtime.topics.api import TopicStreams
 from realtime.topics.api import operations as topic_operations
 from realtime.topics.kind import TopicSubscriptions
-from rillbase_server.drain import before_the_end
+from rillbase_server.aggregate_streams import AggregateStreams
+from rillbase_server.aggregate_streams import operations as aggregate_operations
+from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
 from tenants.data_plane import Call
 
@@ -35,20 +40,25 @@ class Live:
     records: Records
     queries: LiveQueries
     topics: TopicStreams
+    aggregates: AggregateStreams
     process: HubProcess
     watches: Watches
 
     @property
     def operations(self) -> tuple[Operation[Call], ...]:
         """The calls of the data plane that belong to it."""
-        return (*operations(self.queries), *topic_operations(self.topics))
+        return (
+            *operations(self.queries),
+            *topic_operations(self.topics),
+            *aggregate_operations(self.aggregates),
+        )
 
     def around(self, app: App) -> App:
         """Return the application with everything in front of it that is not a plain call."""
         return Realtime(TicketedStreams(app, self.queries), self.kinds, self.crowd)
 
     async def start(self) -> None:
-        before_the_end(self.crowd.say_goodbye)
+        DRAIN.listen(self.crowd, environment().rillbase_drain_s)
         await self.crowd.start()
         await self.records.start()
         await self.watches.start()
@@ -60,6 +70,7 @@ class Live:
         await self.process.stop()
         await valkey.close()
         await feeds.close()
+        await aggregate_feed.close()
         await client.close()
         reading.close()
 
@@ -69,14 +80,15 @@ def build() -> Live:
     process = HubProcess()
     documents = DocumentQueries(process)
     process.serve = Wishes(process, documents).serve
-    topics = TopicSubscriptions()
-    kinds, crowd = Kinds(documents, topics), Crowd(process.name)
+    topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
+    kinds, crowd = Kinds(documents, topics, aggregates), Crowd(process.name)
     return Live(
         kinds,
         crowd,
         Records(process.name, crowd),
         LiveQueries(kinds, crowd),
         TopicStreams(topics, crowd),
+        AggregateStreams(aggregates, crowd),
         process,
         Watches(documents),
     )

@@ -1,4 +1,4 @@
-"""The pages for people who have just arrived: a start page and the browsable API."""
+"""The browsable API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 
 from foundation.api.rendering import to_json
-from rillbase_server.version import VERSION
 
 
 @lru_cache(maxsize=1)
@@ -18,12 +17,6 @@ def openapi_document() -> bytes:
     """Generate the OpenAPI document once per process; it depends on the code alone."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     return to_json(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]
-
-
-@require_safe
-def home(request: HttpRequest) -> HttpResponse:
-    """Say what runs here, and where to go."""
-    return render(request, "home.html", {"version": VERSION})
 
 
 @require_safe

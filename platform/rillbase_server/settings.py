@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from foundation.database_roles import ALIASES, Role
 from foundation.environment import environment
+from rillbase_server.console import is_immutable
 from rillbase_server.version import VERSION
 
 API_DESCRIPTION = """\
@@ -44,6 +45,7 @@ INSTALLED_APPS = [
     "storage_engine",
     "documents",
     "realtime",
+    "aggregates",
     "rillbase_server",
 ]
 
@@ -145,10 +147,18 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"
+CONSOLE_DIR = BASE_DIR / "console" / "dist"
+#: What is built from TypeScript: the console, and the SDK for pages that have no bundler.
+STATICFILES_DIRS = [
+    (name, folder)
+    for name, folder in (("console", CONSOLE_DIR), ("sdk", BASE_DIR / "sdk" / "js" / "dist"))
+    if folder.exists()
+]
 #: Pages' files are served from where their packages keep them; nothing has to be collected.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 WHITENOISE_MAX_AGE = 3600
+WHITENOISE_IMMUTABLE_FILE_TEST = is_immutable
 
 #: The edge bounds bodies while they stream; Django's own limits are for forms of the staff admin.
 DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.rillbase_body_max_bytes
@@ -181,6 +191,8 @@ SPECTACULAR_SETTINGS = {
         "realtime.api.operations.add_to_openapi",
         "storage_engine.topics.api.operations.add_to_openapi",
         "realtime.topics.api.add_to_openapi",
+        "aggregates.api.operations.add_to_openapi",
+        "rillbase_server.aggregate_streams.add_to_openapi",
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
@@ -200,6 +212,7 @@ SPECTACULAR_SETTINGS = {
             "Documents",
             "Collections",
             "Topics",
+            "Aggregates",
             "Tenants",
             "Members",
             "Invitations",

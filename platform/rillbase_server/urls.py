@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 
+from aggregates.urls import control_plane as aggregates_control_plane
 from documents.urls import control_plane as documents_control_plane
+from realtime.cluster.views import urlpatterns as cluster
 from realtime.subscriptions.views import urlpatterns as subscriptions
-from rillbase_server import pages
+from rillbase_server import console, pages
 from rillbase_server.staff.site import site
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api.urls import control_plane, data_plane
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", pages.home),
+    re_path(console.ADDRESSES, console.page),
     path("favicon.ico", RedirectView.as_view(url="/static/rillbase/mark.svg", permanent=True)),
     path("api/openapi.json", pages.openapi),
     path("api/docs", pages.docs),
     path(
         "api/v1/",
-        include([*control_plane, *documents_control_plane, *topics_control_plane, *subscriptions]),
+        include(
+            [
+                *control_plane,
+                *documents_control_plane,
+                *topics_control_plane,
+                *aggregates_control_plane,
+                *subscriptions,
+                *cluster,
+            ]
+        ),
     ),
     path("v1/", include(data_plane)),
     path("staff/", site.urls),

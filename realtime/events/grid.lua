@@ -23,6 +23,8 @@ local CHECKPOINTS = 32
 local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.
 local ACTIVATION = 19
+-- A request goes on behind its query, which is as long as a definition, with flags: it is a renewal.
+local RENEWAL = 2
 
 local function now_us()
   local time = redis.call('TIME')
@@ -110,6 +112,9 @@ end
 
 -- Appends requests; returns the ids of their entries.
 local function send_requests(epoch, qp, several)
+  if #several == 0 then
+    return {}
+  end
   local requests = epoch .. ':requests:' .. qp
   local last = redis.call('HINCRBY', requests .. ':count', 'entries', #several)
   local first, size, ids = last - #several, 0, {}
@@ -151,31 +156,52 @@ local function activations(prefix)
   }
 end
 
+local function is_renewal(definition, request)
+  return bit.band(string.byte(request, #definition + 1) or 0, RENEWAL) > 0
+end
+
+local function hold(epoch, qp, hub, query)
+  if redis.call('SADD', epoch .. ':held:' .. qp .. ':' .. hub, query) == 1 then
+    redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, 1)
+    redis.call('ZREM', epoch .. ':idle:' .. qp, query)
+  end
+end
+
 -- args: grid epoch, query partition, app server, then query, definition and request of each.
--- Returns activation numbers and ids of requests, in this order.
+-- Returns activation numbers and ids of requests, in this order. A renewal only brings rows: it
+-- holds nothing, and a query that has ended stays so, of which activation and id are zero.
 local function register_all(keys, args)
   local prefix, qp, hub = keys[1], args[2], args[3]
   local epoch = prefix .. ':' .. args[1]
-  local registry, held = epoch .. ':registry:' .. qp, epoch .. ':held:' .. qp .. ':' .. hub
+  local registry = epoch .. ':registry:' .. qp
   -- An app server that nobody has heard of has a lease that ends now.
   if redis.call('ZADD', prefix .. ':hubs', 'NX', text(now_ms()), hub) == 1 then
     redis.call('SADD', prefix .. ':strangers', hub)
   end
-  local numbers, requests, given = activations(prefix), {}, {}
+  local numbers, requests, given, places = activations(prefix), {}, {}, {}
   for position = 4, #args, 3 do
-    local query = args[position]
-    local known = redis.call('HGET', registry, query)
-    local activation = known and activation_of(known) or numbers.next()
-    redis.call('HSET', registry, query, with_activation(args[position + 1], activation))
-    if redis.call('SADD', held, query) == 1 then
-      redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, 1)
-      redis.call('ZREM', epoch .. ':idle:' .. qp, query)
+    local query, definition, request = args[position], args[position + 1], args[position + 2]
+    local known, renewal = redis.call('HGET', registry, query), is_renewal(definition, request)
+    if known or not renewal then
+      local activation = known and activation_of(known) or numbers.next()
+      redis.call('HSET', registry, query, with_activation(definition, activation))
+      if not renewal then
+        hold(epoch, qp, hub, query)
+      end
+      given[#given + 1] = struct.unpack('>I8', activation)
+      requests[#requests + 1] = with_activation(request, activation)
+      places[#given] = #requests
+    else
+      given[#given + 1] = 0
+      places[#given] = 0
     end
-    given[#given + 1] = struct.unpack('>I8', activation)
-    requests[#requests + 1] = with_activation(args[position + 2], activation)
   end
   numbers.keep()
-  return { given, send_requests(epoch, qp, requests) }
+  local ids, found = send_requests(epoch, qp, requests), {}
+  for position = 1, #given do
+    found[position] = ids[places[position]] or '0-0'
+  end
+  return { given, found }
 end
 
 -- Takes one holder from a query; returns whether it has none left.

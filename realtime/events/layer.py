@@ -54,7 +54,7 @@ class Node:
 class Registered:
     """A query as the registry has it."""
 
-    #: Rises with each time that the query comes to life.
+    #: Rises with each time that the query comes to life; 0: it has ended, and was not renewed.
     activation: int
     #: Where its request stands in the request stream.
     request: str
@@ -121,7 +121,10 @@ class GridLayer:
     async def register_all(
         self, query_partition: int, hub: str, wanted: Sequence[tuple[bytes, bytes, bytes]]
     ) -> list[Registered]:
-        """Do so with several: query, definition and request of each."""
+        """Do so with several: query, definition and request of each.
+
+        A request that says of itself that it is a renewal holds nothing and revives no query.
+        """
         activations, requests = items(
             await self._functions.call(
                 "register_all", self._epoch, query_partition, hub, *chain.from_iterable(wanted)
@@ -200,6 +203,11 @@ def log(installation: int, epoch: int, query_partition: int) -> str:
     return f"{prefix(installation)}:{epoch}:log:{query_partition}"
 
 
+def lease_key(installation: int, epoch: int, node: str) -> str:
+    """Return where a node's lease is, and what it says of itself."""
+    return f"{prefix(installation)}:{epoch}:lease:{node}"
+
+
 __all__ = [
     "EXPIRED_AT_ONCE",
     "HUB_LEASE_MS",
@@ -212,6 +220,7 @@ __all__ = [
     "RedisError",
     "Registered",
     "filter_node",
+    "lease_key",
     "log",
     "query_partition",
     "sort_node",

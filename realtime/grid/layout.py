@@ -15,7 +15,7 @@ from realtime.events import layer
 #: Each query partition multiplies what is read from the write streams; one is enough for a machine.
 QUERY_PARTITIONS = 1
 
-_GRIDS = Statement(
+GRIDS = Statement(
     "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
     "documents_gridepoch g WHERE g.retired_at IS NULL ORDER BY g.number"
 )
@@ -73,7 +73,7 @@ class Grid:
 
 async def read_grids() -> list[Grid]:
     """Return the grid epochs that are served; raise `psycopg.Error` when nobody can say."""
-    return await _read(_GRIDS)
+    return await _read(GRIDS)
 
 
 async def read_retired() -> list[Grid]:

@@ -30,7 +30,6 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
-    "spark.executor.memory": "512m",
     "spark.python.worker.reuse": "false",
     "spark.log.level": "WARN",
     # Names of settings whose values appear in no log.
@@ -126,6 +125,12 @@ def _configuration(slots: int) -> SparkConf:
     conf = SparkConf().setMaster(master).setAppName("rillbase-grid")
     for name, value in _SETTINGS.items():
         conf.set(name, value)
+    if master.startswith("k8s://"):
+        # Executors' memory, number and image are in spark-defaults.conf, and what their nodes need
+        # of this process' environment in the pod that they are made from: Spark's own settings
+        # would show secrets to all who may see pods.
+        return conf
+    conf.set("spark.executor.memory", "512m")
     if not master.startswith("local"):
         conf.set("spark.cores.max", str(slots))
         for name, value in os.environ.items():

@@ -20,6 +20,7 @@ from realtime.hub.logs import Entry, listed
 from realtime.hub.process import HubProcess, Running, Wish
 from realtime.registration import renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
+from realtime.registration.together import Together
 from rillbase_native import LiveQuery
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class Wishes:
     def __init__(self, process: HubProcess, queries: DocumentQueries) -> None:
         self._process = process
         self._queries = queries
-        self._room = asyncio.Semaphore(REGISTRATIONS_AT_ONCE)
+        self._together = Together(REGISTRATIONS_AT_ONCE)
         #: Queries whose subscribers are being judged: the machine asks until they are gone.
         self._judged: set[bytes] = set()
 
@@ -85,8 +86,7 @@ class Wishes:
             if found is None or not watched or running.grid is not grid:
                 return
             try:
-                async with self._room:
-                    await self._try(running, found, watched[0].source)
+                await self._try(running, found, watched[0].source)
             except OtherRules:
                 await self.judge(running, query)
             except ApiError as refused:
@@ -108,7 +108,7 @@ class Wishes:
         asked = running.hub.asked(query.hash)
         if asked is None:
             return
-        registered = await register(running.layer, grid, running.name, query, source, renewal=False)
+        registered = await self._together.register(running.layer, grid, running.name, query, source)
         if running.grid is not grid:
             # It has been asked for once more, of the grid that is followed now.
             return

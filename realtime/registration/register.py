@@ -6,15 +6,15 @@ the nodes, what the snapshot sees is in the rows, and no write is in neither.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from documents.outbox.entries import Snapshot
 from realtime.events.layer import Ends, GridLayer, query_partition
 from realtime.grid.layout import Grid
-from realtime.registration.reading import Extent, Row, Rows, read
+from realtime.registration.reading import Extent, Row, Rows, read_all
 from rillbase_native import LiveQuery
-from tenants.principals import Principal
 
 #: Rows that a sort node keeps beyond a window: half of the window, within bounds.
 LEAST_SLACK, MOST_SLACK = 16, 1_000
@@ -53,33 +53,56 @@ async def register(
     layer: GridLayer, grid: Grid, hub: str, query: LiveQuery, source: Source, *, renewal: bool
 ) -> Registration:
     """Read a query's rows and have it watched on behalf of a hub."""
-    partition = query_partition(query.hash, grid.query_partitions)
+    (registration,) = await register_all(layer, grid, hub, [query], source, renewal=renewal)
+    return registration
+
+
+async def register_all(
+    layer: GridLayer,
+    grid: Grid,
+    hub: str,
+    queries: Sequence[LiveQuery],
+    source: Source,
+    *,
+    renewal: bool,
+) -> list[Registration]:
+    """Do so with several of one collection and one query partition: one snapshot, one call.
+
+    Those whose rows would be too many at once are left to a further call: the answer is shorter.
+    """
+    partition = query_partition(queries[0].hash, grid.query_partitions)
     ends = await layer.ends(grid.write_partitions, partition)
-    rows = await _rows(query, source)
-    registered = await layer.register(
+    read = await _rows(queries, source)
+    registered = await layer.register_all(
         partition,
         hub,
-        query.hash,
-        query.definition(),
-        _request(query, ends, rows, renewal=renewal),
+        [
+            (query.hash, query.definition(), _request(query, ends, rows, renewal=renewal))
+            for query, rows in zip(queries, read, strict=False)
+        ],
     )
-    return Registration(
-        registered.activation, registered.request, ends.log, rows.snapshot, rows.rows
-    )
+    return [
+        Registration(given.activation, given.request, ends.log, rows.snapshot, rows.rows)
+        for given, rows in zip(registered, read, strict=True)
+    ]
 
 
-async def _rows(query: LiveQuery, source: Source) -> Rows:
+async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
+    # The rule is part of a query's filter already.
+    wanted = [(query.filter(), _extent(query)) for query in queries]
+    read = await read_all(source.tenant_id, source.collection, wanted)
+    for query, rows in zip(queries, read, strict=False):
+        found = rows.collection
+        if found.raw != query.collection or (
+            query.rules_version and found.rules_version != query.rules_version
+        ):
+            raise OtherRules
+    return read
+
+
+def _extent(query: LiveQuery) -> Extent:
     first = None if query.limit is None else query.offset + query.limit + query.slack
-    # The rule is part of the query's filter already.
-    nobody: Principal | None = None
-    extent = Extent(query.sort(), first, query.sorted)
-    rows = await read(source.tenant_id, source.collection, query.filter(), nobody, extent)
-    found = rows.collection
-    if found.raw != query.collection or (
-        query.rules_version and found.rules_version != query.rules_version
-    ):
-        raise OtherRules
-    return rows
+    return Extent(query.sort(), first, query.sorted)
 
 
 def _request(query: LiveQuery, ends: Ends, rows: Rows, *, renewal: bool) -> bytes:

@@ -29,7 +29,10 @@ log = logging.getLogger(__name__)
 #: How often credentials are looked at, and how old what is then believed may be: together with the
 #: look-up itself less than the second within which a revoked key has to end.
 JUDGE_S, BELIEVED_S = 0.4, 0.3
+#: Whoever was told to come back does so within this time.
 RECONNECT_WITHIN_MS = 5_000
+#: While a server drains, nobody is told before those who send people here know that it ends.
+UNTOLD_SHARE = 0.2
 
 Verdict = tuple[Party, None] | tuple[None, ApiError]
 
@@ -73,6 +76,7 @@ class Crowd:
         self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
+        self._told: set[str] = set()
 
     async def start(self) -> None:
         """Begin to look after the connections."""
@@ -138,6 +142,7 @@ class Crowd:
     def _discard(self, connection: Guest, tenant: UUID) -> None:
         if self.connections.pop(connection.id, None) is None:
             return
+        self._told.discard(connection.id)
         others = self._by_tenant[tenant]
         others.discard(connection)
         if not others:
@@ -145,9 +150,22 @@ class Crowd:
         self._quotas.gone(tenant)
         SOCKETS.set(len(self.connections))
 
+    def see_off(self, within_s: float) -> None:
+        """Tell each client when to come back, spread over this time, beginning a little later."""
+        loop = asyncio.get_running_loop()
+        first_s = UNTOLD_SHARE * within_s
+        for connection in self.connections.values():
+            moment_s = random.uniform(first_s, within_s)  # noqa: S311 -- no secret
+            loop.call_later(moment_s, self._dismiss, connection)
+
     def say_goodbye(self) -> None:
         """Tell every client when to come back. The server closes the connections."""
-        for connection in self.connections.values():
+        for connection in list(self.connections.values()):
+            self._dismiss(connection)
+
+    def _dismiss(self, connection: Guest) -> None:
+        if connection.id in self.connections and connection.id not in self._told:
+            self._told.add(connection.id)
             connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
 
     async def judge(self) -> None:

@@ -28,6 +28,7 @@ class SubscriptionAnswer(serializers.Serializer[object]):
     principal = serializers.CharField()
     collection = serializers.CharField(required=False, help_text="What is queried.")
     topic = serializers.CharField(required=False, help_text="What is subscribed to.")
+    aggregate = serializers.CharField(required=False, help_text="Whose rows are watched.")
     query = serializers.DictField(help_text="The query, the access rule included.")
     query_hash = serializers.CharField(help_text="Subscriptions with the same one share a query.")
     state = serializers.ChoiceField(["starting", "live", "stale"])

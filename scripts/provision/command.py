@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from scripts.provision import javascript, native_module, packages, prerequisites, tools
+from scripts.provision import (
+    console,
+    javascript,
+    native_module,
+    packages,
+    prerequisites,
+    tools,
+)
 from scripts.provision.packages import Profile
 from scripts.provision.places import ENVIRONMENT, cache
 from scripts.provision.problem import SetUpProblem
@@ -75,8 +82,9 @@ def _set_up(profile: Profile) -> None:
 
 def _is_done(profile: Profile) -> bool:
     done = Stamp.read() == Stamp.wanted(profile)
-    installed = native_module.is_installed() and javascript.is_built()
-    return done and packages.environment_works() and installed
+    built = javascript.is_built() and console.is_built()
+    installed = native_module.is_installed() and built
+    return done and packages.environment_works() and packages.is_linked() and installed
 
 
 def _install(steps: Steps, profile: Profile) -> None:
@@ -93,12 +101,16 @@ def _install(steps: Steps, profile: Profile) -> None:
     if not packages_fit:
         packages.install(steps, installed, profile)
         # Installing removed what no lock file names, the native module among it.
-        replace(wanted, native="", javascript="").write()
+        replace(wanted, native="", javascript="", console="").write()
+    packages.link()
     native_fits = present is not None and present.native == wanted.native
     if not (packages_fit and native_fits and native_module.is_installed()):
         native_module.install(steps, installed)
-        replace(wanted, javascript="").write()
-    javascript.install(steps)
+        replace(wanted, javascript="", console="").write()
+    javascript_fits = present is not None and present.javascript == wanted.javascript
+    if not (packages_fit and javascript_fits and javascript.is_built()):
+        javascript.install(steps)
+    console.install(steps)
     wanted.write()
 
 

@@ -17,6 +17,9 @@ Profile: TypeAlias = Literal["runtime", "dev"]
 BUILT = ("pyspark",)
 BUILT_WITH = REQUIREMENTS / "build.txt"
 
+#: From the environment's folder of packages to the checkout's, so that both can be moved together.
+LINK = "../../../../platform\n"
+
 
 def lock_file(profile: Profile) -> Path:
     return REQUIREMENTS / f"{profile}.txt"
@@ -33,6 +36,22 @@ def environment_works() -> bool:
     except OSError:
         return False
     return asked.returncode == 0
+
+
+def is_linked() -> bool:
+    """Whether the environment finds the checkout's packages that lie below `platform/`."""
+    links = _links()
+    return bool(links) and all(file.is_file() and file.read_text() == LINK for file in links)
+
+
+def link() -> None:
+    """Let `python -m benchmarks.NAME` find what `manage.py` puts on the path itself."""
+    for file in _links():
+        file.write_text(LINK)
+
+
+def _links() -> list[Path]:
+    return [folder / "rillbase.pth" for folder in ENVIRONMENT.glob("lib/python3*/site-packages")]
 
 
 def install(steps: Steps, tools: Tools, profile: Profile) -> None:

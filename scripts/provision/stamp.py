@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from scripts.provision import javascript, native_module, packages
+from scripts.provision import console, javascript, native_module, packages
 from scripts.provision.packages import Profile
 from scripts.provision.places import CHECKOUT, ENVIRONMENT
 
@@ -23,6 +23,8 @@ class Stamp:
     javascript: str
     checkout: str
     """An environment does not survive being moved: its programs name their interpreter."""
+    console: str = ""
+    """Older set-ups had none."""
 
     @classmethod
     def wanted(cls, profile: Profile) -> Self:
@@ -33,6 +35,7 @@ class Stamp:
             native_module.made_from(),
             javascript.made_from(),
             str(CHECKOUT),
+            console.made_from(),
         )
 
     @classmethod

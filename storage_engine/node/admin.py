@@ -24,6 +24,13 @@ def is_there() -> bool:
     return bool(environment().storage_url)
 
 
+def checkpoint(name: str) -> str:
+    """Take a checkpoint of all that the node has; return where it is on the node's disk."""
+    with _connected("admin", access().token) as node:
+        said = node.call("RB.CHECKPOINT", name)
+    return said.decode() if isinstance(said, bytes) else str(said)
+
+
 def drop_namespace(tenant_id: UUID) -> None:
     """Remove everything that a tenant has in the node."""
     with _connected("admin", access().token) as node:

@@ -54,6 +54,26 @@ class Client:
         except TimeoutError:
             raise away() from None
 
+    async def call_once(self, tenant_id: UUID, *command: Argument) -> Reply:
+        """Send a command that must not come twice.
+
+        It waits for a connection as other calls do, and is sent over it once: when no reply comes,
+        nobody knows whether it was done.
+        """
+        pause_s = FIRST_PAUSE_S
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    try:
+                        wire = await self._wire(tenant_id)
+                    except NodeAway:
+                        await asyncio.sleep(pause_s)
+                        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                    else:
+                        return await wire.call(*command)
+        except (TimeoutError, NodeAway):
+            raise away() from None
+
     async def aclose(self) -> None:
         """Close all connections; whoever waits for a reply is told."""
         while self._wires:

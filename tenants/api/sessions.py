@@ -13,9 +13,15 @@ from rest_framework.response import Response
 
 from foundation.api.bodies import Body
 from foundation.api.cursors import page
-from tenants.actions import accounts
+from tenants.actions import accounts, local_links
 from tenants.actions import sessions as actions
-from tenants.api.account_forms import AddressField, PasswordField, sign_in_limits
+from tenants.api.account_forms import (
+    AddressField,
+    LinkTokenField,
+    PasswordField,
+    link_limits,
+    sign_in_limits,
+)
 from tenants.api.account_views import ConsoleView, SignInView
 from tenants.api.base import UserView, find
 from tenants.api.schemas import page_of
@@ -80,6 +86,11 @@ _LOGIN = OpenApiExample(
 )
 
 
+_LINK_LOGIN = OpenApiExample(
+    "A printed link", {"token": "vT3k1v0cYf0sQb8x2m0H3l9uPz5eGd7nJ4aRw6tKqXo"}, request_only=True
+)
+
+
 def signed_in(user: User, session_id: UUID | None, token: str | None) -> dict[str, object]:
     """Return the answer that tells the console who is signed in."""
     return {
@@ -128,6 +139,38 @@ class LoginView(SignInView):
     )
     def post(self, request: Request) -> Response:
         return open_session(request, self.user)
+
+
+class LinkLogin(Body):
+    """The token of a link that the launcher has printed."""
+
+    token = LinkTokenField()
+
+
+class LinkLoginView(SignInView):
+    """Whoever sits at a development machine signs in by the link that its start printed."""
+
+    secret_fields = ("csrf_token",)
+
+    def prepare(self, request: Request) -> None:
+        self.count(link_limits())
+        local_links.refuse_from_elsewhere()
+
+    @extend_schema(
+        operation_id="auth_login_link",
+        tags=[TAG],
+        summary="Sign in by a printed link",
+        description=(
+            "Takes the token of the link that a start on a development machine prints: good for a "
+            "quarter of an hour, for one use, and from that machine only."
+        ),
+        request=LinkLogin,
+        responses=SignedInAnswer,
+        examples=[_LINK_LOGIN],
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        return open_session(request, local_links.do_redeem(str(self.body(LinkLogin)["token"])))
 
 
 class LogoutView(SignInView):
@@ -223,6 +266,7 @@ class SessionView(ConsoleView):
 
 urlpatterns = [
     path("auth/login", LoginView.as_view()),
+    path("auth/login-link", LinkLoginView.as_view()),
     path("auth/logout", LogoutView.as_view()),
     path("auth/session", CurrentSessionView.as_view()),
     path("me/sessions", SessionsView.as_view()),

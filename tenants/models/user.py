@@ -51,7 +51,7 @@ class User(AbstractBaseUser):
 
 
 class EmailProof(models.Model):
-    """A single-use link mailed to a user: to verify or change the address, or the password."""
+    """A single-use link: to verify or change the address, to set a password, to sign in."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)

@@ -38,7 +38,7 @@ def web(valkey: OwnValkey, tmp_path: Path) -> Iterator[str]:
         )
     base = f"http://127.0.0.1:{port}"
     try:
-        wait_until(lambda: _answers(base), what="the web process", timeout_s=30)
+        wait_until(lambda: _answers(base), what="the web process", timeout_s=120)
         yield base
     finally:
         process.terminate()
@@ -53,7 +53,7 @@ def _answers(base: str) -> bool:
 
 
 def _states(base: str) -> dict[str, str]:
-    answer = requests.get(f"{base}/readyz", timeout=5)
+    answer = requests.get(f"{base}/readyz", timeout=60)
     assert answer.status_code == 200, answer.text
     return {name: d["state"] for name, d in answer.json()["dependencies"].items()}
 

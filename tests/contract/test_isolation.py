@@ -14,6 +14,8 @@ from uuid import uuid4
 import pytest
 import requests
 
+from aggregates.models import Aggregate
+from aggregates.urls import control_plane as aggregates_control_plane
 from documents.models import Collection
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
@@ -87,6 +89,10 @@ def victim() -> Victim:
         topic = Topic.objects.create(
             name=mark[:60], kind="flat", retention_s=60, max_data_bytes=100
         )
+        aggregate = Aggregate.objects.create(
+            name=mark[:60],
+            definition='{"dimensions": [], "time": null, "measures": {}, "rollups": []}',
+        )
     ids = {
         "key": key.id,
         "user": made.owner.id,
@@ -97,12 +103,18 @@ def victim() -> Victim:
         "token": token.id,
         "collection": collection.name,
         "topic": topic.name,
+        "aggregate": aggregate.name,
     }
     return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
 
 def tenant_routes() -> Iterator[str]:
-    for pattern in [*control_plane, *documents_control_plane, *topics_control_plane]:
+    for pattern in [
+        *control_plane,
+        *documents_control_plane,
+        *topics_control_plane,
+        *aggregates_control_plane,
+    ]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
             view = getattr(pattern.callback, "view_class", None)
@@ -183,7 +195,15 @@ def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
     # Reads by id name the tenant in a statement that is compiled once: that part of the wall too.
     monkeypatch.setattr(base, "read_one", lambda model, pk: model.objects.filter(pk=pk).first())
     _, caller, own = strangers(server)[0]
-    for part in ("api-keys", "members", "issuers", "webhooks", "audit-log", "collections"):
+    for part in (
+        "api-keys",
+        "members",
+        "issuers",
+        "webhooks",
+        "audit-log",
+        "collections",
+        "aggregates",
+    ):
         answer = caller.get(f"/api/v1/tenants/{own.slug}/{part}")
         assert answer.status_code == 200, answer.text
         assert hidden.mark not in answer.text

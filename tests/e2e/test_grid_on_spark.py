@@ -48,7 +48,7 @@ def status_url(valkey_url: str, tmp_path: Path) -> Iterator[str]:
 
 def reports(url: str) -> dict[str, dict[str, object]]:
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             found: dict[str, dict[str, object]] = json.load(answer)["nodes"]
             return found
     except (URLError, OSError):

@@ -18,7 +18,9 @@ from tests.launched import Place
 from tests.launcher_command import argv, environment, processes_below, reachable_directory, run
 from tests.waiting import wait_until
 
-SERVICES = {"postgres", "valkey", "node", "prepare", "web", "worker", "beat", "relay", "grid"}
+SERVICES = {"postgres", "valkey", "node", "prepare"} | {
+    *("web", "worker", "beat", "relay", "views", "grid")
+}
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -115,7 +117,7 @@ def test_a_web_server_that_is_killed_comes_back_and_says_so(place: Place) -> Non
             web = place.services()["web"]
             return bool(web["state"] == "ready" and web["pid"] != first)
 
-        wait_until(back, what="the web server to be back", timeout_s=30)
+        wait_until(back, what="the web server to be back", timeout_s=120)
         assert place.services()["web"]["restarts"] == 1
         assert get(f"{url}/readyz") == 200
     assert "web killed by signal 9; starting it again" in launched.output.read_text()

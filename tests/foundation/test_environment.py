@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
-from foundation.environment import DEVELOPMENT_SECRET, Environment
+from foundation.environment import DEVELOPMENT_SECRET, Environment, environment
 
 SAFE = {
     "RILLBASE_ENV": "production",
@@ -72,3 +74,15 @@ def test_a_setting_of_the_wrong_form_is_refused_by_name(
 ) -> None:
     with pytest.raises(ValidationError, match=name.lower()):
         settings(monkeypatch, **{name: value})
+
+
+def test_a_setting_may_be_in_a_file_and_a_variable_counts_more(
+    settings_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "RILLBASE_EMAIL_FROM").write_text("Files <files@example.com>\n")
+    (tmp_path / "RILLBASE_SECRET_KEY").write_text("k" * 40)
+    settings_environment.setenv("RILLBASE_SECRET_KEY", "v" * 40)
+    settings_environment.setenv("RILLBASE_SETTINGS_DIR", str(tmp_path))
+    settings = environment()
+    assert settings.rillbase_email_from == "Files <files@example.com>"
+    assert settings.rillbase_secret_key.get_secret_value() == "v" * 40

@@ -155,7 +155,7 @@ def process(**variables: str) -> Iterator[str]:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     try:
-        wait_until(listens, what="the server to listen", timeout_s=30)
+        wait_until(listens, what="the server to listen", timeout_s=120)
         yield f"http://127.0.0.1:{port}"
     finally:
         running.terminate()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 90.0
 Report = dict[str, Any]
 
 

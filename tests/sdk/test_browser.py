@@ -1,4 +1,4 @@
-"""The JavaScript SDK, its React hooks and the example, in a real browser."""
+"""The JavaScript SDK, its React hooks and the examples, in a real browser."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -100,7 +101,7 @@ def open_todos(server: str, backstage: Backstage, origin: str) -> MadeCollection
     wait_until(
         lambda: page.post(f"{todos.path}/count", {}, Origin=origin).ok,
         what="the origin to be let in",
-        timeout_s=30,
+        timeout_s=120,
     )
     return todos
 
@@ -163,27 +164,62 @@ def test_components_follow_a_query_and_a_document(
     assert page.complaints == []
 
 
-def test_the_example_shows_in_one_window_what_happens_in_another(
+@contextmanager
+def example(name: str, server: str, key: str) -> Iterator[str]:
+    """Serve an example and give its address."""
+    argv = [sys.executable, "-u", "-m", "examples.browser", name, "--port", "0"]
+    argv += ["--url", server, "--key", key]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[1]
+        finally:
+            process.terminate()
+
+
+def opened(browser: Browser, address: str) -> Page:
+    page = browser.page()
+    page.open(address)
+    page.wait("document.querySelector('#state')?.textContent === 'live'")
+    return page
+
+
+def test_the_ideas_show_in_one_window_what_happens_in_another(
     browser: Browser, open_todos: MadeCollection, server: str
 ) -> None:
-    argv = [sys.executable, "-u", "-m", "examples.browser", "--port", "0"]
-    argv += ["--url", server, "--key", open_todos.made.admin_key]
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as example:
-        try:
-            assert example.stdout is not None
-            address = example.stdout.readline().split()[1]
-            here, there = browser.page(), browser.page()
-            for page in (here, there):
-                page.open(address)
-                page.wait("document.querySelector('#state').textContent === 'live'")
-            assert here.evaluate("document.querySelector('.idea .title').textContent") == (
-                "Four-day week"
-            )
-            there.evaluate("[...document.querySelectorAll('.vote')].at(-1).click()")
-            here.wait("document.querySelector('#log').innerText.includes('Elevator')")
-            there.evaluate("document.querySelector('#title').value = '<b>Tea</b>'")
-            there.evaluate("document.querySelector('#new button').click()")
-            here.wait("document.querySelector('#ideas').innerText.includes('<b>Tea</b>')")
-            assert here.complaints + there.complaints == []
-        finally:
-            example.terminate()
+    with example("ideas", server, open_todos.made.admin_key) as address:
+        here, there = opened(browser, address), opened(browser, address)
+        assert here.evaluate("document.querySelector('.idea .title').textContent") == (
+            "Four-day week"
+        )
+        there.evaluate("[...document.querySelectorAll('.vote')].at(-1).click()")
+        here.wait("document.querySelector('#log').innerText.includes('Elevator')")
+        there.evaluate("document.querySelector('#title').value = '<b>Tea</b>'")
+        there.evaluate("document.querySelector('#new button').click()")
+        here.wait("document.querySelector('#ideas').innerText.includes('<b>Tea</b>')")
+        assert here.complaints + there.complaints == []
+
+
+def test_what_is_said_in_the_chat_is_heard_in_its_room_and_announced_in_others(
+    browser: Browser, open_todos: MadeCollection, server: str
+) -> None:
+    with example("chat", server, open_todos.made.admin_key) as address:
+        here, there = opened(browser, address), opened(browser, f"{address}/#kitchen")
+        here.wait("document.querySelector('#messages').innerText.includes('espresso')")
+        there.evaluate("document.querySelector('#author').value = 'Grace'")
+        there.evaluate("document.querySelector('#text').value = '<i>Me.</i>'")
+        there.evaluate("document.querySelector('#new button').click()")
+        here.wait("document.querySelector('.rooms [href=\"#kitchen\"].news')")
+        here.evaluate("location.hash = 'kitchen'")
+        here.wait("document.querySelector('#messages').innerText.includes('<i>Me.</i>')")
+        assert here.complaints + there.complaints == []
+
+
+def test_the_shop_shows_orders_as_they_come(
+    browser: Browser, open_todos: MadeCollection, server: str
+) -> None:
+    with example("shop", server, open_todos.made.admin_key) as address:
+        page = opened(browser, address)
+        page.wait("Number(document.querySelector('#orders').textContent) >= 3")
+        page.wait("document.querySelectorAll('#queue tr').length >= 2")
+        assert page.complaints == []

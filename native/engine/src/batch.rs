@@ -1,9 +1,11 @@
 //! Writes that happen together, in the form in which they are logged.
 //!
 //! ```text
-//! batch := sequence{u64} time{u64} count{u32} entry*
+//! batch := sequence{varint} time{varint} count{varint} entry*
 //! entry := kind{u8} keyspace{varint} key{slice} [value{slice}]     no value: delete
 //! ```
+//!
+//! In version 1 of the log sequence and time have 64 bits, and the count has 32.
 //!
 //! The entries have consecutive sequences from `sequence` on. The memtable refers to these bytes;
 //! nothing is copied.
@@ -14,8 +16,11 @@ use crate::coding::{Reader, put_slice, put_varint, to_u32, u32_at, u64_at};
 use crate::db::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{Kind, Millis, Sequence};
+use crate::wal::Version;
 
-const HEADER_BYTES: usize = 20;
+/// Room for the largest header in front of the entries. What it leaves free is not logged.
+const HEADER_ROOM: usize = 30;
+const HEADER_BYTES_1: usize = 20;
 /// Bytes of a sequence in a key.
 const NAME_BYTES: usize = 8;
 /// A larger batch is refused: it would be one record of the log.
@@ -45,7 +50,7 @@ impl Batch {
     /// An empty batch.
     pub fn new() -> Self {
         Self {
-            bytes: vec![0; HEADER_BYTES],
+            bytes: vec![0; HEADER_ROOM],
             count: 0,
             named: Vec::new(),
             keyspaces: Vec::new(),
@@ -63,7 +68,7 @@ impl Batch {
         self.count == 0
     }
 
-    /// Its size in the log.
+    /// Its size in the log, or a few bytes more.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -72,9 +77,9 @@ impl Batch {
     pub fn extend(&mut self, other: &Self) {
         let at = self.bytes.len();
         self.bytes
-            .extend_from_slice(other.bytes.get(HEADER_BYTES..).unwrap_or_default());
+            .extend_from_slice(other.bytes.get(HEADER_ROOM..).unwrap_or_default());
         let moved = other.named.iter().map(|&(place, number)| {
-            (place - HEADER_BYTES + at, number + self.count)
+            (place - HEADER_ROOM + at, number + self.count)
         });
         self.named.extend(moved);
         self.count = self.count.saturating_add(other.count);
@@ -88,7 +93,7 @@ impl Batch {
 
     /// Takes all writes out again.
     pub fn clear(&mut self) {
-        self.bytes.truncate(HEADER_BYTES);
+        self.bytes.truncate(HEADER_ROOM);
         self.count = 0;
         self.keyspaces.clear();
         self.named.clear();
@@ -215,9 +220,13 @@ impl Batch {
 
     /// The record for the log.
     pub(crate) fn stamp(&mut self, sequence: Sequence, time: Millis) -> &[u8] {
-        let header = sequence.to_le_bytes().into_iter().chain(time.to_le_bytes());
-        let header = header.chain(self.count.to_le_bytes());
-        for (slot, byte) in self.bytes.iter_mut().zip(header) {
+        let mut header = Vec::with_capacity(HEADER_ROOM);
+        put_varint(&mut header, sequence);
+        put_varint(&mut header, time);
+        put_varint(&mut header, u64::from(self.count));
+        // It ends where the entries begin.
+        let start = HEADER_ROOM.saturating_sub(header.len());
+        for (slot, byte) in self.bytes.iter_mut().skip(start).zip(header) {
             *slot = byte;
         }
         for &(at, number) in &self.named {
@@ -226,7 +235,7 @@ impl Batch {
                 slot.copy_from_slice(&name.to_be_bytes());
             }
         }
-        &self.bytes
+        self.bytes.get(start..).unwrap_or_default()
     }
 
     pub(crate) fn keyspaces(&self) -> &[u64] {
@@ -247,26 +256,46 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
     bytes: &'a [u8],
+    /// Where its entries begin.
+    start: usize,
     pub(crate) sequence: Sequence,
     pub(crate) time: Millis,
     pub(crate) count: u32,
 }
 
 impl<'a> Logged<'a> {
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
-        Some(Self {
-            bytes,
-            sequence: u64_at(bytes, 0)?,
-            time: u64_at(bytes, 8)?,
-            count: u32_at(bytes, 16)?,
-        })
+    /// A batch from the log, or one that is stamped for it.
+    pub(crate) fn parse(bytes: &'a [u8], version: Version) -> Option<Self> {
+        let logged = match version {
+            Version::One => Self {
+                bytes,
+                start: HEADER_BYTES_1,
+                sequence: u64_at(bytes, 0)?,
+                time: u64_at(bytes, 8)?,
+                count: u32_at(bytes, 16)?,
+            },
+            Version::Two => {
+                let mut reader = Reader::new(bytes);
+                let (sequence, time) = (reader.varint()?, reader.varint()?);
+                let count = u32::try_from(reader.varint()?).ok()?;
+                Self {
+                    bytes,
+                    start: reader.at(),
+                    sequence,
+                    time,
+                    count,
+                }
+            }
+        };
+        let last = logged.sequence.checked_add(u64::from(logged.count));
+        last.map(|_| logged)
     }
 
     /// Its entries; the last item is an error if the bytes are malformed.
     pub(crate) fn entries(&self) -> Entries<'a> {
         Entries {
             bytes: self.bytes,
-            at: HEADER_BYTES,
+            at: self.start,
             left: self.count,
         }
     }

@@ -39,7 +39,11 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<
         .is_some_and(|kind| kind == "wal")
     {
         return wal::dump(vfs, path, &mut |record| match record {
-            wal::Dumped::Data { index, body } => dump_batch(index, body, line),
+            wal::Dumped::Data {
+                index,
+                version,
+                body,
+            } => dump_batch(index, Logged::parse(body, version), body, line),
             wal::Dumped::Other(text) => line(text),
         });
     }
@@ -108,8 +112,8 @@ fn dump_table(vfs: &dyn Vfs, path: &Path, number: u64, line: &mut dyn FnMut(Stri
     Ok(())
 }
 
-fn dump_batch(index: u64, body: &[u8], line: &mut dyn FnMut(String)) {
-    let Some(logged) = Logged::parse(body) else {
+fn dump_batch(index: u64, logged: Option<Logged<'_>>, body: &[u8], line: &mut dyn FnMut(String)) {
+    let Some(logged) = logged else {
         line(format!(
             "record {index}: {} bytes that are no batch",
             body.len()

@@ -205,11 +205,14 @@ fn work(vfs: &FaultVfs, history: &mut History, random: &mut Random, steps: u64) 
     wal.close()
 }
 
-/// Three lives of a log, each ended by a loss of power or of the process at a random place.
+/// Three lives of a log, each ended by a loss of power or of the process at a random place. Some
+/// logs begin with segments of version 1.
 fn survives(seed: u64) {
-    let vfs = FaultVfs::new(seed);
     let mut random = Random::new(seed ^ 0x5EED);
-    let mut history = History::from(State::empty());
+    let old = (seed % 4 == 3).then(|| image_of_version_1(random.one_in(2)));
+    let vfs = made_of(&old.unwrap_or_default(), seed);
+    let begun = open(&vfs).and_then(|wal| State::of(&wal)).unwrap();
+    let mut history = History::from(begun);
     for life in 0..3 {
         let stop = vfs.sites() + random.below(120);
         vfs.fail_at(stop, Fault::Stop);
@@ -359,8 +362,11 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
     }
 }
 
+/// Files with their bytes.
+type Image = Vec<(PathBuf, Vec<u8>)>;
+
 /// The files of a log, to make it again from them.
-fn image_of(vfs: &FaultVfs) -> Vec<(PathBuf, Vec<u8>)> {
+fn image_of(vfs: &FaultVfs) -> Image {
     let read = |(path, size): (PathBuf, u64)| {
         let mut bytes = vec![0; usize::try_from(size).unwrap()];
         let file = vfs.open_read(&path).unwrap();
@@ -370,27 +376,81 @@ fn image_of(vfs: &FaultVfs) -> Vec<(PathBuf, Vec<u8>)> {
     vfs.files().into_iter().map(read).collect()
 }
 
-fn made_of(image: &[(PathBuf, Vec<u8>)]) -> FaultVfs {
-    let vfs = FaultVfs::new(1);
+/// A log of version 1 to which the same was done as to `sample`.
+fn image_of_version_1(close: bool) -> Image {
+    let name = if close { "log_closed" } else { "log_open" };
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/version_1")
+        .join(name);
+    let files = std::fs::read_dir(dir).unwrap().map(|file| {
+        let file = file.unwrap();
+        let bytes = std::fs::read(file.path()).unwrap();
+        (Path::new(DIR).join(file.file_name()), bytes)
+    });
+    let mut image: Vec<_> = files.collect();
+    image.sort();
+    image
+}
+
+/// A disk that has these files, durably.
+fn made_of(image: &[(PathBuf, Vec<u8>)], seed: u64) -> FaultVfs {
+    let vfs = FaultVfs::new(seed);
     vfs.create_dir_all(Path::new(DIR)).unwrap();
     for (path, bytes) in image {
-        vfs.create(path).unwrap().append(bytes).unwrap();
+        let mut file = vfs.create(path).unwrap();
+        file.append(bytes).unwrap();
+        file.sync().unwrap();
+    }
+    for dir in Path::new(DIR).ancestors() {
+        vfs.sync_dir(dir).unwrap();
     }
     vfs
 }
 
-#[test]
-fn a_flipped_bit_anywhere_is_named_or_harmless() {
+/// The files of a log, and what they hold.
+struct Sample {
+    image: Image,
+    original: State,
+    close: bool,
+}
+
+/// Logs of both versions, closed and not.
+fn samples() -> Vec<Sample> {
+    let mut samples = Vec::new();
     for close in [true, false] {
         let (vfs, original) = sample(close);
-        let image = image_of(&vfs);
-        for (path, bytes) in &image {
+        for image in [image_of(&vfs), image_of_version_1(close)] {
+            samples.push(Sample {
+                image,
+                original: original.clone(),
+                close,
+            });
+        }
+    }
+    samples
+}
+
+#[test]
+fn logs_of_both_versions_hold_the_same() {
+    for sample in samples() {
+        let (image, original, close) = (&sample.image, &sample.original, sample.close);
+        let wal = open(&made_of(image, 1)).unwrap();
+        assert_eq!(&State::of(&wal).unwrap(), original);
+        assert_eq!(wal.recovery().clean, close);
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_named_or_harmless() {
+    for sample in samples() {
+        let (image, original, close) = (&sample.image, &sample.original, sample.close);
+        for (path, bytes) in image {
             for offset in 0..bytes.len() {
-                let vfs = made_of(&image);
+                let vfs = made_of(image, 1);
                 vfs.damage(path, |bytes| bytes[offset] ^= 1 << (offset % 8))
                     .unwrap();
                 let context = format!("{} at {offset}, closed {close}", path.display());
-                check_damaged(&vfs, &original, path, close, &context);
+                check_damaged(&vfs, original, path, close, &context);
             }
         }
     }
@@ -398,22 +458,21 @@ fn a_flipped_bit_anywhere_is_named_or_harmless() {
 
 #[test]
 fn a_segment_or_block_file_that_is_short_or_missing_is_named() {
-    for close in [true, false] {
-        let (vfs, original) = sample(close);
-        let image = image_of(&vfs);
+    for sample in samples() {
+        let (image, original, close) = (&sample.image, &sample.original, sample.close);
         let newest = image
             .iter()
             .rposition(|(path, _)| path.extension().unwrap() == "wal");
         for (place, (path, bytes)) in image.iter().enumerate() {
             for length in (0..bytes.len()).step_by(7) {
-                let vfs = made_of(&image);
+                let vfs = made_of(image, 1);
                 vfs.damage(path, |bytes| bytes.truncate(length)).unwrap();
                 let context = format!("{} to {length}, closed {close}", path.display());
-                check_shortened(&vfs, &original, path, Some(place) == newest, &context);
+                check_shortened(&vfs, original, path, Some(place) == newest, &context);
             }
-            let vfs = made_of(&image);
+            let vfs = made_of(image, 1);
             vfs.remove(path).unwrap();
-            check_shortened(&vfs, &original, path, Some(place) == newest, "missing");
+            check_shortened(&vfs, original, path, Some(place) == newest, "missing");
         }
     }
 }

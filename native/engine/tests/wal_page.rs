@@ -42,7 +42,7 @@ fn the_worked_example_is_what_the_log_writes() {
     wal.truncate_front(2).unwrap();
     wal.truncate_back(3).unwrap();
     wal.close().unwrap();
-    let segment = hex(&vfs, "/log/00000000000000000001.wal", 256);
+    let segment = hex(&vfs, "/log/00000000000000000001.wal", 190);
     let blocks = hex(&vfs, "/log/00000000000000000001.blk", 40);
     for text in [segment, blocks] {
         assert!(PAGE.contains(&text), "the page should show this:\n\n{text}");

@@ -11,17 +11,34 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::library::{Library, c_functions};
-use crate::store::{Result, Setup, Store};
+use crate::store::{Result, Setup, Store, number};
 
 type Handle = *mut c_void;
 type ErrorSlot = *mut *mut c_char;
+type Destroy = unsafe extern "C" fn(*mut c_void);
+type NameOf = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+type Filter = unsafe extern "C" fn(
+    *mut c_void,
+    c_int,
+    *const c_char,
+    usize,
+    *const c_char,
+    usize,
+    *mut *mut c_char,
+    *mut usize,
+    *mut c_uchar,
+) -> c_uchar;
 
 /// Background threads, as many as ours has.
 const BACKGROUND: c_int = 2;
 /// `RocksDB`'s number of LZ4.
 const ROCKSDB_LZ4: c_int = 4;
+/// What `LevelDB` has instead.
+const LEVELDB_SNAPPY: c_int = 1;
 const BITS_A_KEY: c_int = 10;
 
 c_functions! {
@@ -34,6 +51,7 @@ c_functions! {
         open: fn(Handle, *const c_char, ErrorSlot) -> Handle;
         close: fn(Handle);
         put: fn(Handle, Handle, *const c_char, usize, *const c_char, usize, ErrorSlot);
+        delete: fn(Handle, Handle, *const c_char, usize, ErrorSlot);
         get: fn(Handle, Handle, *const c_char, usize, *mut usize, ErrorSlot) -> *mut c_char;
         free: fn(Handle);
         create_iterator: fn(Handle, Handle) -> Handle;
@@ -59,6 +77,8 @@ c_functions! {
         options_set_block_based_table_factory: fn(Handle, Handle);
         options_set_use_direct_reads: fn(Handle, c_uchar);
         options_set_use_direct_io_for_flush_and_compaction: fn(Handle, c_uchar);
+        options_set_compaction_filter: fn(Handle, Handle);
+        compactionfilter_create: fn(*mut c_void, Destroy, Filter, NameOf) -> Handle;
         block_based_options_create: fn() -> Handle;
         block_based_options_set_block_cache: fn(Handle, Handle);
         block_based_options_set_filter_policy: fn(Handle, Handle);
@@ -81,7 +101,7 @@ c_functions! {
 }
 
 /// An open database.
-struct Rocks {
+pub(crate) struct Rocks {
     common: Common,
     /// Only `RocksDB` has these.
     own: Option<RocksOnly>,
@@ -108,7 +128,7 @@ fn names_of(name: &str) -> &'static [&'static CStr] {
 }
 
 /// Opens one of the two; `None`: its library is not there.
-pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Box<dyn Store>>> {
+pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Rocks>> {
     let Some(library) = Library::open(names_of(name)) else {
         return Ok(None);
     };
@@ -119,7 +139,11 @@ pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Box<d
         let options = (common.options_create)();
         (common.options_set_create_if_missing)(options, 1);
         (common.options_set_write_buffer_size)(options, setup.memtable_bytes);
-        let compression = if setup.lz4 { ROCKSDB_LZ4 } else { 0 };
+        let compression = match (setup.lz4, name) {
+            (false, _) => 0,
+            (true, "rocksdb") => ROCKSDB_LZ4,
+            (true, _) => LEVELDB_SNAPPY,
+        };
         (common.options_set_compression)(options, compression);
         options
     };
@@ -148,14 +172,14 @@ pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Box<d
         let read = (common.readoptions_create)();
         ((common.writeoptions_create)(), durable, read)
     };
-    Ok(Some(Box::new(Rocks {
+    Ok(Some(Rocks {
         common,
         own: rocks,
         db,
         buffered,
         durable,
         read,
-    })))
+    }))
 }
 
 fn set_up_rocksdb(common: &Common, rocks: &RocksOnly, options: Handle, setup: &Setup) {
@@ -175,7 +199,39 @@ fn set_up_rocksdb(common: &Common, rocks: &RocksOnly, options: Handle, setup: &S
         let policy = (rocks.filterpolicy_create_bloom_full)(f64::from(BITS_A_KEY));
         (rocks.block_based_options_set_filter_policy)(table, policy);
         (rocks.options_set_block_based_table_factory)(options, table);
+        if let Some(clock) = &setup.clock {
+            let clock = Arc::into_raw(Arc::clone(clock)).cast_mut().cast();
+            let filter = (rocks.compactionfilter_create)(clock, keep, has_ended, name_of_filter);
+            (rocks.options_set_compaction_filter)(options, filter);
+        }
     }
+}
+
+/// The clock lives as long as the process.
+unsafe extern "C" fn keep(_: *mut c_void) {}
+
+unsafe extern "C" fn name_of_filter(_: *mut c_void) -> *const c_char {
+    c"ended".as_ptr()
+}
+
+/// Whether a value has ended, as its first bytes say.
+unsafe extern "C" fn has_ended(
+    clock: *mut c_void,
+    _level: c_int,
+    _key: *const c_char,
+    _key_length: usize,
+    value: *const c_char,
+    length: usize,
+    _new_value: *mut *mut c_char,
+    _new_length: *mut usize,
+    _changed: *mut c_uchar,
+) -> c_uchar {
+    // SAFETY: the clock is the one that the filter was made with, the value is lent for the call.
+    let (now, value) = unsafe {
+        let clock: *const AtomicU64 = clock.cast_const().cast();
+        ((*clock).load(Ordering::Relaxed), lent(value, length))
+    };
+    c_uchar::from(number(value) < now)
 }
 
 fn set_up_leveldb(common: &Common, level: &LevelOnly, options: Handle, setup: &Setup) {
@@ -215,6 +271,47 @@ unsafe fn lent<'a>(start: *const c_char, length: usize) -> &'a [u8] {
 }
 
 impl Rocks {
+    /// Removes one key.
+    pub(crate) fn delete(&self, key: &[u8]) -> Result<()> {
+        let mut error = null_mut();
+        let (start, length) = (pointer(key), key.len());
+        // SAFETY: the slice is valid for the call.
+        unsafe { (self.common.delete)(self.db, self.buffered, start, length, &raw mut error) };
+        check(error)
+    }
+
+    /// Shows what follows a key until `visit` has enough.
+    pub(crate) fn range(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        let common = &self.common;
+        let (mut error, mut length) = (null_mut(), 0);
+        // SAFETY: the iterator is used by this thread only, and keys and values only until it moves.
+        unsafe {
+            let iterator = (common.create_iterator)(self.db, self.read);
+            (common.iter_seek)(iterator, pointer(from), from.len());
+            while (common.iter_valid)(iterator) != 0 {
+                let start = (common.iter_key)(iterator, &raw mut length);
+                let key = lent(start, length);
+                let start = (common.iter_value)(iterator, &raw mut length);
+                if !visit(key, lent(start, length)) {
+                    break;
+                }
+                (common.iter_next)(iterator);
+            }
+            (common.iter_get_error)(iterator, &raw mut error);
+            (common.iter_destroy)(iterator);
+        }
+        check(error)
+    }
+
+    /// Whether compactions drop what has ended.
+    pub(crate) fn forgets(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// `RocksDB`'s read that copies nothing.
     fn get_pinned(
         &self,

@@ -2,18 +2,27 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+/// What a store answers, or what it says instead.
+pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// How a store is opened; the same for all.
-pub(crate) struct Setup {
-    pub(crate) cache_bytes: usize,
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Of the cache of blocks.
+    pub cache_bytes: usize,
     /// The first level is four times as large, tables as large as this: the proportions of all
     /// stores' defaults.
-    pub(crate) memtable_bytes: usize,
-    pub(crate) lz4: bool,
+    pub memtable_bytes: usize,
+    /// Whether tables are compressed.
+    pub lz4: bool,
     /// Tables past the system's cache, for stores that can.
-    pub(crate) direct: bool,
+    pub direct: bool,
+    /// Values begin with the time at which they end (little-endian): compactions drop those that
+    /// have ended by this clock, in stores that can.
+    pub clock: Option<Arc<AtomicU64>>,
 }
 
 /// A store of keys and values. All of it may be called from several threads.
@@ -53,7 +62,10 @@ pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Box<d
     std::fs::create_dir_all(dir)?;
     match name {
         "rillbase" => Ok(Some(Box::new(crate::ours::Ours::open(dir, setup)?))),
-        "rocksdb" | "leveldb" => crate::rocks::open(name, dir, setup),
+        "rocksdb" | "leveldb" => {
+            let found = crate::rocks::open(name, dir, setup)?;
+            Ok(found.map(|store| Box::new(store) as Box<dyn Store>))
+        }
         "lmdb" => crate::lmdb::open(dir),
         _ => Err(format!("there is no store {name:?}").into()),
     }

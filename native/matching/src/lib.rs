@@ -16,10 +16,12 @@
 //!                   candidates ── check ──▶ found
 //! ```
 //!
-//! The entries are a proven superset; the filter itself verifies each
-//! candidate. What no entry can stand for is residual: evaluated for every
-//! document, and limited by a quota. A query that is often proposed in vain
-//! moves to a predicate that was seen to be rarer.
+//! The entries are a proven superset, and the filter itself verifies each
+//! candidate. One kind of entry is spared that: an interval that says exactly
+//! what its filter says, where the document has a single value at the path,
+//! proves the match. What no entry can stand for is residual: evaluated for
+//! every document, and limited by a quota. A query that is often proposed in
+//! vain moves to a predicate that was seen to be rarer.
 #![allow(
     clippy::doc_markdown,
     reason = "MongoDB, ObjectId, GeoJSON and so on are names, not code"

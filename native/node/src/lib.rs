@@ -13,7 +13,7 @@
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
 //! - `watches.rs` — queries whose rows are told of as they change.
 //! - `show.rs`, `refusal.rs` — what is answered.
-//! - `node.rs` — all of it over one database.
+//! - `node.rs` — all of it over one database; `embedded.rs` — all of it without a connection.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function fails with an error that says what happened; saying so each time adds nothing"
@@ -32,6 +32,7 @@ mod catalog;
 mod clients;
 mod command;
 mod document;
+mod embedded;
 mod group;
 mod live;
 mod log;
@@ -54,6 +55,7 @@ mod transactions;
 mod watches;
 mod words;
 
+pub use embedded::{Embedded, Speaker};
 pub use node::{Failure, Node};
 pub use options::Options;
 pub use server::Server;

@@ -26,6 +26,21 @@ pyo3::create_exception!(
     "Why the storage engine failed: `code` for programs, `str()` for people."
 );
 
+pyo3::create_exception!(
+    rillbase_native,
+    NodeError,
+    PyException,
+    "What the storage node refused: `code` for programs, `str()` for people."
+);
+
+/// What a node answered instead: a word for programs, and a text.
+pub(crate) fn node_error(py: Python<'_>, text: &str) -> PyErr {
+    let raised = NodeError::new_err(text.to_owned());
+    let code = text.split(' ').next().unwrap_or_default();
+    let set = raised.value(py).setattr("code", code);
+    set.map_or_else(|raised| raised, |()| raised)
+}
+
 /// The engine's failure as an `EngineError`.
 pub(crate) fn engine_error(py: Python<'_>, error: &rillbase_engine::Error) -> PyErr {
     let raised = EngineError::new_err(error.to_string());

@@ -18,6 +18,7 @@ mod live_query;
 mod nodes;
 mod operations;
 mod selections;
+mod storage_node;
 mod values;
 mod writes;
 
@@ -30,7 +31,7 @@ mod rillbase_native {
         dump_file, restore_database, verify_database,
     };
     #[pymodule_export]
-    use crate::errors::{EngineError, JsonError, QueryError};
+    use crate::errors::{EngineError, JsonError, NodeError, QueryError};
     #[pymodule_export]
     use crate::filters::{Bounds, Filter, Projection, Rule, Sort};
     #[pymodule_export]
@@ -45,6 +46,8 @@ mod rillbase_native {
     use crate::operations::{Definition, Operation, UpdateOperators, id_of};
     #[pymodule_export]
     use crate::selections::{Selection, envelope};
+    #[pymodule_export]
+    use crate::storage_node::{Node, NodeSpeaker};
     #[pymodule_export]
     use crate::values::{Value, format_id, id_key, key_hash, parse_id};
     #[pymodule_export]

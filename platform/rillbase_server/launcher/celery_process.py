@@ -1,7 +1,9 @@
 """Celery's worker and beat with an announcement: ``python -m … MARK worker|beat ARGUMENT…``.
 
 Celery itself says that it is ready only in a log line, which the log level may suppress. Here its
-signals write the process id to the file ``MARK``, which the launcher waits for.
+signals write the process id to the file ``MARK``, which the launcher waits for. Afterwards the
+file's time is renewed for as long as the worker hears its broker, or beat's clock ticks, so that a
+probe can tell by its age.
 """
 
 import gc
@@ -11,11 +13,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from celery.bin.celery import main as celery_main
-from celery.signals import beat_init, worker_before_create_process, worker_ready
+from celery.signals import (
+    beat_init,
+    heartbeat_sent,
+    worker_before_create_process,
+    worker_ready,
+)
 
+from . import beat_clock
 from .atomic_file import write_atomically
 
 APPLICATION = "rillbase_server.celery"
+SCHEDULER = f"{beat_clock.__name__}:{beat_clock.TickingScheduler.__name__}"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -27,10 +36,18 @@ def main(arguments: Sequence[str]) -> None:
         if os.getpid() == pid:
             write_atomically(mark, str(pid))
 
+    def renew(**_: object) -> None:
+        if os.getpid() == pid:
+            beat_clock.renew(mark)
+
     worker_before_create_process.connect(freeze, weak=False)
     worker_ready.connect(announce, weak=False)
+    heartbeat_sent.connect(renew, weak=False)
     beat_init.connect(announce, weak=False)
     sys.argv = ["celery", "--app", APPLICATION, "--quiet", *arguments[1:]]
+    if arguments[1] == "beat":
+        beat_clock.MARKS.append(mark)
+        sys.argv += ["--scheduler", SCHEDULER]
     celery_main()
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rillbase_server.web_process import web_argv
+
 from .account import server_account
 from .child import server_environment
 from .child_environment import own_environment, with_administration
@@ -30,7 +32,6 @@ from .valkey import ValkeyStore
 
 WEB_RANK, TASKS_RANK, PREPARATION_RANK, STORAGE_RANK, VALKEY_RANK, POSTGRES_RANK = range(6)
 WORKER_PROCESSES = 2
-WEBSOCKET_MAX_BYTES = 32 * 1024 * 1024
 # uvicorn waits this long for open connections; the launcher a little longer for uvicorn.
 CONNECTIONS_GRACE_S = 8
 WEB_GRACE_S = 12.0
@@ -60,7 +61,7 @@ class Plan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    ports = _free_ports(6, avoid=options.port)
+    ports = _free_ports(7, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
     store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
     node = StorageNode(directory.node, secrets.storage_token, ports[2], ports[3], account)
@@ -75,7 +76,7 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = Plan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
-    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
+    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4]), _views(plan, ports[6])]
     # Last, so that Spark takes no processor from those for whom somebody waits.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
     return [*postgres, *others, preparation, *ours, grid]
@@ -164,15 +165,9 @@ def _preparation(plan: Plan) -> Service:
 
 def _web(plan: Plan) -> Service:
     options = plan.options
-    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
-    argv += ["--app-dir", str(REPOSITORY / "platform")]
-    argv += ["--host", options.host, "--port", str(options.port)]
-    argv += ["--workers", str(options.workers)]
-    argv += ["--ws", "websockets-sansio", "--ws-max-size", str(WEBSOCKET_MAX_BYTES)]
-    argv += ["--no-access-log", "--no-server-header"]
-    # The edge judges proxies' headers by RILLBASE_TRUSTED_PROXIES.
-    argv += ["--no-proxy-headers"]
-    argv += ["--timeout-graceful-shutdown", str(CONNECTIONS_GRACE_S)]
+    argv = web_argv(
+        options.host, options.port, workers=options.workers, grace_s=CONNECTIONS_GRACE_S
+    )
     return Service(
         name="web",
         argv=tuple(argv),
@@ -203,6 +198,16 @@ def _relay(plan: Plan, port: int) -> Service:
     return _watched(
         plan,
         "relay",
+        port,
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=TASKS_RANK,
+    )
+
+
+def _views(plan: Plan, port: int) -> Service:
+    return _watched(
+        plan,
+        "views",
         port,
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,

@@ -22,6 +22,18 @@ def hand_over(directory: DataDirectory, secrets: Secrets) -> Secrets:
     return secrets
 
 
+def sign_in_link(directory: DataDirectory) -> str:
+    """The link that ``prepare_database`` has left; empty where there is none.
+
+    It is for one use soon, so it is shown and not remembered.
+    """
+    try:
+        link = json.loads(directory.demo.read_text()).get("sign_in_link", "")
+    except (FileNotFoundError, ValueError, AttributeError):
+        return ""
+    return link if isinstance(link, str) else ""
+
+
 def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
     """Remember the login that ``prepare_database`` has left, and remove its file."""
     try:

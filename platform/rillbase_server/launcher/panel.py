@@ -10,9 +10,10 @@ from .secrets_file import Demo
 NOT_MADE = "(none: started with --no-demo)"
 
 
-def rows(options: UpOptions, demo: Demo) -> list[tuple[str, str]]:
+def rows(options: UpOptions, demo: Demo, link: str) -> list[tuple[str, str]]:
     """Labels and values, in the order in which a newcomer needs them."""
     return [
+        ("Sign in", link or options.url),
         ("URL", options.url),
         ("API docs", f"{options.url}/api/docs"),
         ("Staff admin", f"{options.url}/staff/"),
@@ -26,21 +27,21 @@ def rows(options: UpOptions, demo: Demo) -> list[tuple[str, str]]:
     ]
 
 
-def panel(options: UpOptions, demo: Demo, seconds: float) -> Panel:
+def panel(options: UpOptions, demo: Demo, link: str, seconds: float) -> Panel:
     """The rows in a frame, for terminals."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     # Values are meant to be copied: they fold at the edge and are never cut.
     table.add_column(overflow="fold")
-    for label, value in rows(options, demo):
+    for label, value in rows(options, demo, link):
         table.add_row(label, Text(value))
     return Panel(table, title=f"Rillbase is ready ({seconds:.1f} s)", border_style="green")
 
 
-def plain(options: UpOptions, demo: Demo, seconds: float) -> str:
+def plain(options: UpOptions, demo: Demo, link: str, seconds: float) -> str:
     """The rows as lines, for files and pipes."""
     lines = [f"Rillbase is ready ({seconds:.1f} s)"]
-    lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo)]
+    lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo, link)]
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from .account import server_account
 from .console import Console, Progress
 from .data_directory import DataDirectory, disk_full, find_problem
 from .declarations import declare
-from .demo_login import hand_over, take_in
+from .demo_login import hand_over, sign_in_link, take_in
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
 from .lifecycle import AT_REST, State
@@ -101,8 +101,9 @@ class Instance:
         supervisor.listen_to_signals()
         try:
             await self._start(supervisor)
+            link = sign_in_link(self._directory)
             secrets = take_in(self._directory, secrets)
-            self._announce(secrets.demo if self._options.makes_demo else Demo())
+            self._announce(secrets.demo if self._options.makes_demo else Demo(), link)
             self._running = True
             await supervisor.watch()
         except Interrupted:
@@ -187,14 +188,14 @@ class Instance:
         )
         return InstanceRecord(self._options.url, boot_id(), services)
 
-    def _announce(self, demo: Demo) -> None:
+    def _announce(self, demo: Demo, link: str) -> None:
         seconds = time.monotonic() - self._began
         if self._options.ready_file is not None:
             write_ready_file(self._options.ready_file, self._options, demo)
         if self._console.is_terminal:
-            self._console.show(panel(self._options, demo, seconds))
+            self._console.show(panel(self._options, demo, link, seconds))
         else:
-            self._console.say(plain(self._options, demo, seconds))
+            self._console.say(plain(self._options, demo, link, seconds))
         self._console.say(example(self._options, demo))
         if line := watch(self._options, demo):
             self._console.say(line)

@@ -1,5 +1,6 @@
 /** The client: one connection, one outbox, and the collections of a tenant. */
 
+import { Aggregate, type AggregateRow } from "./aggregate.js";
 import { type Clock, REAL_CLOCK } from "./clock.js";
 import { Collection } from "./collection.js";
 import type { Core } from "./core.js";
@@ -81,13 +82,18 @@ export class Client {
     const outbox: Outbox = this.queue ?? new DirectOutbox(http, writes, options.optimistic ?? true);
     const read = readerOf(http);
     const live = new Registry({ connection: this.connection, writes, clock, read });
-    this.core = { http, outbox, live };
+    this.core = { http, outbox, connection: this.connection, live };
     this.stopWatching = this.watchNetwork();
   }
 
   /** A collection of documents of one shape. */
   collection<T extends Document = Document>(name: string): Collection<T> {
     return new Collection<T>(this.core, name);
+  }
+
+  /** An aggregate whose rows have one shape. */
+  aggregate<R extends AggregateRow = AggregateRow>(name: string): Aggregate<R> {
+    return new Aggregate<R>(this.core, name);
   }
 
   /** Writes to several documents and collections, of which all are done or none. */

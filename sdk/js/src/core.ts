@@ -1,11 +1,13 @@
 /** The parts of a client, as its collections and queries use them. */
 
 import type { Http } from "./http/http.js";
+import type { Connection } from "./live/connection.js";
 import type { Registry } from "./live/registry.js";
 import type { Outbox } from "./writes/outbox.js";
 
 export interface Core {
   readonly http: Http;
+  readonly connection: Connection;
   readonly live: Registry;
   readonly outbox: Outbox;
 }

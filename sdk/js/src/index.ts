@@ -1,5 +1,12 @@
 /** Rillbase for JavaScript and TypeScript: documents, and queries that stay up to date. */
 
+export {
+  Aggregate,
+  type AggregateRow,
+  type Moment,
+  type RowQuery,
+  type Rows,
+} from "./aggregate.js";
 export { Client, type ClientOptions, createClient } from "./client.js";
 export type { Clock } from "./clock.js";
 export { type BulkResult, Collection, type ManyResult } from "./collection.js";
@@ -29,6 +36,7 @@ export {
 export type { CallOptions } from "./http/http.js";
 export type { QueryEvent } from "./live/changes.js";
 export type { ConnectionState } from "./live/connection.js";
+export type { RowsSnapshot } from "./live/live-rows.js";
 export type { Item, ItemChange, QuerySnapshot, QueryState } from "./live/snapshot.js";
 export type { QuerySpec } from "./live/spec.js";
 export { Query, type SnapshotListener, type WhereOperator } from "./query.js";

@@ -7,17 +7,21 @@
 `AsyncClient` is the same for `asyncio`.
 """
 
+from rillbase.aggregates import Added, AsyncAggregate, RowQuery, Rows
 from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery, Envelope, Many
 from rillbase.errors import CallTimeout, ConnectionLost, ErrorPlace, RillbaseError, ServerError
 from rillbase.live import Result, Snapshot
 from rillbase.shapes import Document, State
-from rillbase.sync import Client, Collection, Query
+from rillbase.sync import Aggregate, Client, Collection, Query
 from rillbase.values import MAX, MIN, Binary, ObjectId, RegularExpression, Timestamp
 from rillbase.view import Change, Item
 
 __all__ = [
     "MAX",
     "MIN",
+    "Added",
+    "Aggregate",
+    "AsyncAggregate",
     "AsyncClient",
     "AsyncCollection",
     "AsyncQuery",
@@ -37,6 +41,8 @@ __all__ = [
     "RegularExpression",
     "Result",
     "RillbaseError",
+    "RowQuery",
+    "Rows",
     "ServerError",
     "Snapshot",
     "State",

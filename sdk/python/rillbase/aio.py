@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rillbase import ejson, ids
+from rillbase.aggregates import AsyncAggregate
 from rillbase.connection import Connection, ConnectionState
 from rillbase.credentials import Credentials, GetToken
 from rillbase.errors import ServerError
@@ -84,6 +85,9 @@ class AsyncClient:
 
     def collection(self, name: str) -> AsyncCollection:
         return AsyncCollection(self._core, Spec(name))
+
+    def aggregate(self, name: str) -> AsyncAggregate:
+        return AsyncAggregate(self._core, name)
 
     async def transaction(self, build: Callable[[Transaction], object]) -> list[Document]:
         """Do writes to any documents of which all are done or none."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from rillbase.aggregates import EVERYTHING, Added, AsyncAggregate, RowQuery, Rows
 from rillbase.aio import TIMEOUT_S, AsyncClient, AsyncCollection, AsyncQuery, Envelope, Many
 from rillbase.connection import ConnectionState
 from rillbase.credentials import GetToken
@@ -106,6 +107,9 @@ class Client:
 
     def collection(self, name: str) -> Collection:
         return Collection(self._loop, self._client.collection(name))
+
+    def aggregate(self, name: str) -> Aggregate:
+        return Aggregate(self._loop, self._client.aggregate(name))
 
     def transaction(self, build: Callable[[Transaction], object]) -> list[Document]:
         """Do writes to any documents of which all are done or none."""
@@ -270,3 +274,31 @@ class Collection(Query):
     def delete_many(self, filter: Mapping[str, object]) -> Many:  # noqa: A002
         """Delete whatever matches the filter, in batches of a thousand."""
         return self._loop.run(self._collection.delete_many(filter))
+
+
+class Aggregate:
+    """One aggregate: events go in, rows come out, once or as they change."""
+
+    def __init__(self, loop: Loop, aggregate: AsyncAggregate) -> None:
+        self._loop = loop
+        self._aggregate = aggregate
+
+    @property
+    def name(self) -> str:
+        return self._aggregate.name
+
+    def add(self, *events: Mapping[str, object]) -> Added:
+        """Add events, all of them or none. A call that is repeated adds them once."""
+        return self._loop.run(self._aggregate.add(*events))
+
+    def query(self, asked: RowQuery = EVERYTHING, *, snapshot: str | None = None) -> Rows:
+        """Return rows. `snapshot`: `fresh`, or the one of an earlier answer."""
+        return self._loop.run(self._aggregate.query(asked, snapshot=snapshot))
+
+    def watch(self, asked: RowQuery = EVERYTHING) -> Iterator[Snapshot]:
+        """Yield the rows, and again whenever they or the state have changed."""
+        return self._loop.iterate(self._aggregate.watch(asked))
+
+    def changes(self, asked: RowQuery = EVERYTHING) -> Iterator[Result | Change]:
+        """Yield the rows and then each that changes."""
+        return self._loop.iterate(self._aggregate.changes(asked))

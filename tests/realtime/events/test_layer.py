@@ -16,6 +16,7 @@ from tests.own_valkey import OwnValkey
 NODE = filter_node(0, 0)
 QUERY, OTHER = b"q" * 16, b"r" * 16
 REGISTER, EXPIRE, DEFINITION = b"\1\1", b"\1\2", b"\1\3"
+RENEWAL = b"\2"
 LONG_MS = 60_000
 #: Enough to be over when the server has answered once more.
 SHORT_MS = 1
@@ -55,6 +56,16 @@ async def register(grid: GridLayer, query: bytes = QUERY, hub: str = "hub") -> i
     definition = numbered(DEFINITION, query, 0, b"defined")
     request = numbered(REGISTER, query, 0, b"requested")
     return (await grid.register(0, hub, query, definition, request)).activation
+
+
+def as_renewal(query: bytes) -> tuple[bytes, bytes, bytes]:
+    """A query, its definition, and a request whose flags behind the query say what it is."""
+    return query, numbered(DEFINITION, query, 0), numbered(REGISTER, query, 0, RENEWAL)
+
+
+async def renew(grid: GridLayer, query: bytes = QUERY) -> int:
+    (renewed,) = await grid.register_all(0, "hub", [as_renewal(query)])
+    return renewed.activation
 
 
 async def expire_all(grid: GridLayer, ttl_ms: int = AT_ONCE_MS) -> None:
@@ -203,6 +214,33 @@ async def test_a_query_that_has_ended_comes_back_with_a_higher_number(
     ended = await register(grid)
     client.flushall()
     assert before < ended < await register(grid)
+
+
+async def test_a_renewal_brings_rows_to_a_query_that_lives(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("hub", LONG_MS)
+    activation = await register(grid)
+    assert await renew(grid) == activation
+    assert requests(client)[-1] == numbered(REGISTER, QUERY, activation, RENEWAL)
+    await grid.unregister(0, "hub", QUERY)
+    await renew(grid)
+    await pass_a_millisecond(grid)
+    await expire_all(grid)
+    assert registry(client) == {}
+
+
+async def test_a_renewal_revives_no_query_that_has_ended(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    other = await register(grid, OTHER)
+    before = requests(client)
+    assert await renew(grid) == 0
+    assert (requests(client), list(registry(client))) == (before, [OTHER])
+    both = [as_renewal(QUERY), as_renewal(OTHER)]
+    ended, renewed = await grid.register_all(0, "hub", both)
+    assert (ended.activation, renewed.activation) == (0, other)
+    assert len(requests(client)) == len(before) + 1
 
 
 async def test_a_query_lives_while_one_of_its_holders_does(

@@ -37,12 +37,13 @@ class OtherServer:
 
 
 @contextmanager
-def another_server() -> Iterator[OtherServer]:
+def another_server(**variables: str) -> Iterator[OtherServer]:
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
     argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--port", str(port)]
     other = OtherServer(
-        f"http://127.0.0.1:{port}", subprocess.Popen(argv, cwd=ROOT, env=dict(os.environ))
+        f"http://127.0.0.1:{port}",
+        subprocess.Popen(argv, cwd=ROOT, env={**os.environ, **variables}),
     )
     try:
         wait_until(lambda: _answers(other.url), what="the other server", timeout_s=60)

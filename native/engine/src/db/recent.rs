@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::batch::Logged;
 use crate::key::{Kind, Sequence};
 use crate::table::hash;
+use crate::wal::Version;
 
 /// Beyond this many keys, those are forgotten that no open transaction can ask for.
 const PRUNE_AT: usize = 1 << 16;
@@ -56,7 +57,7 @@ impl Recent {
     }
 
     fn note_keys(&mut self, record: &[u8], last: Sequence) {
-        let Some(logged) = Logged::parse(record) else {
+        let Some(logged) = Logged::parse(record, Version::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {

@@ -80,7 +80,7 @@ impl Replay<'_> {
         let batch: Arc<[u8]> = record.body.into();
         let detail = "a record of the log is no batch";
         let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
-        let logged = Logged::parse(&batch).ok_or_else(malformed)?;
+        let logged = Logged::parse(&batch, record.version).ok_or_else(malformed)?;
         self.core.time.seen(logged.time);
         let mut sequence = logged.sequence;
         for entry in logged.entries() {

@@ -14,7 +14,7 @@ use crate::batch::{Batch, Logged};
 use crate::error::{Error, Result};
 use crate::key::{Kind, Sequence, Tag};
 use crate::memtable::Memtable;
-use crate::wal::{Durability, Written};
+use crate::wal::{Durability, Version, Written};
 
 /// Writers are slowed to about this many bytes a second when compactions fall behind.
 const SLOW_RATE: f64 = 16e6;
@@ -106,7 +106,7 @@ impl Core {
         // In this order: a snapshot that is taken later sees at least what is visible now.
         let visible = self.publisher.visible();
         let horizon = self.snapshots.horizon(self);
-        let Some(logged) = Logged::parse(&logging.record) else {
+        let Some(logged) = Logged::parse(&logging.record, Version::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {
@@ -248,7 +248,7 @@ fn insert(logging: &Logging) -> Result<()> {
     let malformed = || Error::InvalidArgument {
         what: "a batch is malformed".into(),
     };
-    let logged = Logged::parse(&logging.record).ok_or_else(malformed)?;
+    let logged = Logged::parse(&logging.record, Version::NEWEST).ok_or_else(malformed)?;
     for (sequence, entry) in (logging.first..).zip(logged.entries()) {
         let entry = entry.map_err(|_| malformed())?;
         let mut memtables = logging.memtables.iter();

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::format::{ALIGNMENT, BlockReference, u32_at, u64_at};
+use super::format::BlockReference;
 use super::segment::numbered;
 use crate::checksum::agree;
+use crate::coding::{u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::vfs::{LogFile, Vfs};
 
@@ -22,6 +23,8 @@ const VERSION: u32 = 1;
 const FILE_HEADER_BYTES: u64 = 24;
 /// Size of what stands before each block in bytes.
 const BLOCK_HEADER_BYTES: u64 = 8;
+/// Blocks begin at multiples of this.
+const ALIGNMENT: usize = 8;
 
 /// The name of a block file; names sort as numbers do.
 pub(super) fn path_of(dir: &Path, number: u64) -> PathBuf {

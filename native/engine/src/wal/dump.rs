@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use super::format::{Kind, SEGMENT_HEADER_BYTES, SegmentHeader, decode_floor, decode_references};
-use super::scan::Scanner;
+use super::format::{
+    Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version, decode_floor, decode_references,
+};
+use super::scan::{Raw, Scanner};
 use super::segment::number_of;
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
@@ -15,6 +17,8 @@ pub enum Dumped<'a> {
     Data {
         /// Its index.
         index: u64,
+        /// Of what format the segment is.
+        version: Version,
         /// Its bytes.
         body: &'a [u8],
     },
@@ -38,12 +42,15 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
     })?;
     show(Dumped::Other(format!("{header:?}")));
     let start = SEGMENT_HEADER_BYTES as u64;
-    let mut scanner = Scanner::new(&*file, number, header.base, start, u64::MAX);
+    let mut scanner = Scanner::new(&*file, header.home(), start, u64::MAX);
+    let (version, mut next) = (header.version, header.first_index);
     while let Some(record) = scanner.next()? {
-        let index = record.index;
+        let index = record.index.unwrap_or(next);
+        next = next_index(&record, index);
         match record.kind {
             Kind::Data => show(Dumped::Data {
                 index,
+                version,
                 body: record.body,
             }),
             Kind::Referring => {
@@ -52,11 +59,13 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
                     "record {index} refers to {references:?}"
                 )));
                 let body = record.body.get(at..).unwrap_or_default();
-                show(Dumped::Data { index, body });
+                show(Dumped::Data {
+                    index,
+                    version,
+                    body,
+                });
             }
-            Kind::Truncate => show(Dumped::Other(format!(
-                "records from {index} on are dropped"
-            ))),
+            Kind::Truncate => show(Dumped::Other(format!("records from {next} on are dropped"))),
             Kind::Floor => show(Dumped::Other(match decode_floor(record.body) {
                 Some(floor) => format!("records below {} are dropped", floor.index),
                 None => "a floor that is misshapen".to_owned(),
@@ -69,4 +78,13 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
         "no record stands at offset {offset}"
     )));
     Ok(())
+}
+
+/// The index of the data record to come.
+fn next_index(record: &Raw<'_>, index: u64) -> u64 {
+    match record.kind {
+        Kind::Data | Kind::Referring => index.saturating_add(1),
+        Kind::Truncate => record.truncates_from().unwrap_or(index),
+        Kind::Floor | Kind::Close => index,
+    }
 }

@@ -59,11 +59,7 @@ impl Files {
             }
             let segment = self.segment(chunk.segment)?;
             segment.write(chunk.offset, chunk.bytes, self.ahead)?;
-            if !self
-                .dirty
-                .iter()
-                .any(|dirty| dirty.number == segment.number)
-            {
+            if !self.dirty.iter().any(|dirty| dirty.home == segment.home) {
                 self.dirty.push(segment);
             }
         }
@@ -113,8 +109,8 @@ impl Files {
         let mut extents = Vec::with_capacity(self.segments.len());
         let mut end = self.written;
         for segment in self.segments.values().rev() {
-            extents.push((Arc::clone(segment), end.saturating_sub(segment.base)));
-            end = segment.base;
+            extents.push((Arc::clone(segment), end.saturating_sub(segment.home.base)));
+            end = segment.home.base;
         }
         extents.reverse();
         extents

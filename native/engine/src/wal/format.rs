@@ -1,23 +1,49 @@
-//! The bytes of segments and records. `docs/formats/wal.md` explains them with an example.
+//! The bytes of segments and of what stands in some records; `record` has those of records
+//! themselves. `docs/formats/wal.md` explains them with an example.
 //!
 //! All integers are little-endian. A *position* counts the log's bytes since it began, headers
 //! included; an *offset* counts within one file.
 
 use crate::checksum::agree;
+use crate::coding::{u32_at, u64_at};
 
 /// Size of a segment's header in bytes.
 pub(super) const SEGMENT_HEADER_BYTES: usize = 72;
-/// Size of a record's header in bytes.
-pub(super) const RECORD_HEADER_BYTES: usize = 24;
-/// Records begin at multiples of this.
-pub(super) const ALIGNMENT: usize = 8;
 /// The most bytes a record may carry: the length has 28 bits.
 pub const MAX_BODY_BYTES: usize = (1 << 28) - 1;
 /// Size of an encoded reference to a block.
 pub(super) const REFERENCE_BYTES: usize = 24;
 
 const SEGMENT_MAGIC: [u8; 4] = *b"RBWL";
-const VERSION: u32 = 1;
+
+/// How records are written. Segments of both versions may stand in one log; new ones are of the
+/// newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// Until 2026: each record has its index, and begins at a multiple of eight.
+    One,
+    /// Indexes are counted, and records stand without gaps.
+    Two,
+}
+
+impl Version {
+    /// What is written.
+    pub const NEWEST: Self = Self::Two;
+    pub(super) const ALL: [Self; 2] = [Self::One, Self::Two];
+
+    fn number(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+
+    fn from_number(number: u32) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|version| version.number() == number)
+    }
+}
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +86,8 @@ impl Kind {
 /// The first bytes of a segment; durable before its first record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
+    /// How its records are written.
+    pub(super) version: Version,
     /// The segment's own number, which its name repeats.
     pub(super) number: u64,
     /// The segment before this one; 0 if it is the first ever.
@@ -96,7 +124,7 @@ impl SegmentHeader {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SEGMENT_HEADER_BYTES);
         bytes.extend_from_slice(&SEGMENT_MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.version.number().to_le_bytes());
         for field in [
             self.number,
             self.previous,
@@ -114,26 +142,27 @@ impl SegmentHeader {
     }
 
     pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Self, HeaderFault> {
-        Self::read(bytes)
+        let version = Self::sound_version(bytes).ok_or(HeaderFault::Unsound)?;
+        let version = Version::from_number(version).ok_or(HeaderFault::Version(version))?;
+        Self::read(bytes, version)
+            .filter(|header| header.number == number)
             .ok_or(HeaderFault::Unsound)
-            .and_then(|(version, header)| match version {
-                VERSION if header.number == number => Ok(header),
-                VERSION => Err(HeaderFault::Unsound),
-                other => Err(HeaderFault::Version(other)),
-            })
     }
 
-    fn read(bytes: &[u8]) -> Option<(u32, Self)> {
+    /// The version that a header with the right checksum is of.
+    fn sound_version(bytes: &[u8]) -> Option<u32> {
         let covered = bytes.get(..SEGMENT_HEADER_BYTES - 4)?;
         let sound = bytes.starts_with(&SEGMENT_MAGIC)
             && agree(
                 u32_at(bytes, SEGMENT_HEADER_BYTES - 4)?,
                 crc32c::crc32c(covered),
             );
-        if !sound {
-            return None;
-        }
-        let header = Self {
+        sound.then(|| u32_at(bytes, 4)).flatten()
+    }
+
+    fn read(bytes: &[u8], version: Version) -> Option<Self> {
+        Some(Self {
+            version,
             number: u64_at(bytes, 8)?,
             previous: u64_at(bytes, 16)?,
             base: u64_at(bytes, 24)?,
@@ -143,105 +172,27 @@ impl SegmentHeader {
                 segment: u64_at(bytes, 48)?,
             },
             synced: u64_at(bytes, 56)?,
-        };
-        Some((u32_at(bytes, 4)?, header))
-    }
-}
-
-/// What stands before a record's body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordHeader {
-    /// The number of its [`Kind`].
-    pub(super) kind: u8,
-    /// Size of the body in bytes, without padding.
-    pub(super) length: usize,
-    /// The record's index; of a `Truncate`, the first index that is dropped.
-    pub(super) index: u64,
-    /// The position known to be synced when it was written.
-    pub(super) synced: u64,
-    /// CRC32C of the body with its padding.
-    pub(super) body_checksum: u32,
-}
-
-impl RecordHeader {
-    /// Reads a header that stands at `position` in segment `segment`, if there is a sound one.
-    pub(super) fn decode(bytes: &[u8], segment: u64, position: u64) -> Option<Self> {
-        let covered = bytes.get(4..RECORD_HEADER_BYTES)?;
-        let kind_and_length = u32_at(bytes, 8)?;
-        let kind = u8::try_from(kind_and_length >> 28).ok()?;
-        // Zeros, the usual end of a log, are told apart without a checksum.
-        if kind == 0 || !agree(u32_at(bytes, 0)?, header_checksum(segment, covered)) {
-            return None;
-        }
-        let distance = u32_at(bytes, 12)?;
-        Some(Self {
-            kind,
-            length: usize::try_from(kind_and_length & 0x0FFF_FFFF).ok()?,
-            index: u64_at(bytes, 16)?,
-            synced: match distance {
-                u32::MAX => 0,
-                known => position.saturating_sub(u64::from(known)),
-            },
-            body_checksum: u32_at(bytes, 4)?,
         })
     }
 
-    /// The whole record's size in bytes.
-    pub(super) fn record_bytes(&self) -> usize {
-        record_bytes(self.length)
+    /// What one must know to read its records.
+    pub(super) fn home(&self) -> Home {
+        Home {
+            version: self.version,
+            segment: self.number,
+            base: self.base,
+        }
     }
 }
 
-/// The size of a record with a body of `length` bytes.
-pub(super) fn record_bytes(length: usize) -> usize {
-    (RECORD_HEADER_BYTES + length).next_multiple_of(ALIGNMENT)
-}
-
-fn header_checksum(segment: u64, covered: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&segment.to_le_bytes()), covered)
-}
-
-/// Where a record goes and what is known there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+/// The segment in which records stand, on which it depends what their bytes mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Home {
+    pub(super) version: Version,
+    /// Its number.
     pub(super) segment: u64,
-    pub(super) position: u64,
-    pub(super) synced: u64,
-}
-
-/// Appends a record to `out`. The body, in parts, has at most [`MAX_BODY_BYTES`].
-pub(super) fn encode_record(
-    out: &mut Vec<u8>,
-    place: Place,
-    kind: Kind,
-    index: u64,
-    body: &[&[u8]],
-) {
-    let start = out.len();
-    let length: usize = body.iter().map(|part| part.len()).sum();
-    out.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
-    for part in body {
-        out.extend_from_slice(part);
-    }
-    out.resize(start + record_bytes(length), 0);
-    let body_checksum = crc32c::crc32c(out.get(start + RECORD_HEADER_BYTES..).unwrap_or(&[]));
-    let distance = u32::try_from(place.position.saturating_sub(place.synced)).unwrap_or(u32::MAX);
-    let kind_and_length =
-        u32::from(kind.number()) << 28 | u32::try_from(length).unwrap_or(0x0FFF_FFFF);
-
-    let mut header = Vec::with_capacity(RECORD_HEADER_BYTES);
-    header.extend_from_slice(&[0; 4]);
-    header.extend_from_slice(&body_checksum.to_le_bytes());
-    header.extend_from_slice(&kind_and_length.to_le_bytes());
-    header.extend_from_slice(&distance.to_le_bytes());
-    header.extend_from_slice(&index.to_le_bytes());
-    let checksum = header_checksum(place.segment, header.get(4..).unwrap_or(&[]));
-    if let Some(field) = header.get_mut(..4) {
-        field.copy_from_slice(&checksum.to_le_bytes());
-    }
-    if let Some(hole) = out.get_mut(start..start + RECORD_HEADER_BYTES) {
-        hole.copy_from_slice(&header);
-    }
+    /// The position of its first byte.
+    pub(super) base: u64,
 }
 
 /// Where a block is, and what it must be.
@@ -288,6 +239,15 @@ pub(super) fn decode_references(body: &[u8]) -> Option<(Vec<BlockReference>, usi
     Some((references, end))
 }
 
+/// The body of a `Truncate` record.
+pub(super) fn encode_index(index: u64) -> [u8; 8] {
+    index.to_le_bytes()
+}
+
+pub(super) fn decode_index(body: &[u8]) -> Option<u64> {
+    (body.len() == 8).then(|| u64_at(body, 0)).flatten()
+}
+
 /// The body of a `Floor` record.
 pub(super) fn encode_floor(floor: Floor) -> Vec<u8> {
     [floor.index.to_le_bytes(), floor.segment.to_le_bytes()].concat()
@@ -299,14 +259,4 @@ pub(super) fn decode_floor(body: &[u8]) -> Option<Floor> {
         segment: u64_at(body, 8)?,
     };
     (body.len() == 16).then_some(floor)
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let field = bytes.get(at..at.checked_add(4)?)?;
-    Some(u32::from_le_bytes(field.try_into().ok()?))
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let field = bytes.get(at..at.checked_add(8)?)?;
-    Some(u64::from_le_bytes(field.try_into().ok()?))
 }

@@ -8,7 +8,7 @@
 //!   writes what has gathered, through `files`, to a `segment`; one of those that wait for
 //!   durability syncs for all.
 //! - `blocks` — the block files.
-//! - `format` — the bytes, which `docs/formats/wal.md` explains.
+//! - `format` and `record` — the bytes, which `docs/formats/wal.md` explains.
 //! - `open` — going on with what was found; `checkpoint` — a copy of the open log.
 //! - `recover` — what a directory holds, `scan` — reading a segment front to back.
 //! - `spans` and `read` — finding and reading records by index.
@@ -30,6 +30,7 @@ mod open;
 mod options;
 mod queue;
 mod read;
+mod record;
 mod recover;
 mod scan;
 mod segment;
@@ -37,7 +38,7 @@ mod spans;
 mod verify;
 
 pub use dump::{Dumped, dump};
-pub use format::{BlockReference, MAX_BODY_BYTES};
+pub use format::{BlockReference, MAX_BODY_BYTES, Version};
 pub use log::Wal;
 pub use options::{Durability, Options, Recovery, Written};
 pub use read::{Record, Records};

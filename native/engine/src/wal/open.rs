@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::blocks::{self, Blocks};
 use super::files::Files;
-use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, Version};
 use super::log::{Syncing, Wal};
 use super::options::{Options, Recovery};
 use super::queue::Queue;
@@ -28,7 +28,7 @@ impl Wal {
         let mut found = look(&*vfs, dir)?;
         let mut segments = BTreeMap::new();
         for header in &found.chain {
-            let segment = Segment::open(&*vfs, dir, header.number, header.base)?;
+            let segment = Segment::open(&*vfs, dir, header.home())?;
             segment.sync()?;
             segments.insert(header.number, Arc::new(segment));
         }
@@ -82,6 +82,7 @@ fn next_segment(found: &mut Found) -> SegmentHeader {
         found.floor.segment = number;
     }
     SegmentHeader {
+        version: Version::NEWEST,
         number,
         previous: found.chain.last().map_or(0, |last| last.number),
         base: found.end,

@@ -3,7 +3,10 @@
 //! Encoding is short and under one lock; writing takes whatever has gathered meanwhile, so that one
 //! system call serves many threads.
 
-use super::format::{Floor, Kind, Place, SEGMENT_HEADER_BYTES, SegmentHeader, encode_record};
+use super::format::{
+    Floor, Home, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version, encode_index,
+};
+use super::record;
 use super::spans::Spans;
 
 /// Encoded records that go to one place.
@@ -39,11 +42,10 @@ pub(super) struct Queue {
     /// header, which is durable before the records of earlier segments are.
     pub(super) durable_floor: Floor,
     pub(super) next_index: u64,
-    /// The segment that is written, the position of its first byte, and its end as an offset.
-    segment: u64,
-    base: u64,
+    /// The segment that is written, and its end as an offset.
+    home: Home,
     used: u64,
-    /// A segment is full when its next record would end behind this offset.
+    /// A segment is full when its next record might end behind this offset.
     segment_bytes: u64,
 }
 
@@ -57,8 +59,7 @@ impl Queue {
             floor: header.floor,
             durable_floor: header.floor,
             next_index: header.first_index,
-            segment: header.number,
-            base: header.base,
+            home: header.home(),
             used: SEGMENT_HEADER_BYTES as u64,
             segment_bytes,
         }
@@ -66,67 +67,64 @@ impl Queue {
 
     /// The position behind the last record.
     pub(super) fn end(&self) -> u64 {
-        self.base.saturating_add(self.used)
+        self.home.base.saturating_add(self.used)
     }
 
     /// The segment that holds a record, or will.
     pub(super) fn segment_of(&self, index: u64) -> u64 {
-        self.spans.segment_of(index).unwrap_or(self.segment)
+        self.spans.segment_of(index).unwrap_or(self.home.segment)
     }
 
     /// Adds a record of the caller and returns its index.
     pub(super) fn add(&mut self, kind: Kind, body: &[&[u8]], synced: u64) -> u64 {
         let index = self.next_index;
-        let start = self.encode(kind, index, body, synced);
-        self.spans.add(index, self.segment, start, self.used);
+        let start = self.encode(kind, body, synced);
+        self.spans.add(index, self.home.segment, start, self.used);
         self.next_index = index.saturating_add(1);
         index
     }
 
     /// Adds a record that drops those from `index` on.
     pub(super) fn truncate_from(&mut self, index: u64, synced: u64) {
-        self.encode(Kind::Truncate, index, &[], synced);
+        self.encode(Kind::Truncate, &[&encode_index(index)], synced);
         self.spans.truncate_from(index);
         self.next_index = index;
     }
 
     /// Adds a record about the log itself.
     pub(super) fn note(&mut self, kind: Kind, body: &[u8], synced: u64) {
-        self.encode(kind, self.next_index, &[body], synced);
+        self.encode(kind, &[body], synced);
     }
 
     /// Encodes a record and returns the offset where it begins.
-    fn encode(&mut self, kind: Kind, index: u64, body: &[&[u8]], synced: u64) -> u64 {
+    fn encode(&mut self, kind: Kind, body: &[&[u8]], synced: u64) -> u64 {
         let length: usize = body.iter().map(|part| part.len()).sum();
-        let size = super::format::record_bytes(length) as u64;
+        let most = record::most_bytes(length);
         let empty = self.used == SEGMENT_HEADER_BYTES as u64;
-        if !empty && self.used.saturating_add(size) > self.segment_bytes {
+        if !empty && self.used.saturating_add(most) > self.segment_bytes {
             self.begin_segment(synced);
         }
         let start = self.used;
-        let place = Place {
-            segment: self.segment,
-            position: self.base.saturating_add(start),
-            synced,
-        };
-        encode_record(&mut self.open.bytes, place, kind, index, body);
-        self.used = start.saturating_add(size);
+        let before = self.open.bytes.len();
+        record::encode(&mut self.open.bytes, self.home, start, synced, kind, body);
+        let size = self.open.bytes.len().saturating_sub(before);
+        self.used = start.saturating_add(size as u64);
         start
     }
 
     fn begin_segment(&mut self, synced: u64) {
         let header = SegmentHeader {
-            number: self.segment.saturating_add(1),
-            previous: self.segment,
+            version: Version::NEWEST,
+            number: self.home.segment.saturating_add(1),
+            previous: self.home.segment,
             base: self.end(),
             first_index: self.next_index,
             floor: self.durable_floor,
             synced,
         };
-        self.segment = header.number;
-        self.base = header.base;
+        self.home = header.home();
         self.used = SEGMENT_HEADER_BYTES as u64;
-        let mut next = Chunk::at(self.segment, self.used);
+        let mut next = Chunk::at(self.home.segment, self.used);
         next.begins = Some(header);
         self.full.push(std::mem::replace(&mut self.open, next));
     }
@@ -134,7 +132,7 @@ impl Queue {
     /// Takes all that waits, in order, and the position behind it.
     pub(super) fn take(&mut self) -> (Vec<Chunk>, u64) {
         let mut chunks = std::mem::take(&mut self.full);
-        let next = Chunk::at(self.segment, self.used);
+        let next = Chunk::at(self.home.segment, self.used);
         chunks.push(std::mem::replace(&mut self.open, next));
         (chunks, self.end())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::format::{BlockReference, Kind, decode_references};
+use super::format::{BlockReference, Kind, Version, decode_references};
 use super::scan::{Raw, Scanner};
 use super::segment::Segment;
 use super::spans::Span;
@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 pub struct Record {
     /// Its place among the records: each has the next higher one.
     pub index: u64,
+    /// Of what format its segment is: what callers write may have changed with it.
+    pub version: Version,
     /// The caller's bytes.
     pub body: Vec<u8>,
     /// The blocks that it refers to.
@@ -67,8 +69,7 @@ impl Iterator for Records {
 
 /// The records of one span that belong to a range. A span is small unless one record is large.
 fn read_span(segment: &Segment, span: &Span, from: u64, until: u64) -> Result<Vec<Record>> {
-    let (number, base) = (segment.number, segment.base);
-    let mut scanner = Scanner::new(segment.file(), number, base, span.start, span.end);
+    let mut scanner = Scanner::new(segment.file(), segment.home, span.start, span.end);
     let mut records = Vec::new();
     let mut expected = span.first;
     while expected < span.until.min(until) {
@@ -80,24 +81,27 @@ fn read_span(segment: &Segment, span: &Span, from: u64, until: u64) -> Result<Ve
         if !matches!(raw.kind, Kind::Data | Kind::Referring) {
             continue;
         }
-        if raw.index != expected {
+        let index = expected;
+        if raw.index.is_some_and(|own| own != index) {
             return Err(damaged("the record has another index"));
         }
         expected = expected.saturating_add(1);
-        if raw.index >= from {
-            records.push(record(&raw).ok_or_else(|| damaged("the record is misshapen"))?);
+        if index >= from {
+            let read = record(&raw, index, segment.home.version);
+            records.push(read.ok_or_else(|| damaged("the record is misshapen"))?);
         }
     }
     Ok(records)
 }
 
-fn record(raw: &Raw<'_>) -> Option<Record> {
+fn record(raw: &Raw<'_>, index: u64, version: Version) -> Option<Record> {
     let (references, start) = match raw.kind {
         Kind::Referring => decode_references(raw.body)?,
         _ => (Vec::new(), 0),
     };
     Some(Record {
-        index: raw.index,
+        index,
+        version,
         body: raw.body.get(start..)?.to_vec(),
         references,
     })

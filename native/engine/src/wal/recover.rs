@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::blocks;
 use super::format::{
-    BlockReference, Floor, HeaderFault, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, decode_floor,
-    decode_references,
+    BlockReference, Floor, HeaderFault, Home, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version,
+    decode_floor, decode_references,
 };
 use super::scan::{Beyond, Raw, Scanner};
 use super::segment::{number_of, path_of};
@@ -120,8 +120,7 @@ impl<'a> Files<'a> {
         let Some((file, _)) = self.list.get(&header.number) else {
             return Err(self.missing(header.number));
         };
-        let SegmentHeader { number, base, .. } = *header;
-        Ok(Scanner::new(&**file, number, base, HEADER_END, limit))
+        Ok(Scanner::new(&**file, header.home(), HEADER_END, limit))
     }
 
     fn missing(&self, number: u64) -> Error {
@@ -142,9 +141,16 @@ impl<'a> Files<'a> {
             if header.is_some() {
                 return Ok((*header, cut));
             }
-            let scanner = Scanner::new(&**file, *number, 0, HEADER_END, u64::MAX);
-            if scanner.beyond()?.records > 0 {
-                return Err(self.missing(*number));
+            for version in Version::ALL {
+                let home = Home {
+                    version,
+                    segment: *number,
+                    base: 0,
+                };
+                let scanner = Scanner::new(&**file, home, HEADER_END, u64::MAX);
+                if scanner.beyond()?.records > 0 {
+                    return Err(self.missing(*number));
+                }
             }
             cut = Some(Cut {
                 file: file.path().to_owned(),
@@ -249,6 +255,9 @@ impl<'a> Walk<'a> {
         next: Option<&SegmentHeader>,
         stop: u64,
     ) -> Result<bool> {
+        if header.first_index != self.found.next_index {
+            return Err(self.out_of_order(header, 0, header.first_index));
+        }
         let end = next.map_or(stop, |next| next.base.min(stop));
         let limit = end.saturating_sub(header.base);
         let mut scanner = self.files.scanner(header, limit)?;
@@ -262,20 +271,20 @@ impl<'a> Walk<'a> {
     }
 
     fn record(&mut self, header: &SegmentHeader, record: &Raw<'_>) -> Result<()> {
-        let found = &mut self.found;
         let path = || path_of(self.files.dir, header.number);
-        let expected = found.next_index;
-        let in_order = match record.kind {
-            Kind::Truncate => record.index <= expected,
-            _ => record.index == expected,
+        let misshapen = || Error::corruption(&path(), record.start, "the record is misshapen");
+        let expected = self.found.next_index;
+        // In version 2 only those that drop others have an index.
+        let index = match record.kind {
+            Kind::Truncate => record.truncates_from().ok_or_else(misshapen)?,
+            _ => record.index.unwrap_or(expected),
         };
-        if !in_order {
-            let detail = format!("record {} stands where {expected} belongs", record.index);
-            return Err(Error::corruption(&path(), record.start, detail));
+        if index > expected || (record.kind != Kind::Truncate && index != expected) {
+            return Err(self.out_of_order(header, record.start, index));
         }
+        let found = &mut self.found;
         found.synced = found.synced.max(record.synced);
         found.clean = record.kind == Kind::Close;
-        let misshapen = || Error::corruption(&path(), record.start, "the record is misshapen");
         match record.kind {
             Kind::Close => {}
             Kind::Floor => {
@@ -283,25 +292,32 @@ impl<'a> Walk<'a> {
                 found.floor = found.floor.max(floor);
             }
             Kind::Truncate => {
-                found.spans.truncate_from(record.index);
-                found.referring.retain(|old| old.index < record.index);
-                found.next_index = record.index;
+                found.spans.truncate_from(index);
+                found.referring.retain(|old| old.index < index);
+                found.next_index = index;
             }
             Kind::Data | Kind::Referring => {
                 if record.kind == Kind::Referring {
                     let (blocks, _) = decode_references(record.body).ok_or_else(misshapen)?;
                     found.referring.push(Referring {
                         position: header.base.saturating_add(record.start),
-                        index: record.index,
+                        index,
                         blocks,
                     });
                 }
                 let spans = &mut found.spans;
-                spans.add(record.index, header.number, record.start, record.end);
+                spans.add(index, header.number, record.start, record.end);
                 found.next_index = expected.saturating_add(1);
             }
         }
         Ok(())
+    }
+
+    fn out_of_order(&self, header: &SegmentHeader, offset: u64, index: u64) -> Error {
+        let path = path_of(self.files.dir, header.number);
+        let expected = self.found.next_index;
+        let detail = format!("record {index} stands where {expected} belongs");
+        Error::corruption(&path, offset, detail)
     }
 
     /// Decides whether the place where reading stopped is the end of the log, an unsynced tail or

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::format::{ALIGNMENT, Kind, MAX_BODY_BYTES, RECORD_HEADER_BYTES, RecordHeader};
+use super::format::{Home, Kind, MAX_BODY_BYTES, decode_index};
+use super::record::{MOST_HEADER_BYTES, RecordHeader, alignment};
 use crate::checksum::agree;
 use crate::error::{Error, Result};
 use crate::vfs::RandomRead;
@@ -10,11 +11,15 @@ use crate::vfs::RandomRead;
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
+/// So many zeros stand behind the last record.
+pub(super) const END_MARK_BYTES: usize = 8;
+
 /// A record as it stands in a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) kind: Kind,
-    pub(super) index: u64,
+    /// The index that stands in its header, in version 1.
+    pub(super) index: Option<u64>,
     pub(super) synced: u64,
     /// Offset of its first byte in the segment, and of the byte after it.
     pub(super) start: u64,
@@ -22,29 +27,28 @@ pub(super) struct Raw<'a> {
     pub(super) body: &'a [u8],
 }
 
+impl Raw<'_> {
+    /// The first index that a `Truncate` drops.
+    pub(super) fn truncates_from(&self) -> Option<u64> {
+        self.index.or_else(|| decode_index(self.body))
+    }
+}
+
 /// Reads the records of a segment one after the other.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     window: Window<'a>,
-    segment: u64,
-    base: u64,
+    home: Home,
     offset: u64,
     limit: u64,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner of the records from `offset` on that end at or before `limit`.
-    pub(super) fn new(
-        file: &'a dyn RandomRead,
-        segment: u64,
-        base: u64,
-        offset: u64,
-        limit: u64,
-    ) -> Self {
+    pub(super) fn new(file: &'a dyn RandomRead, home: Home, offset: u64, limit: u64) -> Self {
         Self {
             window: Window::new(file),
-            segment,
-            base,
+            home,
             offset,
             limit,
         }
@@ -58,35 +62,40 @@ impl<'a> Scanner<'a> {
     /// The next record; `None` where no sound one stands.
     pub(super) fn next(&mut self) -> Result<Option<Raw<'_>>> {
         let start = self.offset;
-        let header = self.window.get(start, RECORD_HEADER_BYTES)?;
-        let position = self.base.saturating_add(start);
-        let Some(header) = RecordHeader::decode(header, self.segment, position) else {
+        let Some(header) = self.header(start)? else {
             return Ok(None);
         };
         let end = start.saturating_add(header.record_bytes() as u64);
-        if end > self.limit {
-            return Ok(None);
-        }
-        let size = header.record_bytes() - RECORD_HEADER_BYTES;
-        let place = start.saturating_add(RECORD_HEADER_BYTES as u64);
-        let path = self.window.file.path();
-        let padded = self.window.get(place, size)?;
-        let sound = agree(header.body_checksum, crc32c::crc32c(padded));
-        if padded.len() < size || !sound {
+        if end > self.limit || !self.has_body(start, &header)? {
             return Ok(None);
         }
         let Some(kind) = Kind::from_number(header.kind) else {
-            return Err(unknown_kind(path, start, header.kind));
+            return Err(unknown_kind(self.window.file.path(), start, header.kind));
         };
         self.offset = end;
+        let place = start.saturating_add(header.bytes as u64);
         Ok(Some(Raw {
             kind,
             index: header.index,
             synced: header.synced,
             start,
             end,
-            body: padded.get(..header.length).unwrap_or(&[]),
+            body: self.window.get(place, header.length)?,
         }))
+    }
+
+    /// The header at an offset, if a sound one stands there.
+    fn header(&mut self, offset: u64) -> Result<Option<RecordHeader>> {
+        let bytes = self.window.get(offset, MOST_HEADER_BYTES)?;
+        Ok(RecordHeader::decode(bytes, self.home, offset))
+    }
+
+    /// Whether the body that belongs to a header is there and sound.
+    fn has_body(&mut self, offset: u64, header: &RecordHeader) -> Result<bool> {
+        let place = offset.saturating_add(header.bytes as u64);
+        let size = header.padded_bytes();
+        let body = self.window.get(place, size)?;
+        Ok(body.len() == size && agree(header.body_checksum, crc32c::crc32c(body)))
     }
 
     /// Goes on at another offset.
@@ -96,25 +105,27 @@ impl<'a> Scanner<'a> {
 
     /// Whether zeros stand where the next record should, as they do behind the last one.
     pub(super) fn at_end_mark(&mut self) -> Result<bool> {
-        let bytes = self.window.get(self.offset, ALIGNMENT)?;
+        let bytes = self.window.get(self.offset, END_MARK_BYTES)?;
         Ok(bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// Looks behind a place without a sound record for ones that stand after it.
+    /// Looks behind a place without a sound record for whole ones that stand after it. A header
+    /// alone does not count: among millions of places one may look like a header by chance.
     pub(super) fn beyond(mut self) -> Result<Beyond> {
         let mut beyond = Beyond::default();
         let mut offset = self.offset;
         loop {
-            let bytes = self.window.get(offset, RECORD_HEADER_BYTES)?;
-            if bytes.len() < RECORD_HEADER_BYTES {
+            let bytes = self.window.get(offset, MOST_HEADER_BYTES)?;
+            if bytes.is_empty() {
                 return Ok(beyond);
             }
-            let position = self.base.saturating_add(offset);
-            let mut step = ALIGNMENT;
-            if let Some(header) = RecordHeader::decode(bytes, self.segment, position) {
+            let mut step = alignment(self.home.version);
+            if let Some(header) = RecordHeader::decode(bytes, self.home, offset)
+                && self.has_body(offset, &header)?
+            {
                 beyond.records += 1;
                 beyond.synced = beyond.synced.max(header.synced);
-                step = RECORD_HEADER_BYTES;
+                step = header.record_bytes();
             }
             offset = offset.saturating_add(step as u64);
         }
@@ -128,7 +139,7 @@ fn unknown_kind(path: &Path, offset: u64, kind: u8) -> Error {
 /// What stands behind damage.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beyond {
-    /// Sound headers of records.
+    /// Whole records.
     pub(super) records: u64,
     /// The highest position that one of them says to be synced.
     pub(super) synced: u64,
@@ -169,7 +180,7 @@ impl<'a> Window<'a> {
     }
 
     fn load(&mut self, offset: u64, length: usize) -> Result<()> {
-        let wanted = length.clamp(READ_BYTES, MAX_BODY_BYTES + ALIGNMENT);
+        let wanted = length.clamp(READ_BYTES, MAX_BODY_BYTES + MOST_HEADER_BYTES);
         let left = self.file.len()?.saturating_sub(offset);
         let size = usize::try_from(left).unwrap_or(usize::MAX).min(wanted);
         self.bytes.resize(size, 0);

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::format::{Home, SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::scan::END_MARK_BYTES;
 use crate::error::Result;
 use crate::vfs::{LogFile, RandomRead, Vfs};
 
 const SUFFIX: &str = ".wal";
 /// After the last record stand zeros, so that the end of the log is known from a torn write.
-const END_MARK: [u8; super::format::ALIGNMENT] = [0; super::format::ALIGNMENT];
+const END_MARK: [u8; END_MARK_BYTES] = [0; END_MARK_BYTES];
 /// So many syncs are followed by enough others; flushes alone cause fewer.
 const WORTH_FILLING: u64 = 8;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -34,9 +35,7 @@ pub(super) fn numbered(name: &str, suffix: &str) -> Option<u64> {
 /// A segment that is open.
 #[derive(Debug)]
 pub(super) struct Segment {
-    pub(super) number: u64,
-    /// The position of its first byte.
-    pub(super) base: u64,
+    pub(super) home: Home,
     file: Box<dyn LogFile>,
     /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
     allocated: AtomicU64,
@@ -47,12 +46,11 @@ pub(super) struct Segment {
 
 impl Segment {
     /// Opens a segment that has its header.
-    pub(super) fn open(vfs: &dyn Vfs, dir: &Path, number: u64, base: u64) -> Result<Self> {
-        let file = vfs.open_log(&path_of(dir, number))?;
+    pub(super) fn open(vfs: &dyn Vfs, dir: &Path, home: Home) -> Result<Self> {
+        let file = vfs.open_log(&path_of(dir, home.segment))?;
         let allocated = AtomicU64::new(file.len()?);
         Ok(Self {
-            number,
-            base,
+            home,
             file,
             allocated,
             syncs: AtomicU64::new(0),
@@ -70,7 +68,7 @@ impl Segment {
         if let Some(spare) = spare {
             vfs.rename(spare, &path)?;
         }
-        let segment = Self::open(vfs, dir, header.number, header.base)?;
+        let segment = Self::open(vfs, dir, header.home())?;
         segment.file.write_at(0, &header.encode())?;
         segment.grow_to(SEGMENT_HEADER_BYTES as u64);
         segment.file.sync()?;

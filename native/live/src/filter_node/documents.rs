@@ -1,9 +1,10 @@
 //! What a filter node remembers of documents: versions, and which queries they match.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::queries::Member;
+use super::steady::{Name, Steady};
 
 /// How many documents one look at what may be forgotten takes.
 const SWEEP: usize = 10_000;
@@ -81,16 +82,16 @@ impl Known {
 /// All remembered documents, by collection and key.
 #[derive(Debug)]
 pub(super) struct Documents {
-    collections: HashMap<[u8; 16], HashMap<Arc<[u8]>, Known>>,
+    known: Steady<Known>,
     /// When to look whether a document may be forgotten. Each document is here once.
-    due: VecDeque<(u64, [u8; 16], Arc<[u8]>)>,
+    due: VecDeque<(u64, Name)>,
     remembered_us: u64,
 }
 
 impl Documents {
     pub(super) fn new(remembered_us: u64) -> Self {
         Self {
-            collections: HashMap::new(),
+            known: Steady::default(),
             due: VecDeque::new(),
             remembered_us,
         }
@@ -103,10 +104,10 @@ impl Documents {
         key: &Arc<[u8]>,
         now_us: u64,
     ) -> &mut Known {
-        let documents = self.collections.entry(collection).or_default();
-        let known = documents.entry(Arc::clone(key)).or_insert_with(|| {
+        let name = self.known.name(collection, key);
+        let known = self.known.get_or_insert_with(name.clone(), || {
             let due_us = now_us.saturating_add(self.remembered_us);
-            self.due.push_back((due_us, collection, Arc::clone(key)));
+            self.due.push_back((due_us, name));
             Known::default()
         });
         known.touched_us = now_us;
@@ -114,34 +115,24 @@ impl Documents {
     }
 
     /// The document, if it is remembered.
-    pub(super) fn get_mut(&mut self, collection: &[u8; 16], key: &[u8]) -> Option<&mut Known> {
-        self.collections.get_mut(collection)?.get_mut(key)
+    pub(super) fn get_mut(&mut self, collection: &[u8; 16], key: &Arc<[u8]>) -> Option<&mut Known> {
+        let name = self.known.name(*collection, key);
+        self.known.get_mut(&name)
     }
 
     /// Forgets documents that were not written for long and that no query has.
     pub(super) fn sweep(&mut self, now_us: u64, is_alive: impl Fn(Member) -> bool) {
         for _ in 0..SWEEP {
             match self.due.pop_front() {
-                Some((due_us, collection, key)) if due_us <= now_us => {
-                    self.look(now_us, collection, key, &is_alive);
-                }
+                Some((due_us, name)) if due_us <= now_us => self.look(now_us, name, &is_alive),
                 Some(later) => return self.due.push_front(later),
                 None => return,
             }
         }
     }
 
-    fn look(
-        &mut self,
-        now_us: u64,
-        collection: [u8; 16],
-        key: Arc<[u8]>,
-        is_alive: &impl Fn(Member) -> bool,
-    ) {
-        let Some(documents) = self.collections.get_mut(&collection) else {
-            return;
-        };
-        let Some(known) = documents.get_mut(&key) else {
+    fn look(&mut self, now_us: u64, name: Name, is_alive: &impl Fn(Member) -> bool) {
+        let Some(known) = self.known.get_mut(&name) else {
             return;
         };
         known.members.retain(|member| is_alive(*member));
@@ -153,13 +144,10 @@ impl Documents {
             } else {
                 now_us.saturating_add(self.remembered_us)
             };
-            self.due.push_back((again_us, collection, key));
+            self.due.push_back((again_us, name));
             return;
         }
-        documents.remove(&key);
-        if documents.is_empty() {
-            self.collections.remove(&collection);
-        }
+        self.known.remove(&name);
     }
 
     pub(super) fn len(&self) -> usize {

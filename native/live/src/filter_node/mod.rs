@@ -25,6 +25,7 @@ mod queries;
 mod rebuild;
 mod registration;
 mod retained;
+mod steady;
 mod stream;
 mod writes;
 

@@ -225,6 +225,11 @@ impl Client {
         self.projection.is_none() && !self.options.whole_results && self.held.is_none()
     }
 
+    /// Whether it is sent results instead of events.
+    pub(super) fn takes_whole_results(&self) -> bool {
+        self.options.whole_results
+    }
+
     /// Sends the whole result. What the client held before is replaced.
     pub(super) fn give(&mut self, rows: &Rows, seal: &Seal<'_>) {
         self.held = None;
@@ -315,6 +320,22 @@ impl Client {
         };
         self.tell(&news, seal);
         self.put_together_if_full(rows, now_us);
+    }
+
+    /// Sends what has been put together before its time, so that a token may say that everything
+    /// was told. False: there is no room for it yet.
+    pub(super) fn catch_up(
+        &mut self,
+        rows: &Rows,
+        now_us: u64,
+        leave: &Leave<'_>,
+        seal: &Seal<'_>,
+    ) -> bool {
+        if self.dirty {
+            self.due_us = now_us;
+            self.flush(rows, now_us, leave, seal);
+        }
+        !self.dirty
     }
 
     /// Tells of a group at once.

@@ -13,8 +13,8 @@
 //! rows are known to hold whatever their snapshot sees, and the log is known from before it. A query
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
-//! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`] — one
-//! query; [`memory`] — the bounds of all; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
+//! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
+//! [`patience`] — one query; [`memory`] — the bounds of all; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
 //! [`replay`] — going on.
 
 mod change;
@@ -25,6 +25,7 @@ mod memory;
 mod moving;
 mod outbox;
 mod parts;
+mod patience;
 mod query;
 mod queue;
 mod reading;

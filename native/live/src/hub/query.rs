@@ -11,6 +11,7 @@ use crate::message::{AfterImage, Content, Definition, Gone, Row, Source, StreamI
 use crate::snapshot::Snapshot;
 
 use super::change::{Change, Leave, Rows, difference};
+use super::patience::Patience;
 use super::queue::{HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::window::Window;
@@ -58,6 +59,7 @@ pub(super) struct Query {
     active: HashMap<Source, StreamId>,
     /// A sorted query's dealings with its sort node.
     window: Window,
+    patience: Patience,
     parts: HashMap<Source, Vec<Row>>,
     gone: HashMap<Arc<[u8]>, (u64, Gone, u64)>,
     queue: Queue,
@@ -88,6 +90,7 @@ impl Query {
             request: StreamId::default(),
             active: HashMap::new(),
             window: Window::default(),
+            patience: Patience::default(),
             parts: HashMap::new(),
             gone: HashMap::new(),
             queue: Queue::default(),
@@ -135,15 +138,20 @@ impl Query {
     pub(super) fn is_live(&self, log: &Log, now_us: u64) -> bool {
         self.is_ready()
             && !self.outdated
-            && matches!(
-                self.registration,
-                Registration::Done | Registration::Refreshing { lost: false }
-            )
+            && !self.may_lack_something()
             && !self.window.is_renewing()
-            && self
-                .sources
-                .iter()
-                .all(|source| log.is_live(*source, now_us))
+            && self.has_live_nodes(log, now_us)
+    }
+
+    fn has_live_nodes(&self, log: &Log, now_us: u64) -> bool {
+        let mut sources = self.sources.iter();
+        sources.all(|source| log.is_live(*source, now_us))
+    }
+
+    /// Whether its nodes are there and have not come to watch it for too long.
+    pub(super) fn is_overdue(&mut self, log: &Log, now_us: u64) -> bool {
+        let due = self.registration == Registration::Done && self.has_live_nodes(log, now_us);
+        self.patience.is_over(self.is_ready(), due, now_us)
     }
 
     /// The place in the log up to which everything has been shown.
@@ -155,7 +163,8 @@ impl Query {
     /// none. It lies in front of what cannot be told from the log, so that who comes back in the
     /// midst of that is reset.
     pub(super) fn resume_from(&self, log: &Log) -> StreamId {
-        if self.definition.sorted && !self.window.is_shown() {
+        let unseen = self.definition.sorted && !self.window.is_shown();
+        if unseen || self.may_lack_something() {
             return StreamId::default();
         }
         let shown = self.shown_up_to(log);

@@ -168,16 +168,17 @@ impl Queue {
             Source::Filter(part) => part,
             Source::Sort => return,
         };
-        let batch =
-            |one: &&mut Waiting| matches!(one.item, Item::Writes { xid: of, .. } if of == xid);
-        let known = self.waiting.iter_mut().filter(|_| !parts.is_empty());
-        if let Some(waiting) = known.rev().find(batch)
+        let batch = |one: &Waiting| matches!(one.item, Item::Writes { xid: of, .. } if of == xid);
+        if !parts.is_empty()
+            && let Some(at) = self.waiting.iter().rposition(batch)
+            && let Some(waiting) = self.waiting.get_mut(at)
             && let Item::Writes { steps, said, .. } = &mut waiting.item
         {
             said.insert(part, place.at);
             self.bytes += step.bytes();
             steps.push(step);
             waiting.last = place.at;
+            self.put_behind_state(at, part, xid);
             return;
         }
         let item = Item::Writes {
@@ -187,6 +188,25 @@ impl Queue {
             said: Said::from([(part, place.at)]),
         };
         self.push(item, place);
+    }
+
+    /// A node that told of a batch behind its whole state, which does not hold it, means what is
+    /// there then; others may have told of it before.
+    fn put_behind_state(&mut self, at: usize, part: u16, xid: u64) {
+        let lacks = |one: &Waiting| {
+            matches!(&one.item, Item::State { partition, snapshot, .. }
+                if *partition == part && !snapshot.sees(xid))
+        };
+        let state = self.waiting.iter().rposition(lacks);
+        if let Some(state) = state.filter(|state| *state > at)
+            && let Some(batch) = self.waiting.remove(at)
+        {
+            // Places in front of items never fall along the queue.
+            for passed in self.waiting.iter_mut().take(state).skip(at) {
+                passed.before = batch.before;
+            }
+            self.waiting.insert(state, batch);
+        }
     }
 
     pub(super) fn push(&mut self, item: Item, place: Place) {

@@ -131,7 +131,7 @@ impl Hub {
             if client.is_some_and(Client::is_waiting) {
                 all = false;
             } else if passed || client.is_some_and(|one| !matches!(one.phase, Phase::Resuming(_))) {
-                self.make_ready(id);
+                all &= self.make_ready(id);
             } else {
                 all = false;
             }
@@ -139,29 +139,32 @@ impl Hub {
         all
     }
 
-    fn make_ready(&mut self, id: u64) {
+    /// False: it still waits for something.
+    fn make_ready(&mut self, id: u64) -> bool {
         let Some(client) = self.clients.get_mut(&id) else {
-            return;
+            return true;
         };
         let Some(query) = self.queries.get(&client.query) else {
-            return;
+            return true;
         };
         let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
-            return;
+            return true;
         };
         let stamp = Stamp::new(&self.config, query, log, client.holder);
         let seal = |seq| stamp.seal(seq);
         match std::mem::replace(&mut client.phase, Phase::Running) {
-            Phase::Running => client.tell_ready(&seal),
+            Phase::Running => {
+                // The token says that everything was told.
+                let caught_up = query
+                    .with_leave(|leave, rows| client.catch_up(rows, self.now_us, leave, &seal));
+                if caught_up != Some(true) {
+                    return false;
+                }
+                client.tell_ready(&seal);
+            }
             Phase::Resuming(token) if resumable(&token, query, log) => {
-                self.wishes.push(Wish::Replay {
-                    client: id,
-                    partition: query.partition,
-                    after: token.position,
-                    upto: query.shown_up_to(log),
-                });
-                client.phase = Phase::Replaying(token, Some(Vec::new()));
-                return;
+                let upto = query.shown_up_to(log);
+                return self.go_on(id, token, upto);
             }
             Phase::Resuming(_) => {
                 client.reset("resume_not_possible", rows, &seal);
@@ -171,10 +174,35 @@ impl Hub {
             }
             other => {
                 client.phase = other;
-                return;
+                return false;
             }
         }
         self.has_frames_for(id);
+        true
+    }
+
+    /// Has read what a client missed up to a place in the log; one that is sent whole results needs
+    /// no more than the present one. False: it still waits for something.
+    fn go_on(&mut self, id: u64, token: Token, upto: StreamId) -> bool {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return true;
+        };
+        if client.takes_whole_results() {
+            client.seq = token.seq;
+            client.phase = Phase::Waiting;
+            self.begin(id);
+            return self.make_ready(id);
+        }
+        if let Some(query) = self.queries.get(&client.query) {
+            self.wishes.push(Wish::Replay {
+                client: id,
+                partition: query.partition,
+                after: token.position,
+                upto,
+            });
+        }
+        client.phase = Phase::Replaying(token, Some(Vec::new()));
+        true
     }
 
     /// Takes what a client missed; none: the log no longer has it all.
@@ -259,6 +287,8 @@ impl Hub {
             query.forget(log, now_us);
             if query.outdated {
                 self.wishes.push(Wish::Judge(*hash));
+            } else if query.is_overdue(log, now_us) && query.register_again() {
+                self.wishes.push(Wish::Register(*hash));
             }
             let live = query.is_live(log, now_us);
             query.live_us = live.then(|| query.live_us.unwrap_or(now_us));

@@ -44,6 +44,31 @@ fn a_batch_over_two_partitions_is_one_group_and_later_writes_wait_behind_it() {
 }
 
 #[test]
+fn a_new_nodes_state_from_before_a_batch_that_another_told_of_first_takes_nothing_of_it_away() {
+    let (mut desk, q) = opened();
+    let part_of = |id: &str| rillbase_documents::id::key_hash(id.as_bytes()) % 2;
+    let of = |part| move |id: &&str| part_of(id) == part;
+    let ids = ["a", "b", "c", "d", "e", "f"];
+    let zero = ids.into_iter().find(of(0)).unwrap();
+    let one = ids.into_iter().find(of(1)).unwrap();
+    desk.say(F1, News::Start);
+    desk.matched(F0, part(8, zero, 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 8);
+    desk.rebase(F1, &q, 8, &[]);
+    desk.active(F1, &q);
+    desk.say(F1, News::Rebased { snapshot: until(8) });
+    desk.matched(F1, part(8, one, 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 8);
+    desk.ticks(9);
+    desk.pass(250_000);
+    let expected = [
+        format!("s1 add {zero}@1 #1 1/2"),
+        format!("s1 add {one}@1 #2 2/2"),
+    ];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
 fn only_the_last_event_of_a_group_carries_a_token() {
     let (mut desk, q) = opened();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);

@@ -2,8 +2,8 @@
 
 use rillbase_live::hub::{Bounds, Options};
 
-use crate::common::{image, query, row};
-use crate::desk::{Desk, F0, Is, line};
+use crate::common::{image, query, row, until};
+use crate::desk::{Desk, F0, F1, Is, line};
 
 const FEW: Bounds = Bounds {
     frames: 4,
@@ -74,6 +74,27 @@ fn a_throttled_client_is_told_at_once_and_then_at_most_so_often() {
     assert!(desk.lines().is_empty());
     desk.pass(100_000);
     assert_eq!(desk.lines(), ["s1 change a@4 #2"]);
+}
+
+#[test]
+fn what_was_put_together_is_told_before_a_token_says_so() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let options = Options {
+        throttle_us: 1_000_000,
+        ..Options::default()
+    };
+    desk.attach_with(1, &q, options, None);
+    desk.register(&q, until(5), &[row("a", 1, 1)]);
+    for version in 2..5 {
+        let change = image(version + 10, "a", version, Some(1));
+        desk.matched(F0, change, Is::Changed, q.hash);
+    }
+    assert_eq!(desk.lines(), ["s1 result a@1", "s1 change a@2 #1"]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    desk.ticks(5);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 change a@4 #2", "s1 ready"]);
 }
 
 #[test]

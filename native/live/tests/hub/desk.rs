@@ -12,7 +12,7 @@ use rillbase_live::snapshot::Snapshot;
 use rillbase_query::bson::{Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
-use crate::common::{told, until};
+use crate::common::{query, told, until};
 
 pub(crate) const F0: Source = Source::Filter(0);
 pub(crate) const F1: Source = Source::Filter(1);
@@ -308,6 +308,14 @@ impl Desk {
             }
         }
     }
+}
+
+/// A subscriber of an unsorted query who is ready, with these rows before the transaction 5.
+pub(crate) fn watched(rows: &[Row]) -> (Desk, Definition) {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, rows);
+    (desk, q)
 }
 
 /// How a write concerns a query.

@@ -4,13 +4,11 @@ use rillbase_live::hub::Wish;
 use rillbase_live::message::News;
 
 use crate::common::{image, query, row, told, until};
-use crate::desk::{Desk, F0, F1, Is};
+use crate::desk::{Desk, F0, F1, Is, watched};
 
 #[test]
 fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, _) = watched(&[]);
     desk.take();
     desk.pass(1_900_000);
     desk.tick(F0, 5);
@@ -24,9 +22,7 @@ fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
 
 #[test]
 fn after_a_hole_the_query_is_registered_again_and_the_difference_is_told() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1), row("b", 1, 1)]);
     desk.take();
     desk.wishes();
     desk.skip(F0);
@@ -50,9 +46,7 @@ fn after_a_hole_the_query_is_registered_again_and_the_difference_is_told() {
 
 #[test]
 fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1), row("b", 1, 1)]);
     desk.take();
     desk.hub.lost(0);
     let end = desk.end();
@@ -70,9 +64,7 @@ fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
 
 #[test]
 fn another_life_of_the_event_layer_makes_all_register_again() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = watched(&[]);
     desk.wishes();
     desk.life = [2; 16];
     desk.tick(F0, 5);
@@ -92,6 +84,27 @@ fn what_is_lost_while_a_registration_is_on_its_way_asks_for_another() {
 }
 
 #[test]
+fn a_registration_that_nodes_do_not_answer_is_sent_again_and_then_less_often() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.register(&q, until(5), &[]);
+    desk.wishes();
+    let mut asked_s = Vec::new();
+    for second in 1..=40 {
+        desk.pass(1_000_000);
+        desk.ticks(5);
+        if desk.wishes() == [Wish::Register(q.hash)] {
+            asked_s.push(second);
+            desk.register(&q, until(5), &[]);
+        }
+    }
+    assert_eq!(asked_s, [12, 33]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    assert_eq!(desk.lines(), ["s1 result", "s1 ready"]);
+}
+
+#[test]
 fn too_old_asks_for_a_registration_once() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
@@ -105,9 +118,7 @@ fn too_old_asks_for_a_registration_once() {
 
 #[test]
 fn one_who_has_lost_its_lease_is_not_believed() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = watched(&[]);
     desk.say(F0, News::Start);
     desk.take();
     let news = News::Match {
@@ -152,9 +163,7 @@ fn a_new_node_tells_its_members_and_the_difference_is_told() {
 
 #[test]
 fn a_query_that_a_node_gave_up_is_failed() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = watched(&[]);
     desk.wishes();
     let (query, code) = (q.hash, "out_of_fuel".to_owned());
     let detail = String::new();
@@ -225,9 +234,7 @@ fn an_answer_to_an_earlier_request_makes_nobody_ready() {
 
 #[test]
 fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = watched(&[]);
     desk.take();
     desk.say(F0, News::Start);
     desk.skip(F0);
@@ -244,9 +251,7 @@ fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
 
 #[test]
 fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[]);
+    let (mut desk, q) = watched(&[]);
     desk.take();
     desk.say(F0, News::Start);
     desk.rebase(F0, &q, 8, &[]);

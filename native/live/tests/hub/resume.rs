@@ -3,8 +3,8 @@
 use rillbase_live::hub::Options;
 use rillbase_live::message::{Definition, Gone, WindowChange};
 
-use crate::common::{image, key, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, token};
+use crate::common::{bson, image, key, query, row, sorted, until};
+use crate::desk::{Desk, F0, F1, Is, token, watched};
 
 fn resume(desk: &mut Desk, id: u64, q: &Definition, token: String) -> Vec<String> {
     desk.wishes();
@@ -16,9 +16,7 @@ fn resume(desk: &mut Desk, id: u64, q: &Definition, token: String) -> Vec<String
 
 #[test]
 fn exactly_what_was_missed_is_told_and_numbers_go_on() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.matched(F0, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
     let token = token(&desk.take());
     desk.matched(F0, image(7, "a", 3, Some(1)), Is::Changed, q.hash);
@@ -36,9 +34,7 @@ fn exactly_what_was_missed_is_told_and_numbers_go_on() {
 
 #[test]
 fn a_token_from_before_the_first_event_is_as_good() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
     // It is in the rows, and the node says so late.
     desk.matched(F0, image(4, "a", 1, Some(1)), Is::Added, q.hash);
@@ -51,10 +47,48 @@ fn a_token_from_before_the_first_event_is_as_good() {
 }
 
 #[test]
+fn who_wants_whole_results_is_given_the_present_one() {
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    desk.matched(F1, image(8, "b", 1, Some(1)), Is::Added, q.hash);
+    desk.take();
+    desk.wishes();
+    let options = Options {
+        whole_results: true,
+        ..Options::default()
+    };
+    desk.attach_with(2, &q, options, Some(token));
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s2 result a@1 b@1", "s2 ready"]);
+}
+
+#[test]
+fn who_was_told_something_behind_a_loss_begins_anew_elsewhere() {
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
+    desk.take();
+    // That b has come is lost; who goes on behind this change of a would never hear of it.
+    desk.skip(F0);
+    desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
+    let frames = desk.take();
+    let token = token(&frames);
+    let mut other = desk.elsewhere();
+    other.attach_with(1, &q, Options::default(), Some(token));
+    other.open(&q, 9, &[row("a", 2, 1), row("b", 1, 1)]);
+    other.pass(250_000);
+    other.answer_replays();
+    assert_eq!(
+        other.lines(),
+        [
+            "s1 reset resume_not_possible",
+            "s1 result a@2 b@1",
+            "s1 ready"
+        ]
+    );
+}
+
+#[test]
 fn another_app_server_tells_the_same() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
     let mut other = desk.elsewhere();
@@ -74,9 +108,7 @@ fn another_app_server_tells_the_same() {
 
 #[test]
 fn what_happens_while_the_log_is_read_comes_behind_it() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.pass(250_000);
     let token = token(&desk.take());
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
@@ -93,9 +125,7 @@ fn what_happens_while_the_log_is_read_comes_behind_it() {
 
 #[test]
 fn a_token_of_somebody_else_or_of_another_life_is_answered_by_a_reset() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
     let mut forged = token.clone();
     let last = forged.pop().unwrap();
@@ -126,9 +156,7 @@ fn a_token_of_somebody_else_or_of_another_life_is_answered_by_a_reset() {
 
 #[test]
 fn a_log_that_was_trimmed_is_answered_by_a_reset() {
-    let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.attach(1, &q);
-    desk.open(&q, 5, &[row("a", 1, 1)]);
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.pass(250_000);
     let token = token(&desk.take());
     desk.attach_with(2, &q, Options::default(), Some(token));
@@ -137,24 +165,29 @@ fn a_log_that_was_trimmed_is_answered_by_a_reset() {
     assert_eq!(desk.lines(), expected);
 }
 
+/// How a window of a and b changes when a goes.
+fn c_instead_of_a(version: u64, gone: Gone) -> Vec<WindowChange> {
+    let remove = WindowChange::Remove {
+        old_index: 0,
+        key: key("a"),
+        id: bson(r#"{"_id":"a"}"#),
+        version,
+        gone,
+    };
+    let add = WindowChange::Add {
+        index: 1,
+        row: row("c", 1, 3),
+    };
+    vec![remove, add]
+}
+
 #[test]
 fn a_window_goes_on_too_also_over_rows_that_left_it() {
     let (mut desk, q) = (Desk::new(), sorted("q", 0, 2, 1));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
     let token = token(&desk.take());
-    let remove = WindowChange::Remove {
-        old_index: 0,
-        key: key("a"),
-        id: crate::common::bson(r#"{"_id":"a"}"#),
-        version: 2,
-        gone: Gone::Deleted,
-    };
-    let add = WindowChange::Add {
-        index: 1,
-        row: row("c", 1, 3),
-    };
-    desk.window(&q, 6, vec![remove, add]);
+    desk.window(&q, 6, c_instead_of_a(2, Gone::Deleted));
     desk.take();
     let expected = [
         "s2 ready",
@@ -170,18 +203,7 @@ fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
     let token = token(&desk.take());
-    let remove = WindowChange::Remove {
-        old_index: 0,
-        key: key("a"),
-        id: crate::common::bson(r#"{"_id":"a"}"#),
-        version: 1,
-        gone: Gone::Left,
-    };
-    let add = WindowChange::Add {
-        index: 1,
-        row: row("c", 1, 3),
-    };
-    desk.window(&q, 6, vec![remove, add]);
+    desk.window(&q, 6, c_instead_of_a(1, Gone::Left));
     let mut other = desk.elsewhere();
     let now = [row("b", 1, 2), row("c", 1, 3)];
     other.attach_with(1, &q, Options::default(), Some(token));

@@ -86,12 +86,11 @@ fn whoever_claims_to_be_live_has_the_answer_through_thousands_of_histories() {
     simulate(0..2_000, 150);
 }
 
+/// `SEED` and `HISTORIES` say which are run, to repeat one or to go on elsewhere.
 #[test]
 #[ignore = "takes minutes"]
 fn whoever_claims_to_be_live_has_the_answer_through_a_million_operations() {
-    let first = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let first = first.unwrap_or(1_000_000);
-    simulate(first..first + 2_500, 400);
+    let given = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first: u64 = given("SEED").unwrap_or(1_000_000);
+    simulate(first..first + given("HISTORIES").unwrap_or(2_500), 400);
 }

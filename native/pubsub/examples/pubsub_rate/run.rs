@@ -1,290 +1,200 @@
-//! One system, one database, all operations.
+//! Systems side by side: each does a part of the operations, then the next one does the same part.
+//!
+//! So whatever else the machine does meets all of them alike. Of the course of a run the first half
+//! is left out of means and ratios: until then fewer records end than begin.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rillbase_engine::{Clock, Db, Durability, KeyspaceOptions, ManualClock, Options};
-use rillbase_pubsub::{
-    Answer, Cost, DualDb, Granularity, Ids, Publication, RepQueries, Result, Store, StoreOptions,
-    Subscription, Topic, TwoDb, keyspace_options,
-};
-
-use crate::workload::{self, Places, START, Setup, Step};
-
-/// How long subscriptions reach back and ahead, and publications live.
-const REACH: u64 = 10_000;
-const LIFE: u64 = 20_000;
-/// The time between two polls.
-const INTERVAL: u64 = 1000;
+use crate::job::{Job, LIFE, Outcome, REACH, System, Told, open};
+use crate::workload::{START, Setup, Step};
 
 /// The course of a run has so many parts.
-const PARTS: u64 = 40;
+pub(crate) const PARTS: usize = 56;
+/// So many are one measurement of a ratio.
+const PAIR: usize = 4;
 
-/// What is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum System {
-    Dual,
-    Two,
-    Rep,
-    Variable,
-    Fixed,
-    Single,
+/// What a part took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    publishing: Duration,
+    published: u64,
+    subscribing: Duration,
+    subscribed: u64,
+    /// Of the thread that operates, on a processor.
+    processor: Duration,
 }
 
-const SYSTEMS: [(System, &str); 6] = [
-    (System::Dual, "dual"),
-    (System::Two, "two"),
-    (System::Rep, "rep"),
-    (System::Variable, "variable"),
-    (System::Fixed, "fixed"),
-    (System::Single, "single"),
-];
-
-impl System {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        SYSTEMS
-            .iter()
-            .find(|(_, name)| *name == text)
-            .map(|(system, _)| *system)
+impl Part {
+    fn add(&mut self, other: &Self) {
+        self.publishing += other.publishing;
+        self.published += other.published;
+        self.subscribing += other.subscribing;
+        self.subscribed += other.subscribed;
+        self.processor += other.processor;
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        SYSTEMS
-            .iter()
-            .find(|(system, _)| *system == self)
-            .map_or("", |(_, name)| name)
+    fn operations(&self) -> u64 {
+        self.published + self.subscribed
     }
 
-    fn granularity(self) -> Granularity {
-        match self {
-            Self::Fixed => Granularity::Fixed,
-            Self::Single => Granularity::Single,
-            _ => Granularity::Variable,
-        }
+    fn mean_us(&self) -> f64 {
+        micros(self.publishing + self.subscribing, self.operations())
     }
 }
 
 /// What a run took and found.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
-    publishing: Duration,
-    published: u64,
-    subscribing: Duration,
-    subscribed: u64,
+    parts: Vec<Part>,
     pub(crate) pairs: u64,
-    pub(crate) cost: Cost,
-    /// Bytes of records that were alive at the end, about.
+    pub(crate) told: Told,
+    /// Bytes of records that are alive at a time, about.
     pub(crate) live_bytes: u64,
-    /// Runs that a look-up had to ask at the end.
-    pub(crate) runs: usize,
-    /// How long writers were slowed or stopped.
-    pub(crate) stalled_ms: u64,
-    /// How long after they could be told publications were told, on average.
-    pub(crate) delay_ms: f64,
-    /// The mean time of an operation in each part of the run, in µs.
-    pub(crate) course_us: Vec<f64>,
 }
 
 fn micros(took: Duration, count: u64) -> f64 {
     took.as_secs_f64() * 1e6 / count.max(1) as f64
 }
 
+fn sum(parts: &[Part]) -> Part {
+    let mut all = Part::default();
+    parts.iter().for_each(|part| all.add(part));
+    all
+}
+
 impl Measured {
+    fn steady(&self) -> &[Part] {
+        self.parts.get(self.parts.len() / 2..).unwrap_or_default()
+    }
+
     /// Polls count as time of subscriptions.
     pub(crate) fn mean_us(&self) -> f64 {
-        micros(
-            self.publishing + self.subscribing,
-            self.published + self.subscribed,
-        )
+        sum(self.steady()).mean_us()
     }
 
     pub(crate) fn publish_us(&self) -> f64 {
-        micros(self.publishing, self.published)
+        let all = sum(self.steady());
+        micros(all.publishing, all.published)
     }
 
     pub(crate) fn subscribe_us(&self) -> f64 {
-        micros(self.subscribing, self.subscribed)
+        let all = sum(self.steady());
+        micros(all.subscribing, all.subscribed)
+    }
+
+    pub(crate) fn processor_us(&self) -> f64 {
+        let all = sum(self.steady());
+        micros(all.processor, all.operations())
+    }
+
+    /// The mean time of an operation in each part of the run.
+    pub(crate) fn course_us(&self) -> Vec<f64> {
+        self.parts.iter().map(Part::mean_us).collect()
+    }
+
+    /// How often longer this took than another one, pair by pair: by the clock, and on a processor.
+    pub(crate) fn by(&self, other: &Self) -> Vec<(f64, f64)> {
+        let pairs = self.steady().chunks(PAIR).zip(other.steady().chunks(PAIR));
+        let ratio = |(mine, theirs): (&[Part], &[Part])| {
+            let (mine, theirs) = (sum(mine), sum(theirs));
+            let processor = |part: &Part| part.processor.as_secs_f64();
+            (
+                mine.mean_us() / theirs.mean_us(),
+                processor(&mine) / processor(&theirs),
+            )
+        };
+        pairs.map(ratio).collect()
     }
 }
 
-/// A system over an empty database.
-struct Tested<'a> {
-    setup: &'a Setup,
-    clock: Arc<ManualClock>,
-    topic: Topic,
-    store: Arc<dyn Store>,
-    polls: Option<Arc<RepQueries>>,
-    /// The time of publications, for the delay of polls.
-    published: HashMap<u64, u64>,
-    delay: u64,
-    polled: u64,
+/// How long this thread has been on a processor.
+fn processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    let nanos = first.and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+/// A system, and what it did so far.
+struct Tested {
+    job: Box<dyn Job>,
     measured: Measured,
 }
 
-/// Two keyspaces share what one has.
-fn keyspace(setup: &Setup, share: usize) -> KeyspaceOptions {
-    KeyspaceOptions {
-        memtable_bytes: setup.memory / share,
-        table_bytes: setup.memory as u64,
-        base_bytes: (setup.memory / share) as u64 * 4,
-        ..keyspace_options()
-    }
-}
-
-fn open<'a>(system: System, setup: &'a Setup, dir: &str) -> Result<(Arc<Db>, Tested<'a>)> {
-    let clock = Arc::new(ManualClock::new(START));
-    let options = Options {
-        clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        cache_bytes: setup.memory,
-        ..Options::default()
-    };
-    let db = Arc::new(Db::open(dir, options)?);
-    let buffered = StoreOptions {
-        durability: Durability::Buffered,
-        sink: None,
-    };
-    let mut polls = None;
-    let store: Arc<dyn Store> = match system {
-        System::Two => Arc::new(TwoDb::open(&db, "topics", keyspace(setup, 2), buffered)?),
-        System::Rep => {
-            let store = RepQueries::open(&db, "topics", keyspace(setup, 1), (buffered, INTERVAL))?;
-            let store = Arc::new(store);
-            polls = Some(Arc::clone(&store));
-            store
+impl Tested {
+    fn part(&mut self, first: u64, steps: &[Step], rate: u64) -> Outcome<()> {
+        let mut part = Part::default();
+        let began = processor();
+        for (number, step) in (first..).zip(steps) {
+            let now = START + number * 1000 / rate;
+            self.job.prepare(number, &step.spot, now)?;
+            let started = Instant::now();
+            if step.publishes {
+                self.measured.pairs += self.job.publish()?;
+                part.publishing += started.elapsed();
+                part.published += 1;
+            } else {
+                self.measured.pairs += self.job.subscribe()?;
+                part.subscribing += started.elapsed();
+                part.subscribed += 1;
+            }
+            let started = Instant::now();
+            self.measured.pairs += self.job.due()?;
+            part.subscribing += started.elapsed();
         }
-        _ => Arc::new(DualDb::open(&db, "topics", keyspace(setup, 1), buffered)?),
-    };
-    let flat = setup.places == Places::Flat || system == System::Fixed;
-    let tested = Tested {
-        setup,
-        clock,
-        topic: Topic {
-            number: 1,
-            ids: if flat { Ids::Flat } else { Ids::Hierarchy },
-            retention: LIFE,
-        },
-        store,
-        polls,
-        published: HashMap::new(),
-        delay: 0,
-        polled: 0,
-        measured: Measured::default(),
-    };
-    Ok((db, tested))
-}
-
-/// Runs all operations through a system.
-pub(crate) fn run(
-    system: System,
-    setup: &Setup,
-    operations: &[Step],
-    dir: &str,
-) -> Result<Measured> {
-    let _ = std::fs::remove_dir_all(dir);
-    let (db, mut tested) = open(system, setup, dir)?;
-    let grid = workload::grid()?;
-    let part = (setup.operations / PARTS).max(1);
-    let mut before = Duration::ZERO;
-    for (number, step) in (0_u64..).zip(operations) {
-        let now = START + number * 1000 / setup.rate;
-        tested.clock.set(now);
-        let place = workload::place(&step.spot, &grid, system.granularity())?;
-        if step.publishes {
-            tested.publish(number, place, now)?;
-        } else {
-            tested.subscribe(number, place, now)?;
-        }
-        if (number + 1).is_multiple_of(part) {
-            let all = tested.measured.publishing + tested.measured.subscribing;
-            tested
-                .measured
-                .course_us
-                .push(micros(all.saturating_sub(before), part));
-            before = all;
-        }
-    }
-    tested.measured.cost = tested.store.cost();
-    tested.measured.delay_ms = tested.delay as f64 / tested.polled.max(1) as f64;
-    let stats = db.stats();
-    tested.measured.live_bytes = tested.alive() * stats.batch_bytes / stats.entries.max(1);
-    let runs = stats
-        .keyspaces
-        .iter()
-        .flat_map(|space| &space.levels)
-        .map(|level| level.runs);
-    tested.measured.runs = runs.sum();
-    tested.measured.stalled_ms = (stats.slowed_micros + stats.stopped_micros) / 1000;
-    let measured = tested.measured;
-    drop((tested.store, tested.polls, db));
-    let _ = std::fs::remove_dir_all(dir);
-    Ok(measured)
-}
-
-impl Tested<'_> {
-    /// How many stored records are alive at a time: publications for 20 seconds, subscriptions, where
-    /// they are stored, for ten.
-    fn alive(&self) -> u64 {
-        let subscribed = match self.polls {
-            Some(_) => 0,
-            None => self.measured.subscribed * REACH,
-        };
-        let lives = self.measured.published * LIFE + subscribed;
-        lives * self.setup.rate / 1000 / self.setup.operations.max(1)
-    }
-
-    fn publish(&mut self, number: u64, place: rillbase_pubsub::Place, now: u64) -> Result<()> {
-        let publication = Publication {
-            at: now,
-            until: now + LIFE,
-            id: number.to_le_bytes().to_vec(),
-            data: vec![b'x'; self.setup.description],
-        };
-        let started = Instant::now();
-        let answer = self
-            .store
-            .publish(&self.topic, place, publication, self.setup.self_join)?;
-        self.measured.publishing += started.elapsed();
-        self.measured.published += 1;
-        self.measured.pairs += answer.subscriptions.len() as u64;
-        if self.polls.is_some() {
-            self.published.insert(answer.sequence, now);
-        }
-        self.poll(now)
-    }
-
-    fn subscribe(&mut self, number: u64, place: rillbase_pubsub::Place, now: u64) -> Result<()> {
-        let subscription = Subscription {
-            from: now - REACH,
-            until: now + REACH,
-            at: now,
-            id: number.to_le_bytes().to_vec(),
-            user: (number % 100_000).to_le_bytes().to_vec(),
-            ..Subscription::default()
-        };
-        let started = Instant::now();
-        let answer: Answer =
-            self.store
-                .subscribe(&self.topic, place, subscription, self.setup.self_join)?;
-        self.measured.subscribing += started.elapsed();
-        self.measured.subscribed += 1;
-        self.measured.pairs += answer.publications.len() as u64;
-        self.poll(now)
-    }
-
-    /// Does the polls that are due.
-    fn poll(&mut self, now: u64) -> Result<()> {
-        let Some(polls) = &self.polls else {
-            return Ok(());
-        };
-        let started = Instant::now();
-        let polled = polls.poll()?;
-        self.measured.subscribing += started.elapsed();
-        for news in polled.iter().flat_map(|polled| &polled.publications) {
-            self.measured.pairs += 1;
-            self.polled += 1;
-            self.delay += now - self.published.get(&news.sequence).copied().unwrap_or(now);
-        }
+        part.processor = processor().saturating_sub(began);
+        self.measured.parts.push(part);
         Ok(())
     }
+
+    fn finish(mut self, setup: &Setup) -> Measured {
+        let all = sum(&self.measured.parts);
+        let subscribed = if self.job.stores_subscriptions() {
+            all.subscribed * REACH
+        } else {
+            0
+        };
+        let lives = all.published * LIFE + subscribed;
+        let alive = lives * setup.rate / 1000 / setup.operations.max(1);
+        self.measured.told = self.job.told();
+        self.measured.live_bytes = alive * self.measured.told.record_bytes;
+        self.measured
+    }
+}
+
+/// Runs all operations through all systems. Those whose library is not there are left out.
+pub(crate) fn run(
+    systems: &mut Vec<System>,
+    setup: &Setup,
+    operations: &[Step],
+    dir: &Path,
+) -> Outcome<Vec<Measured>> {
+    let mut tested = Vec::new();
+    let mut missing = Vec::new();
+    for system in &*systems {
+        match open(*system, setup, &dir.join(system.name()))? {
+            Some(job) => tested.push(Tested {
+                job,
+                measured: Measured::default(),
+            }),
+            None => missing.push(*system),
+        }
+    }
+    systems.retain(|system| !missing.contains(system));
+    let length = operations.len().div_ceil(PARTS).max(1);
+    for (number, steps) in operations.chunks(length).enumerate() {
+        let first = (number * length) as u64;
+        // Who follows whom changes, since background work may outlast its part.
+        let mut order: Vec<&mut Tested> = tested.iter_mut().collect();
+        if number % 2 == 1 {
+            order.reverse();
+        }
+        for one in order {
+            one.part(first, steps, setup.rate)?;
+        }
+    }
+    let measured = tested.into_iter().map(|one| one.finish(setup)).collect();
+    let _ = std::fs::remove_dir_all(dir);
+    Ok(measured)
 }

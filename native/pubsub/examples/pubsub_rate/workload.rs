@@ -40,8 +40,13 @@ pub(crate) struct Setup {
     pub(crate) self_join: bool,
     pub(crate) rate: u64,
     pub(crate) memory: usize,
+    pub(crate) direct: bool,
+    /// Of our tables; 0: as usual.
+    pub(crate) block_bytes: usize,
     pub(crate) description: usize,
     pub(crate) radii: Vec<f64>,
+    /// Cells are of this level only, unless it is 0.
+    pub(crate) level: u32,
 }
 
 /// Where an operation takes place, before it is known how that is written.
@@ -124,7 +129,11 @@ fn spot(dice: &mut Dice, setup: &Setup) -> Spot {
         Places::Cells => {
             // The deepest level is taken every other time, each above half as often.
             let above = dice.roll().trailing_zeros().min(DEPTH - 1);
-            Spot::Cell(cell([x, y], DEPTH - above))
+            let level = match setup.level {
+                0 => DEPTH - above,
+                level => level.min(DEPTH),
+            };
+            Spot::Cell(cell([x, y], level))
         }
         Places::Circles => {
             let chosen = dice.roll() as usize % setup.radii.len().max(1);

@@ -1,8 +1,11 @@
 /** Live queries as React hooks. */
 
 import { useCallback, useMemo, useSyncExternalStore } from "react";
+import type { Aggregate, AggregateRow, RowQuery } from "../aggregate.js";
 import type { DocumentRef } from "../document.js";
+import { stringify } from "../ejson/encode.js";
 import type { RillbaseError } from "../errors.js";
+import { NO_ROWS, type RowsSnapshot } from "../live/live-rows.js";
 import type { Item, QuerySnapshot, QueryState } from "../live/snapshot.js";
 import type { Query } from "../query.js";
 import type { Document } from "../types.js";
@@ -57,6 +60,33 @@ export function useDocument<T extends Document>(ref: DocumentRef<T> | null): Doc
   );
   const { document = null, version = null } = items[0] ?? {};
   return { document, version, state, isLoading, hasPendingWrites, error };
+}
+
+export interface RowsResult<R> {
+  readonly rows: readonly R[];
+  readonly state: QueryState;
+  /** True until there is an answer or an error. */
+  readonly isLoading: boolean;
+  readonly error: RillbaseError | null;
+}
+
+/**
+ * Keeps a component up to date with an aggregate's rows. Aggregate and query may be made anew at
+ * each rendering: equal ones are one. With null nothing is watched.
+ */
+export function useAggregate<R extends AggregateRow>(
+  aggregate: Aggregate<R> | null,
+  query: RowQuery = {},
+): RowsResult<R> {
+  const core = aggregate?.core;
+  const key = `${aggregate?.name} ${stringify(query)}`;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for both.
+  const live = useMemo(() => aggregate?.live(query), [core, key]);
+  const subscribe = useCallback((told: () => void) => live?.listen(told) ?? (() => {}), [live]);
+  const read = () => (live?.snapshot ?? NO_ROWS) as RowsSnapshot<R>;
+  const { rows, state, hasAnswer, error } = useSyncExternalStore(subscribe, read, () => NO_ROWS);
+  const isLoading = aggregate !== null && !hasAnswer && error === null;
+  return { rows, state, isLoading, error };
 }
 
 function useSnapshot<T extends Document>(query: Query<T> | null): QuerySnapshot<T> {

@@ -33,6 +33,12 @@ impl Query {
         (self.registration != Registration::Done).then_some(number << 24 | times)
     }
 
+    /// Whether something was lost, and the registration that makes up for it is not done.
+    pub(in crate::hub) fn may_lack_something(&self) -> bool {
+        let whole = [Registration::Done, Registration::Refreshing { lost: false }];
+        !whole.contains(&self.registration)
+    }
+
     /// Needs to be registered again; returns whether that has to be asked for.
     pub(in crate::hub) fn register_again(&mut self) -> bool {
         let ask = self.registration == Registration::Done;

@@ -1,0 +1,1 @@
+"""The data plane of aggregates: events come in, queries are answered."""

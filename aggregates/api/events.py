@@ -1,0 +1,188 @@
+"""POST events: one, several at once, or a stream of lines.
+
+The events of one body are added in one transaction, over all rollups, or none of them is. Lines
+are added chunk by chunk while they arrive; a line that is refused is named in the answer, and the
+others go in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from aggregates import refusals
+from aggregates.api.named import Names
+from aggregates.api.reading import aggregate_of
+from aggregates.facts import WRITE, AggregateFacts
+from documents.transfer.lines import decoded, lines
+from foundation.environment import environment
+from foundation.errors import ApiError, Conflict, FieldProblem, InvalidBody
+from foundation.http import Answer, json_answer
+from foundation.json_types import JsonObject, JsonValue
+from foundation.refusals import as_api_error
+from rillbase_native import JsonError, QueryError, Value
+from storage_engine.node.wire import Refused, Reply
+from storage_engine.topics import once
+from tenants import usage
+from tenants.data_plane import Call
+from tenants.reading import parameters, read_body, refusing
+
+NDJSON = "application/x-ndjson"
+#: Events of one transaction, and bytes of one event.
+MAX_EVENTS, MAX_EVENT_BYTES = 4_000, 64 * 1024
+#: A stream is added in chunks of so many lines, and ends behind so many that are refused.
+CHUNK, MAX_REFUSED = 1_000, 100
+
+
+async def add(call: Call) -> Answer:
+    """POST events."""
+    parameters(call)
+    aggregate = await aggregate_of(call, WRITE)
+    if aggregate.is_view:
+        raise Conflict("A view follows its collection; events cannot be added to it.")
+    if call.body.media_type == NDJSON:
+        return await _stream(call, aggregate)
+    text = await read_body(call, "application/json", NDJSON)
+    claim = once.claim_of(call, text)
+    if (repeated := await once.before(claim)) is not None:
+        return repeated
+    given, prefixes = _events(text)
+    names = Names(call, aggregate.time_field)
+    events = [names.named(_checked(event, at), n) for n, (event, at) in _numbered(given, prefixes)]
+    try:
+        told = await _add(aggregate, events, once_only=not names.all_named)
+    except Refused as refused:
+        number = refusals.refused_event(refused)
+        if number is None or number >= len(prefixes):
+            raise refusals.as_api_error(refused) from None
+        raise refusals.of_event(refused, prefixes[number]) from None
+    applied = sum(told)
+    answer = json_answer(
+        {"applied": applied, "repeated": len(told) - applied}, status=201 if applied else 200
+    )
+    return await once.settle(call.tenant.id, claim, answer, None)
+
+
+def _events(text: bytes) -> tuple[list[Value], list[str]]:
+    """Return a body's events, each with the pointer that leads to it."""
+    with refusing():
+        value = Value.parse(text)
+    if value.kind != "array":
+        return [value], [""]
+    events = value.items()
+    if not 0 < len(events) <= MAX_EVENTS:
+        raise InvalidBody(f"1 to {MAX_EVENTS} events are added at once; lines take any number.")
+    return events, [f"/{number}" for number in range(len(events))]
+
+
+def _numbered(events: Sequence[Value], prefixes: Sequence[str]) -> enumerate[tuple[Value, str]]:
+    return enumerate(zip(events, prefixes, strict=True))
+
+
+def _checked(event: Value, pointer: str) -> Value:
+    if event.kind != "object":
+        raise InvalidBody(errors=[FieldProblem(pointer, "invalid", "An event is an object.")])
+    return event
+
+
+async def _add(aggregate: AggregateFacts, events: Sequence[bytes], *, once_only: bool) -> list[int]:
+    """Add events in one transaction. Return for each 1, or 0 if it was known."""
+    for number, event in enumerate(events):
+        if len(event) > MAX_EVENT_BYTES:
+            text = f"BADEVENT {number} - An event has at most {MAX_EVENT_BYTES} bytes."
+            raise Refused(text)
+    told = _numbers(await aggregate.call("RB.AGG.ADD", *events, once=once_only))
+    usage.count(aggregate.tenant_id, "aggregate_events", sum(told))
+    return told
+
+
+def _numbers(reply: Reply) -> list[int]:
+    return [n for n in reply if isinstance(n, int)] if isinstance(reply, list) else []
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How a stream of lines fares."""
+
+    applied: int = 0
+    repeated: int = 0
+    lines: int = 0
+    refused: list[JsonValue] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.refused) >= MAX_REFUSED
+
+    def refuse(self, line: int, error: ApiError) -> None:
+        self.refused.append({"line": line, "error": error.problem()})
+
+    def describe(self) -> JsonObject:
+        return {
+            "applied": self.applied,
+            "repeated": self.repeated,
+            "lines": self.lines,
+            "refused": self.refused,
+            "complete": not self.is_over,
+        }
+
+
+async def _stream(call: Call, aggregate: AggregateFacts) -> Answer:
+    """Add lines while they arrive."""
+    encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
+    limit = environment().rillbase_import_max_bytes
+    names, progress = Names(call, aggregate.time_field), _Progress()
+    chunk: list[tuple[int, bytes]] = []
+    async with aclosing(lines(decoded(call.body.parts(), encoding, limit))) as arriving:
+        async for line in arriving:
+            progress.lines += 1
+            if line.strip():
+                _read_line(line, names, progress, chunk)
+            if len(chunk) >= CHUNK:
+                await _add_lines(aggregate, chunk, names, progress)
+                chunk = []
+            if progress.is_over:
+                break
+    if chunk and not progress.is_over:
+        await _add_lines(aggregate, chunk, names, progress)
+    return json_answer(progress.describe())
+
+
+def _read_line(
+    line: bytes, names: Names, progress: _Progress, chunk: list[tuple[int, bytes]]
+) -> None:
+    try:
+        event = _checked(Value.parse(line), "")
+        chunk.append((progress.lines, names.named(event, progress.lines)))
+    except QueryError as refused:
+        progress.refuse(progress.lines, as_api_error(refused))
+    except JsonError as malformed:
+        problem = FieldProblem(malformed.pointer, malformed.code, str(malformed))
+        progress.refuse(progress.lines, InvalidBody(str(malformed), errors=[problem]))
+    except InvalidBody as wrong:
+        progress.refuse(progress.lines, wrong)
+
+
+async def _add_lines(
+    aggregate: AggregateFacts,
+    chunk: Sequence[tuple[int, bytes]],
+    names: Names,
+    progress: _Progress,
+) -> None:
+    """Add a chunk without the lines that the node refuses."""
+    left = list(chunk)
+    while left and not progress.is_over:
+        try:
+            told = await _add(
+                aggregate, [event for _, event in left], once_only=not names.all_named
+            )
+        except Refused as refused:
+            number = refusals.refused_event(refused)
+            if number is None or number >= len(left):
+                raise refusals.as_api_error(refused) from None
+            line, _ = left.pop(number)
+            progress.refuse(line, refusals.of_event(refused, ""))
+        else:
+            progress.applied += sum(told)
+            progress.repeated += len(told) - sum(told)
+            return

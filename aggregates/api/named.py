@@ -1,0 +1,69 @@
+"""Names for events that have none, so that a call that comes twice adds them once.
+
+An event's name counts for a day. An event that is older cannot have one; a call with an
+idempotency key that holds such events is protected by the record of its answer alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+
+from foundation.api.idempotency import HEADER, check_form, digest
+from foundation.api.rendering import to_json
+from rillbase_native import Value
+from tenants.data_plane import Call
+
+ID = "event_id"
+#: Events whose names the node still knows, with an hour to spare for clocks.
+KNOWN_MS = 23 * 3_600_000
+_KEY_CHARS = 40
+
+
+class Names:
+    """Gives the events of one call their names."""
+
+    def __init__(self, call: Call, time_field: str | None) -> None:
+        self._stem = _stem(call)
+        self._time_field = time_field
+        self._oldest_ms = time.time() * 1000 - KNOWN_MS
+        #: Whether every event so far has a name, so that the call may be sent again.
+        self.all_named = True
+
+    def named(self, event: Value, number: int) -> bytes:
+        """Return an event as JSON, with a name if it may have one."""
+        text = event.ejson()
+        if event.get(ID) is not None:
+            return text
+        if self._stem is None or not self._is_recent(event):
+            self.all_named = False
+            return text
+        head = b'{"%b":%b' % (ID.encode(), to_json(f"{self._stem}-{number}"))
+        return head + (b"}" if text == b"{}" else b"," + text[1:])
+
+    def _is_recent(self, event: Value) -> bool:
+        found = event.get(self._time_field) if self._time_field is not None else None
+        if found is None or found.is_null:
+            return True
+        moment = _milliseconds(found)
+        return moment is None or moment > self._oldest_ms
+
+
+def _stem(call: Call) -> str | None:
+    """Return what an idempotency key's events are named by."""
+    key = call.head.headers.get(HEADER)
+    if key is None:
+        return None
+    check_form(key)
+    hashed = digest(str(call.tenant.id), call.principal.actor, call.head.path, key)
+    return f"key-{hashed.hex()[:_KEY_CHARS]}"
+
+
+def _milliseconds(found: Value) -> float | None:
+    """Return a moment; None: the node says what is wrong with it."""
+    try:
+        if found.kind == "string":
+            return datetime.datetime.fromisoformat(found.text()).timestamp() * 1000
+        return float(found.integer())
+    except (TypeError, ValueError, OverflowError):
+        return None

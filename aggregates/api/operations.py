@@ -1,0 +1,139 @@
+"""Every call of the data plane of aggregates, with its place in the OpenAPI document."""
+
+from __future__ import annotations
+
+from aggregates.api import events, queries
+from aggregates.api.events import NDJSON
+from foundation.http import Operation
+from foundation.http.openapi import adds, answers, described, members
+from foundation.json_types import JsonObject
+from tenants.data_plane import Call
+
+ROOT = "/v1/aggregates/{aggregate}"
+TAG = "Aggregates"
+
+AGGREGATE_PARAMETER: JsonObject = {
+    "name": "aggregate",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
+    "example": "requests_5m",
+}
+_MOMENT: JsonObject = {
+    "description": "RFC 3339, milliseconds since 1970, or relative to now; rounded down to a "
+    "bucket.",
+    "type": ["string", "integer"],
+    "example": "-24h",
+}
+_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
+_ROW: JsonObject = {
+    "type": "object",
+    "description": "What it is grouped by, its measures, and with `compare` the `previous` ones.",
+    "example": {"customer": "acme", "at": "2026-11-21T16:30:00Z", "count": 12, "latency": 81.5},
+}
+_EVENT: JsonObject = {
+    "type": "object",
+    "properties": {
+        "event_id": {
+            "type": "string",
+            "maxLength": 256,
+            "description": "Added once under it, within a day.",
+        }
+    },
+    "additionalProperties": True,
+    "example": {"customer": "acme", "app": "shop", "endpoint": "/cart", "latency_ms": 83},
+}
+_ADDED = members(
+    {
+        "applied": {"type": "integer"},
+        "repeated": {"type": "integer", "description": "Events that had come before."},
+        "lines": {"type": "integer", "description": "Of a stream."},
+        "refused": {
+            "type": "array",
+            "description": "Of a stream: lines that were not added, each with its error.",
+            "items": members({"line": {"type": "integer"}, "error": {"type": "object"}}),
+        },
+        "complete": {
+            "type": "boolean",
+            "description": "Of a stream: false if it was given up for its refused lines.",
+        },
+    },
+    "applied",
+    "repeated",
+)
+QUERY_PROPERTIES: JsonObject = {
+    "rollup": {**_NAMES, "description": "Whose rows are read; otherwise the fewest that do."},
+    "filter": {"type": "object", "description": "On the dimensions."},
+    "from": _MOMENT,
+    "to": {**_MOMENT, "example": "+0s"},
+    "group_by": {**_NAMES, "description": "Dimensions, and the time's field; [] is one row."},
+    "bucket": {"type": "string", "example": "1h", "description": "A multiple of the own one."},
+    "order": {"type": "array", "items": {"type": "array"}, "example": [["count", -1]]},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000},
+    "measures": _NAMES,
+    "compare": {
+        "type": "string",
+        "description": "Sets each row beside the one of the `previous` period, or of so long ago.",
+        "example": "previous",
+    },
+}
+_QUERY = members(
+    {
+        **QUERY_PROPERTIES,
+        "snapshot": {
+            "type": "string",
+            "description": "`fresh`, or the one of an earlier answer, within a minute.",
+        },
+    },
+    closed=True,
+)
+_ROWS = members(
+    {
+        "rows": {"type": "array", "items": _ROW},
+        "snapshot": {"type": "string"},
+        "as_of": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "Of a view: whatever was written before it is in.",
+        },
+    },
+    "rows",
+    "snapshot",
+)
+
+OPERATIONS: tuple[Operation[Call], ...] = (
+    Operation(
+        "POST",
+        f"{ROOT}/events",
+        events.add,
+        described(
+            "aggregates_add",
+            TAG,
+            "Add events",
+            {**answers("201", _ADDED), **answers("200", _ADDED)},
+            body={
+                "application/json": {
+                    "oneOf": [_EVENT, {"type": "array", "items": _EVENT, "maxItems": 4_000}]
+                },
+                NDJSON: {"type": "string"},
+            },
+            parameters=(AGGREGATE_PARAMETER,),
+        ),
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/query",
+        queries.query,
+        described(
+            "aggregates_query",
+            TAG,
+            "Query rows",
+            answers("200", _ROWS),
+            body={"application/json": _QUERY},
+            parameters=(AGGREGATE_PARAMETER,),
+        ),
+    ),
+)
+
+
+add_to_openapi = adds(OPERATIONS)

@@ -1,0 +1,74 @@
+"""POST query: rows of an aggregate, as they were at one moment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+
+from aggregates import refusals
+from aggregates.api.reading import aggregate_of
+from aggregates.facts import READ, AggregateFacts
+from foundation.api.rendering import to_json
+from foundation.http import Answer
+from rillbase_native import Value
+from storage_engine.node.publication import UnexpectedReply
+from storage_engine.node.wire import Refused, Reply
+from storage_engine.topics.times import rfc3339
+from tenants.data_plane import Call
+from tenants.reading import as_object, parameters, read_body
+
+#: What a subscription may ask for, too.
+LIVE_MEMBERS = (
+    "rollup",
+    "filter",
+    "from",
+    "to",
+    "group_by",
+    "bucket",
+    "order",
+    "limit",
+    "measures",
+    "compare",
+)
+MEMBERS = (*LIVE_MEMBERS, "snapshot")
+
+
+async def query(call: Call) -> Answer:
+    """POST query."""
+    parameters(call)
+    aggregate = await aggregate_of(call, READ)
+    asked = as_text(as_object(await read_body(call), MEMBERS), MEMBERS)
+    try:
+        if not aggregate.is_view:
+            return Answer(200, as_bytes(await aggregate.call("RB.AGG.QUERY", asked)))
+        found, as_of = await asyncio.gather(
+            aggregate.call("RB.AGG.QUERY", asked), _as_of(aggregate)
+        )
+    except Refused as refused:
+        raise refusals.as_api_error(refused) from None
+    return Answer(200, as_bytes(found)[:-1] + b',"as_of":' + to_json(as_of) + b"}")
+
+
+def as_text(given: Value, members: Collection[str]) -> bytes:
+    """Return a query as the node takes it."""
+    parts = [
+        to_json(name) + b":" + found.ejson()
+        for name in members
+        if (found := given.get(name)) is not None
+    ]
+    return b"{" + b",".join(parts) + b"}"
+
+
+def as_bytes(reply: Reply) -> bytes:
+    if not isinstance(reply, bytes):
+        raise UnexpectedReply("a text was expected")
+    return reply
+
+
+async def _as_of(aggregate: AggregateFacts) -> str | None:
+    """Return the moment that a view stands for: whatever was written before it is in."""
+    told = json.loads(as_bytes(await aggregate.call("RB.AGG.INFO")))
+    # Places in the collection's streams begin with milliseconds.
+    moments = [int(place.partition("-")[0]) for _, place in told["positions"]]
+    return rfc3339(min(moments)) if moments else None

@@ -1,0 +1,62 @@
+"""What the parts of a definition demand of one another. Its parts have the right forms already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from aggregates.definitions.forms import seconds
+from foundation.errors import FieldProblem, InvalidBody
+from foundation.json_types import JsonObject
+
+
+def check(definition: Mapping[str, object], retention: str | None) -> None:
+    """Raise what is wrong with a whole definition."""
+    problems = [
+        *_names(definition),
+        *_rollups(definition),
+        *_retention(definition, retention),
+    ]
+    if problems:
+        raise InvalidBody(errors=problems)
+
+
+def _names(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
+    """Whatever a row has under a name, it has once."""
+    dimensions = cast("list[str]", definition["dimensions"])
+    time = cast("JsonObject | None", definition["time"])
+    if time is not None and time["field"] in dimensions:
+        yield _wrong("/time/field", "A dimension has this name.")
+    taken = [*dimensions, *([str(time["field"])] if time is not None else [])]
+    for name in cast("JsonObject", definition["measures"]):
+        if name in taken:
+            yield _wrong(f"/measures/{name}", "A dimension, or the time, has this name.")
+
+
+def _rollups(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
+    dimensions = cast("list[str]", definition["dimensions"])
+    seen: set[tuple[str, ...]] = set()
+    for place, rollup in enumerate(cast("list[list[str]]", definition["rollups"])):
+        named = tuple(rollup)
+        strange = [name for name in rollup if name not in dimensions]
+        if strange:
+            yield _wrong(f"/rollups/{place}", f"There is no dimension {strange[0]!r}.")
+        elif len(set(named)) < len(named) or tuple(sorted(named)) in seen:
+            yield _wrong(f"/rollups/{place}", "Something is named twice.")
+        elif set(named) == set(dimensions):
+            yield _wrong(f"/rollups/{place}", "Rows for all dimensions are kept anyhow.")
+        seen.add(tuple(sorted(named)))
+
+
+def _retention(definition: Mapping[str, object], retention: str | None) -> Iterator[FieldProblem]:
+    if retention is None:
+        return
+    time = cast("JsonObject | None", definition["time"])
+    if time is None:
+        yield _wrong("/retention", "Buckets expire; without `time` there are none.")
+    elif seconds(retention) < seconds(str(time["bucket"])):
+        yield _wrong("/retention", "At least one bucket is kept.")
+
+
+def _wrong(pointer: str, detail: str) -> FieldProblem:
+    return FieldProblem(pointer, "invalid", detail)

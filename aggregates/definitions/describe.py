@@ -1,0 +1,51 @@
+"""An aggregate as the API shows it, and as the storage node is told of it."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+from aggregates.models import Aggregate
+from foundation.api.rendering import timestamp
+from foundation.json_types import JsonObject
+
+
+def definition_of(aggregate: Aggregate) -> JsonObject:
+    """Return dimensions, time, measures and rollups."""
+    return cast("JsonObject", json.loads(aggregate.definition))
+
+
+def describe(aggregate: Aggregate) -> JsonObject:
+    """Return an aggregate."""
+    return {
+        "id": str(aggregate.id),
+        "name": aggregate.name,
+        **definition_of(aggregate),
+        "source": _source(aggregate),
+        "retention": aggregate.retention or None,
+        "state": aggregate.state,
+        "error": aggregate.error or None,
+        "documents_read": aggregate.documents_read if aggregate.is_view else None,
+        "version": aggregate.version,
+        "created_at": timestamp(aggregate.created_at),
+        "updated_at": timestamp(aggregate.updated_at),
+    }
+
+
+def for_node(aggregate: Aggregate) -> bytes:
+    """Return the definition as the storage node takes it."""
+    told: JsonObject = {
+        **definition_of(aggregate),
+        "retention": aggregate.retention or None,
+    }
+    told["source"] = "view" if aggregate.is_view else "events"
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def _source(aggregate: Aggregate) -> JsonObject | None:
+    if not aggregate.is_view:
+        return None
+    return {
+        "collection": aggregate.collection_name,
+        "filter": json.loads(aggregate.filter) if aggregate.filter else None,
+    }

@@ -1,0 +1,190 @@
+"""What a caller may say of an aggregate."""
+
+from __future__ import annotations
+
+import re
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from aggregates.definitions import measures
+from foundation.api.bodies import Body
+from foundation.json_types import JsonObject
+from tenants.api.forms import NameField, PatternField
+
+MAX_DIMENSIONS, MAX_MEASURES, MAX_ROLLUPS = 16, 64, 16
+MAX_FIELD_CHARS = 100
+#: A member of rows beside dimensions, time and measures.
+RESERVED = "previous"
+DAY_S = 86_400
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": DAY_S}
+_SPAN = re.compile(r"([1-9]\d{0,5})([smhd])")
+MAX_BUCKET_S, MAX_RETENTION_S = 31 * DAY_S, 3_660 * DAY_S
+
+
+def seconds(span: str) -> int:
+    """Return the length of a span such as `5m`."""
+    form = _SPAN.fullmatch(span)
+    if form is None:
+        raise ValueError(span)
+    return int(form[1]) * _UNITS_S[form[2]]
+
+
+class SpanField(serializers.CharField):
+    """A span of time."""
+
+    def __init__(self, *, most_s: int, **kwargs: object) -> None:
+        self._most_s = most_s
+        super().__init__(**kwargs)  # type: ignore[arg-type]
+
+    def to_internal_value(self, data: object) -> str:
+        text = str(super().to_internal_value(data))  # type: ignore[arg-type]
+        if not (_SPAN.fullmatch(text) and seconds(text) <= self._most_s):
+            raise serializers.ValidationError(
+                f"A number with s, m, h or d, such as 5m; at most {self._most_s // DAY_S}d.",
+                "invalid_span",
+            )
+        return text
+
+
+class EventField(PatternField):
+    """A path to a field of events, or of documents."""
+
+    pattern = re.compile(
+        rf"(?=.{{1,{MAX_FIELD_CHARS}}}\Z)[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
+    )
+    complaint = "1 to 100 characters: letters, digits, _ and -; dots lead into objects."
+
+
+class MeasureField(PatternField):
+    """The name of a measure."""
+
+    pattern = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+    complaint = "1 to 63 characters: a letter, then letters, digits and _."
+
+
+class Time(Body):
+    """Rows are kept for each bucket of time."""
+
+    field = EventField(help_text="Where an event says when it happened.")
+    bucket = SpanField(most_s=MAX_BUCKET_S, help_text="Such as 5m.")
+
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        return _complete(attrs, "field", "bucket")
+
+
+class Measure(Body):
+    """One number of each row."""
+
+    op = serializers.ChoiceField(list(measures.OPS))
+    field = EventField(required=False)
+    type = serializers.ChoiceField(measures.TYPES, required=False)
+    scale = serializers.IntegerField(
+        min_value=0, max_value=measures.MAX_SCALE, required=False, help_text="Of a decimal."
+    )
+    quantiles = serializers.ListField(
+        child=serializers.FloatField(min_value=0, max_value=1),
+        min_length=1,
+        max_length=measures.MAX_QUANTILES,
+        required=False,
+        help_text="Which ones, such as [0.5, 0.99].",
+    )
+    accuracy = serializers.FloatField(
+        min_value=measures.LEAST_ERROR,
+        max_value=measures.LARGEST_ERROR,
+        required=False,
+        help_text="How wrong a quantile may be, as a share of its value.",
+    )
+    k = serializers.IntegerField(
+        min_value=1, max_value=measures.MAX_TOP, required=False, help_text="How many of the top."
+    )
+
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        if "op" not in attrs:
+            raise serializers.ValidationError({"op": _required()})
+        wrong = measures.complaint(dict(attrs))  # type: ignore[arg-type]
+        if wrong is not None:
+            raise serializers.ValidationError({wrong[0]: wrong[1]})
+        return dict(measures.completed(dict(attrs)))  # type: ignore[arg-type]
+
+
+@extend_schema_field({"type": "object"})
+class FilterField(serializers.JSONField):
+    """A filter; what it says is read elsewhere."""
+
+    def run_validation(self, data: object = serializers.empty) -> object:
+        found = super().run_validation(data)
+        if found is not None and not isinstance(found, dict):
+            raise serializers.ValidationError("A filter is an object.", "invalid")
+        return found
+
+
+class Source(Body):
+    """The collection that a view is over."""
+
+    collection = NameField()
+    filter = FilterField(required=False, allow_null=True, default=None)
+
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        return _complete(attrs, "collection")
+
+
+class AggregateChange(Body):
+    """What may be changed. The rows are made anew of what is kept."""
+
+    dimensions = serializers.ListField(
+        child=EventField(),
+        max_length=MAX_DIMENSIONS,
+        default=list,
+        help_text="What rows are told apart by.",
+    )
+    time = Time(allow_null=True, default=None)
+    measures = serializers.DictField(child=Measure(), allow_empty=False)
+    rollups = serializers.ListField(
+        child=serializers.ListField(child=EventField()),
+        max_length=MAX_ROLLUPS,
+        default=list,
+        help_text="Sets of dimensions that rows are kept for besides all of them.",
+    )
+    retention = SpanField(
+        most_s=MAX_RETENTION_S,
+        allow_null=True,
+        default=None,
+        help_text="For how long buckets are kept, such as 90d; for ever if null.",
+    )
+
+    def validate_measures(self, given: dict[str, JsonObject]) -> dict[str, JsonObject]:
+        if len(given) > MAX_MEASURES:
+            raise serializers.ValidationError(f"At most {MAX_MEASURES} measures.")
+        for name in given:
+            MeasureField().run_validation(name)
+            if name == RESERVED:
+                raise serializers.ValidationError({name: "Rows have a member of this name."})
+        return given
+
+    def validate_dimensions(self, given: list[str]) -> list[str]:
+        if len(set(given)) < len(given):
+            raise serializers.ValidationError("A dimension is named twice.")
+        if RESERVED in given:
+            raise serializers.ValidationError("Rows have a member of this name.")
+        return given
+
+
+class AggregateCreation(AggregateChange):
+    """What a new aggregate needs."""
+
+    name = NameField()
+    source = Source(  # type: ignore[assignment]
+        allow_null=True, default=None, help_text="Makes it a view over a collection's documents."
+    )
+
+
+def _complete(attrs: dict[str, object], *names: str) -> dict[str, object]:
+    missing = [name for name in names if name not in attrs]
+    if missing:
+        raise serializers.ValidationError({name: _required() for name in missing})
+    return attrs
+
+
+def _required() -> serializers.ErrorDetail:
+    return serializers.ErrorDetail("This field is required.", "required")

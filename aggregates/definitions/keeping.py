@@ -1,0 +1,77 @@
+"""Keeps the storage node in step with what the control plane says of aggregates.
+
+Both tasks may run twice, late, or beside each other. A change becomes a new generation, which the
+node fills with the events that it keeps; when it is full, queries are switched to it. A generation
+that another run has replaced meanwhile is gone, and the next run begins anew.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from aggregates import node
+from aggregates.definitions.actions import DROP_TASK, KEEP_TASK
+from aggregates.definitions.describe import for_node
+from aggregates.models import Aggregate
+from foundation.scope import scoped
+from foundation.tasks import run_after_commit, task
+from foundation.valkey_sockets import ValkeySockets
+from storage_engine.node import admin
+
+#: How long a generation that is being filled is left alone before it is looked at again.
+LOOK_AGAIN_S = 1.0
+
+
+@task(name=DROP_TASK)
+def drop(*, tenant: str, aggregate: str) -> None:
+    """Remove a dropped aggregate's rows."""
+    if admin.is_there():
+        node.drop(UUID(tenant), UUID(aggregate))
+
+
+@task(name=KEEP_TASK)
+def keep(*, tenant: str, aggregate: str) -> None:
+    """Have the node hold an aggregate as the row has it."""
+    tenant_id, aggregate_id = UUID(tenant), UUID(aggregate)
+    row = _row(tenant_id, aggregate_id)
+    if row is None or row.is_view or not admin.is_there() or row.build_done == row.build_wanted:
+        return
+    with admin.within(tenant_id) as connection:
+        generation = 0 if connection is None else _built(connection, row)
+    if generation is None:
+        arguments = {"tenant": tenant, "aggregate": aggregate}
+        with scoped(tenant_id=tenant_id):
+            run_after_commit(KEEP_TASK, dict(arguments), tenant_id=tenant_id, due_in_s=LOOK_AGAIN_S)
+        return
+    _note(row, build_done=row.build_wanted, generation=generation, building=0, state="active")
+
+
+def _built(connection: ValkeySockets, row: Aggregate) -> int | None:
+    """Bring the node one step further. Return the generation that queries see when it is done."""
+    definition = for_node(row)
+    if row.build_done == 0:
+        made = node.define(connection, row.pk, definition)
+        if made is not None and made == node.info(connection, row.pk).generation:
+            return made
+    building = row.building
+    if not building:
+        building = node.replace(connection, row.pk, definition)
+        _note(row, building=building)
+    if node.info(connection, row.pk).generation == building:
+        return building
+    refused = node.switch(connection, row.pk, building)
+    if refused == node.NO_GENERATION:
+        _note(row, building=0)
+    return building if refused is None else None
+
+
+def _row(tenant_id: UUID, aggregate_id: UUID) -> Aggregate | None:
+    with scoped(tenant_id=tenant_id):
+        return Aggregate.objects.filter(pk=aggregate_id).first()
+
+
+def _note(row: Aggregate, **values: object) -> None:
+    """Write down how far a build is, unless another one is wanted by now."""
+    with scoped(tenant_id=row.tenant_id):
+        wanted = Aggregate.objects.filter(pk=row.pk, build_wanted=row.build_wanted)
+        wanted.update(**values)

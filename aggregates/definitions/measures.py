@@ -1,0 +1,72 @@
+"""What can be measured, and what each kind of measure has to say of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from foundation.json_types import JsonObject, JsonValue
+
+#: Digits behind the point that a decimal sum keeps.
+MAX_SCALE, USUAL_SCALE = 18, 2
+MAX_TOP = 100
+MAX_QUANTILES = 10
+#: How wrong a quantile may be, as a share of its value.
+LEAST_ERROR, USUAL_ERROR, LARGEST_ERROR = 0.001, 0.01, 0.2
+USUAL_QUANTILES: list[JsonValue] = [0.5, 0.95]
+USUAL_TOP = 10
+TYPES = ("int", "decimal", "double")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A kind of measure: its members, and those of them that it must have."""
+
+    members: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    #: What is taken for members that are not given.
+    usual: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+_ADDED = Op(("field", "type", "scale"), ("field",), {"type": "double"})
+_COMPARED = Op(("field",), ("field",))
+OPS: Mapping[str, Op] = MappingProxyType(
+    {
+        "count": Op(()),
+        "sum": _ADDED,
+        "avg": _ADDED,
+        "min": _COMPARED,
+        "max": _COMPARED,
+        "distinct": _COMPARED,
+        "quantiles": Op(
+            ("field", "quantiles", "accuracy"),
+            ("field",),
+            {"quantiles": USUAL_QUANTILES, "accuracy": USUAL_ERROR},
+        ),
+        "top": Op(("field", "k"), ("field",), {"k": USUAL_TOP}),
+    }
+)
+
+
+def completed(measure: JsonObject) -> JsonObject:
+    """Return a checked measure with what is usual, its members always in one order."""
+    op = OPS[str(measure["op"])]
+    given = {**op.usual, **{name: v for name, v in measure.items() if v is not None}}
+    if given.get("type") == "decimal":
+        given.setdefault("scale", USUAL_SCALE)
+    return {name: given[name] for name in ("op", *op.members) if name in given}
+
+
+def complaint(measure: JsonObject) -> tuple[str, str] | None:
+    """Return the member that is wrong with a measure whose members have the right types."""
+    op = OPS[str(measure["op"])]
+    for name in measure:
+        if name != "op" and name not in op.members:
+            return name, f"A {measure['op']} has no such member."
+    for name in op.required:
+        if measure.get(name) is None:
+            return name, "This field is required."
+    if measure.get("scale") is not None and measure.get("type") != "decimal":
+        return "scale", "Only a decimal has a scale."
+    return None

@@ -1,0 +1,177 @@
+"""`/api/v1/tenants/{tenant}/aggregates`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from aggregates.definitions import actions
+from aggregates.definitions.describe import describe
+from aggregates.definitions.forms import (
+    AggregateChange,
+    AggregateCreation,
+    Measure,
+    Source,
+    Time,
+)
+from aggregates.models import Aggregate
+from foundation.api.cursors import page
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.schemas import page_of
+from tenants.models import Tenant
+from tenants.roles import Role
+
+TAG = "Aggregates"
+
+
+class AggregateAnswer(serializers.Serializer[object]):
+    """An aggregate."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    dimensions = serializers.ListField(child=serializers.CharField())
+    time = Time(allow_null=True)
+    measures = serializers.DictField(child=Measure())
+    rollups = serializers.ListField(child=serializers.ListField(child=serializers.CharField()))
+    source = Source(allow_null=True)  # type: ignore[assignment]
+    retention = serializers.CharField(allow_null=True)
+    state = serializers.ChoiceField(Aggregate.State.choices)
+    error = serializers.CharField(allow_null=True)
+    documents_read = serializers.IntegerField(
+        allow_null=True, help_text="Of a view: by the build that is under way, or the last one."
+    )
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+_NEW_AGGREGATE = OpenApiExample(
+    "Requests of each customer's endpoints",
+    {
+        "name": "requests_5m",
+        "dimensions": ["customer", "app", "endpoint"],
+        "time": {"field": "at", "bucket": "5m"},
+        "measures": {
+            "count": {"op": "count"},
+            "latency": {"op": "avg", "field": "latency_ms"},
+            "peak": {"op": "max", "field": "latency_ms"},
+        },
+        "rollups": [["customer"], ["customer", "app"]],
+        "retention": "90d",
+    },
+    request_only=True,
+)
+
+
+class _AggregatesView(TenantView):
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.DEVELOPER,
+        "PATCH": Role.DEVELOPER,
+        "DELETE": Role.DEVELOPER,
+    }
+
+
+class AggregatesView(_AggregatesView):
+    """The aggregates of a tenant."""
+
+    @extend_schema(
+        operation_id="aggregates_list",
+        tags=[TAG],
+        summary="List aggregates",
+        responses=page_of(AggregateAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        name = f"aggregates:{self.tenant.id}"
+        return Response(page(request, Aggregate.objects.all(), describe, name=name))
+
+    @extend_schema(
+        operation_id="aggregates_create",
+        tags=[TAG],
+        summary="Create an aggregate",
+        request=AggregateCreation,
+        responses={201: AggregateAnswer},
+        examples=[_NEW_AGGREGATE],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = cast("actions.AggregateValues", self.body(AggregateCreation))
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        aggregate = actions.do_create(self.principal, owner, values)
+        return self.one(
+            describe(aggregate),
+            aggregate.version,
+            status=201,
+            location=self.url("aggregates", aggregate.name),
+        )
+
+
+class AggregateView(_AggregatesView):
+    """One aggregate."""
+
+    @extend_schema(
+        operation_id="aggregates_read",
+        tags=[TAG],
+        summary="Read an aggregate",
+        responses=AggregateAnswer,
+    )
+    def get(self, request: Request, tenant: str, aggregate: str) -> Response:
+        found = find(Aggregate.objects.all(), name=aggregate)
+        return self.one(describe(found), found.version)
+
+    @extend_schema(
+        operation_id="aggregates_change",
+        tags=[TAG],
+        summary="Change an aggregate",
+        description="Its rows are made anew of the events that are kept, or of the collection's "
+        "documents; until then the ones before answer.",
+        request=AggregateChange,
+        responses=AggregateAnswer,
+    )
+    def patch(self, request: Request, tenant: str, aggregate: str) -> Response:
+        values = cast("actions.AggregateValues", self.body(AggregateChange, partial=True))
+        found = find_for_change(request, Aggregate.objects.all(), name=aggregate)
+        actions.do_change(self.principal, found, values)
+        return self.one(describe(found), found.version)
+
+    @extend_schema(
+        operation_id="aggregates_delete",
+        tags=[TAG],
+        summary="Drop an aggregate with its rows",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, aggregate: str) -> Response:
+        found = find_for_change(request, Aggregate.objects.all(), name=aggregate)
+        actions.do_delete(self.principal, found)
+        return Response(status=204)
+
+
+class AggregateRebuildView(_AggregatesView):
+    """Makes the rows anew."""
+
+    @extend_schema(
+        operation_id="aggregates_rebuild",
+        tags=[TAG],
+        summary="Make an aggregate's rows anew",
+        description="Of the events that are kept, or of the collection's documents. The rows "
+        "before answer until the new ones are complete.",
+        request=None,
+        responses={202: AggregateAnswer},
+    )
+    def post(self, request: Request, tenant: str, aggregate: str) -> Response:
+        found = find_for_change(request, Aggregate.objects.all(), name=aggregate)
+        actions.do_rebuild(self.principal, found)
+        return self.one(describe(found), found.version, status=202)
+
+
+_ONE = "tenants/<str:tenant>/aggregates/<str:aggregate>"
+
+urlpatterns = [
+    path("tenants/<str:tenant>/aggregates", AggregatesView.as_view()),
+    path(f"{_ONE}:rebuild", AggregateRebuildView.as_view()),
+    path(_ONE, AggregateView.as_view()),
+]

@@ -1,0 +1,127 @@
+"""What a call must know of its aggregate, read at most a second ago."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connections
+
+from aggregates.definitions.describe import definition_of, for_node
+from aggregates.models import Aggregate
+from aggregates.models.aggregate import NAME_PATTERN
+from aggregates.node import NO_AGGREGATE
+from foundation.errors import Conflict, Forbidden, NotFound
+from foundation.resp_pipeline import Argument
+from foundation.scope import scoped
+from storage_engine.node.client import client
+from storage_engine.node.wire import Refused, Reply
+from tenants.principals import Principal
+
+READ, WRITE = "aggregates:read", "aggregates:write"
+TTL_S = 1.0
+MAX_AGGREGATES = 10_000
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFacts:
+    """An aggregate as the data plane needs it."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    #: As the storage node is told of it.
+    definition: bytes
+    measures: frozenset[str]
+    #: Where events say when they happened; None: there are no buckets.
+    time_field: str | None
+    is_view: bool
+    #: Of a view: the generation that answers; 0: none yet.
+    generation: int
+    #: Why a view does not go on, or nothing.
+    error: str
+
+    @property
+    def node_name(self) -> str:
+        """What the storage node calls the aggregate."""
+        return str(self.id)
+
+    async def call(self, verb: str, *arguments: Argument, once: bool = False) -> Reply:
+        """Run a command, or raise `Refused`. The node is told of an aggregate that it lacks.
+
+        `once`: it must not be sent again when no reply comes.
+        """
+        self.require_rows()
+        node = client()
+        send = node.call_once if once else node.try_call
+        try:
+            return await send(self.tenant_id, verb, self.node_name, *arguments)
+        except Refused as refused:
+            if refused.code != NO_AGGREGATE or self.is_view:
+                raise
+        await node.try_call(self.tenant_id, "RB.AGG.DEFINE", self.node_name, self.definition)
+        return await send(self.tenant_id, verb, self.node_name, *arguments)
+
+    def require_rows(self) -> None:
+        """Raise unless there is something to be asked for."""
+        if self.is_view and not self.generation:
+            why = self.error or "It is being built: documents are read for the first time."
+            raise Conflict(f"The view has no rows yet. {why}")
+
+
+_cache: OrderedDict[tuple[UUID, str], tuple[float, AggregateFacts]] = OrderedDict()
+
+
+def allow(principal: Principal, scope: str) -> None:
+    """Raise unless the caller may use aggregates so. They have no access rules: no end users."""
+    if principal.obeys_access_rules:
+        raise Forbidden("Aggregates are for keys and members, not for end users.")
+    principal.require_scope(scope)
+
+
+async def find(tenant_id: UUID, name: str) -> AggregateFacts:
+    """Return a tenant's aggregate, or raise `NotFound`."""
+    if not _NAME.match(name):
+        raise _not_found(name)
+    key = (tenant_id, name)
+    entry = _cache.get(key)
+    if entry is not None and entry[0] > time.monotonic():
+        return entry[1]
+    found = await asyncio.to_thread(_load, tenant_id, name)
+    _cache[key] = (time.monotonic() + TTL_S, found)
+    _cache.move_to_end(key)
+    while len(_cache) > MAX_AGGREGATES:
+        _cache.popitem(last=False)
+    return found
+
+
+def _load(tenant_id: UUID, name: str) -> AggregateFacts:
+    try:
+        with scoped(tenant_id=tenant_id):
+            row = Aggregate.objects.filter(name=name).first()
+    finally:
+        connections["default"].close()
+    if row is None:
+        raise _not_found(name)
+    definition = definition_of(row)
+    measures, moment = definition["measures"], definition["time"]
+    return AggregateFacts(
+        id=row.pk,
+        tenant_id=tenant_id,
+        name=name,
+        definition=for_node(row),
+        measures=frozenset(measures if isinstance(measures, dict) else ()),
+        time_field=str(moment["field"]) if isinstance(moment, dict) else None,
+        is_view=row.is_view,
+        generation=row.generation,
+        error=row.error,
+    )
+
+
+def _not_found(name: str) -> NotFound:
+    return NotFound(f"There is no aggregate {name[:100]!r}.")

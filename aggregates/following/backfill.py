@@ -1,0 +1,49 @@
+"""The documents that are there already, in one snapshot, while writes go on.
+
+What the snapshot does not see is appended to the streams after it was taken, so whoever has read
+the streams up to then, and reads on, misses nothing. What both have is told twice and counts once,
+by its version. Tombstones are read, too: an older image of a deleted document may still come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import psycopg
+from psycopg import IsolationLevel
+
+from foundation.database_roles import Role
+from foundation.environment import environment
+
+#: Documents, and bytes of them, that are read and told at once.
+ROWS, BLOCK_BYTES = 500, 4 * 1024 * 1024
+#: A pass over all documents may take its time.
+_SETTINGS = "-c statement_timeout=60min -c idle_in_transaction_session_timeout=10min"
+_DOCUMENTS = "SELECT key, version, body FROM documents_document WHERE collection_id = %s"
+
+#: Key, version, BSON or None for a deleted one.
+Document = tuple[bytes, int, bytes | None]
+
+
+def read(collection_id: UUID) -> Iterator[list[Document]]:
+    """Yield all documents of a collection, in blocks. The caller is a thread of its own."""
+    with psycopg.connect(
+        environment().role_url(Role.RELAY),
+        options=_SETTINGS,
+        application_name="rillbase:views",
+        connect_timeout=5,
+    ) as connection:
+        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        with connection.cursor(name="documents", binary=True) as cursor:
+            cursor.itersize = ROWS
+            cursor.execute(_DOCUMENTS, (collection_id,))
+            block, size = list[Document](), 0
+            for key, version, body in cursor:
+                block.append((key, version, body))
+                size += len(body or b"")
+                if len(block) >= ROWS or size >= BLOCK_BYTES:
+                    yield block
+                    block, size = [], 0
+            yield block

@@ -1,0 +1,290 @@
+"""The loop that follows: reads the streams, and tells the storage node of each view's changes.
+
+Several processes may run; the one that holds an advisory lock of PostgreSQL follows. Two that
+believe so for a moment do no harm, since the node passes over what it has seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Iterable
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError
+from redis.exceptions import RedisError
+
+from aggregates.following.lead import Lead
+from aggregates.following.streams import (
+    Entry,
+    Grid,
+    Missed,
+    Streams,
+    Track,
+    newest_grid,
+    order,
+)
+from aggregates.following.view import View, load
+from aggregates.models import Aggregate
+from documents.outbox.database import close_relay_pool
+from documents.outbox.entries import Image, Kind
+from foundation.environment import environment
+from foundation.errors import ApiError
+from foundation.valkey_wire import ValkeyWire
+from rillbase_native import QueryError
+from storage_engine.node import client as node_client
+from storage_engine.node.wire import Refused
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
+#: How often the control plane is asked what there is to follow, and positions are told that move
+#: without changes.
+CARE_S = 0.5
+TELL_S = 1.0
+#: A pause after something was away.
+RETRY_S = 0.5
+#: What is away comes back, or another process follows meanwhile.
+_AWAY = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
+#: Refusals after which a generation is begun anew.
+_LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
+
+
+class Follower:
+    """For one event loop."""
+
+    def __init__(self) -> None:
+        self._wire = ValkeyWire(
+            environment().events,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            answer_timeout_s=ANSWER_TIMEOUT_S,
+        )
+        self._lead = Lead()
+        self._views: dict[UUID, View] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._asked = False
+        self._away = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it follows, or would take over."""
+        return self._asked
+
+    def status(self) -> dict[str, object]:
+        """Say how it stands, for people and probes."""
+        return {
+            "leading": self._lead.held,
+            "unavailable": self._away or None,
+            "views": {
+                view.name: {
+                    "in_step": view.current is not None,
+                    "building": view.coming is not None,
+                }
+                for view in self._views.values()
+            },
+        }
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="views")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self._forget()
+        await asyncio.to_thread(self._lead.release)
+        await self._wire.aclose()
+        await node_client.close()
+        await close_relay_pool()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                if await asyncio.to_thread(self._lead.take):
+                    self._asked = True
+                    await self._follow()
+                self._asked, self._away = True, ""
+            except _AWAY as away:
+                if self._away != type(away).__name__:
+                    logger.warning("following waits: %s", away)
+                self._away = type(away).__name__
+            except Missed as missed:
+                logger.info("views are filled anew: %s", missed)
+            except Exception:
+                logger.exception("following failed")
+            await self._forget()
+            await asyncio.sleep(RETRY_S)
+
+    async def _forget(self) -> None:
+        views, self._views = self._views, {}
+        for view in views.values():
+            await view.forget_coming()
+
+    async def _follow(self) -> None:
+        """Follow until the streams are others, or somebody else follows."""
+        grid = await newest_grid()
+        if grid is None:
+            return
+        streams = Streams(self._wire, grid)
+        await self._care(grid)
+        tracks = await self._tracks(streams)
+        round_ = Round(streams, tracks, self._views)
+        cared_s = time.monotonic()
+        while True:
+            await round_.go_on()
+            if time.monotonic() - cared_s > CARE_S:
+                cared_s = time.monotonic()
+                if await newest_grid() != grid or not await asyncio.to_thread(self._lead.take):
+                    return
+                await self._care(grid)
+
+    async def _care(self, grid: Grid) -> None:
+        """Learn which views there are by now."""
+        found = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
+        for gone in [key for key in self._views if key not in found]:
+            await self._views.pop(gone).forget_coming()
+        for key, (row, there) in found.items():
+            view = self._views.setdefault(key, View(row))
+            view.row = row
+            if not there and row.state != Aggregate.State.FAILED:
+                await view.fail("The collection has been deleted.")
+
+    async def _tracks(self, streams: Streams) -> list[Track]:
+        """Return where to read on, once every stream has something to read.
+
+        Views whose places are still there go on; the others have no current generation then.
+        """
+        await self._resume()
+        tracks = []
+        for partition in range(streams.grid.partitions):
+            first, last = await streams.first(partition), await streams.last(partition)
+            if first is None or last is None:
+                raise NotTicking(f"stream {partition} is empty: no relay has been there")
+            places = []
+            for view in self._views.values():
+                place = _place_of(view, streams, partition)
+                if place is None or order(place) < order(first):
+                    view.current = None
+                else:
+                    places.append(place)
+            tracks.append(Track(min(places, key=order, default=last)))
+        return tracks
+
+    async def _resume(self) -> None:
+        """Find the generations that views had when somebody followed them last."""
+        for view in self._views.values():
+            if view.row.generation and view.row.state != Aggregate.State.FAILED:
+                try:
+                    await view.resume()
+                except Refused as refused:
+                    if refused.code not in _LOST:
+                        raise
+
+
+class NotTicking(OSError):
+    """No relay has been at the streams yet."""
+
+
+def _place_of(view: View, streams: Streams, partition: int) -> str | None:
+    """Return a view's place in a stream, if it knows exactly one life of it."""
+    if view.current is None:
+        return None
+    stem = streams.label(partition, b"")
+    told = view.current.told
+    found = [place for label, place in told.items() if label.startswith(stem)]
+    return found[0] if len(found) == 1 else None
+
+
+class Round:
+    """Reads what comes and carries it to the views, again and again."""
+
+    def __init__(self, streams: Streams, tracks: list[Track], views: dict[UUID, View]) -> None:
+        self._streams = streams
+        self._tracks = tracks
+        self._views = views
+        self._told_s = 0.0
+        #: Whether every stream has had a tick, so that its life is known.
+        self._knows = False
+        self._early: list[Entry] = []
+
+    async def go_on(self) -> None:
+        """Read once, and do what follows from it."""
+        entries = await self._streams.read(self._tracks)
+        for entry in entries:
+            self._tracks[entry.partition].hear(entry.place, entry.content)
+        if not self._knows:
+            self._early += entries
+            if any(track.incarnation is None for track in self._tracks):
+                return
+            self._learn()
+            entries, self._early = self._early, []
+        self._sort(entries)
+        await self._carry()
+        for view in list(self._views.values()):
+            await self._attempt(view, self._advance(view))
+
+    def _learn(self) -> None:
+        """Compare the lives of the streams with those that views have followed."""
+        self._knows = True
+        labels = set(self._labels().values())
+        for view in self._views.values():
+            if view.current is not None and not labels <= set(view.current.told):
+                view.current = None
+
+    def _labels(self) -> dict[int, str]:
+        return {
+            partition: self._streams.label(partition, track.incarnation or b"")
+            for partition, track in enumerate(self._tracks)
+        }
+
+    def _places(self) -> dict[int, str]:
+        return {partition: track.place for partition, track in enumerate(self._tracks)}
+
+    def _sort(self, entries: Iterable[Entry]) -> None:
+        """Note for each view the images that concern it."""
+        watching: defaultdict[UUID, list[View]] = defaultdict(list)
+        for view in self._views.values():
+            if view.current is not None or view.coming is not None:
+                watching[view.collection_id].append(view)
+        for entry in entries:
+            image = entry.content
+            if not isinstance(image, Image) or image.kind is Kind.SUPERSEDED:
+                continue
+            body = image.body if image.kind is Kind.PUT else None
+            for view in watching.get(image.collection_id, ()):
+                view.images.setdefault(entry.partition, []).append((image.key, image.version, body))
+
+    async def _carry(self) -> None:
+        """Tell the node at once of changes, and now and then of positions alone."""
+        labels = self._labels()
+        places = self._places()
+        tells = time.monotonic() - self._told_s > TELL_S
+        if tells:
+            self._told_s = time.monotonic()
+        due = [view for view in self._views.values() if tells or view.images]
+        await asyncio.gather(*(self._attempt(v, v.carry(labels, places)) for v in due))
+
+    async def _advance(self, view: View) -> None:
+        """Begin or end a generation, if that is due."""
+        if view.row.state != Aggregate.State.FAILED:
+            if view.wants_build:
+                await view.begin()
+            await view.settle(self._labels(), self._places())
+
+    async def _attempt(self, view: View, step: Awaitable[None]) -> None:
+        """Do something for a view. What is wrong with one view holds up no other."""
+        try:
+            await step
+        except Refused as refused:
+            if refused.code in _LOST:
+                view.current = None
+                await view.forget_coming()
+            else:
+                await view.fail(f"The storage node refused: {refused.text}")
+        except QueryError as refused:
+            await view.fail(f"A document cannot be matched: {refused.detail}")

@@ -1,0 +1,166 @@
+"""The write streams of a grid epoch, read on without a gap.
+
+A tick says how many entries its stream was ever given. Whoever has counted fewer has missed some,
+and whoever meets a tick of another life of Valkey or PostgreSQL knows nothing of what lay between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redis.exceptions import ResponseError
+
+from documents.outbox.database import relay_pool
+from documents.outbox.entries import Image, Tick, decode
+from documents.outbox.events import stream
+from foundation.postgres import Statement
+from foundation.valkey_wire import Reply, ValkeyWire
+
+#: Entries of each stream that one read returns, and how long it waits for the first.
+AT_ONCE, WAIT_MS = 1_000, 200
+_ENTRY_PARTS = 2
+
+_NEWEST = Statement(
+    "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
+    "documents_gridepoch g WHERE g.retired_at IS NULL ORDER BY g.number DESC LIMIT 1"
+)
+
+
+class Missed(Exception):
+    """Something was in a stream that has not been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The streams that are read."""
+
+    installation: int
+    epoch: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a stream."""
+
+    partition: int
+    place: str
+    content: Image | Tick
+
+
+async def newest_grid() -> Grid | None:
+    """Return the grid epoch that was made last; None: there is none yet."""
+    async with relay_pool().session() as session:
+        (found,) = await session.run([(_NEWEST, ())])
+    if not found.rows:
+        return None
+    return Grid(found.integer(0, 0), found.integer(0, 1), found.integer(0, 2))
+
+
+def order(place: str) -> tuple[int, int]:
+    """Return what places in a stream are compared by."""
+    milliseconds, _, number = place.partition("-")
+    return int(milliseconds), int(number or 0)
+
+
+class Track:
+    """How far one stream has been read."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        #: The life in which the stream is complete; None: no tick has come yet.
+        self.incarnation: bytes | None = None
+        self._token = 0
+        #: As of the last tick, and entries read since.
+        self._count: int | None = None
+        self._since = 0
+
+    def hear(self, place: str, content: Image | Tick) -> None:
+        """Take the next entry; raise `Missed` if it cannot be the next one."""
+        self.place = place
+        self._since += 1
+        if isinstance(content, Image):
+            return
+        if self._count is not None and content.count != self._count + self._since:
+            raise Missed("the stream has been trimmed")
+        self._count, self._since = content.count, 0
+        if content.token < self._token:
+            return  # a relay that was outrun: it proves nothing
+        if self.incarnation not in (None, content.incarnation):
+            raise Missed("the event layer or the database has begun a new life")
+        self._token, self.incarnation = content.token, content.incarnation
+
+
+class Streams:
+    """The streams of a grid epoch. Every method may raise `RedisError`."""
+
+    def __init__(self, wire: ValkeyWire, grid: Grid) -> None:
+        self._wire = wire
+        self.grid = grid
+        self._names = [
+            stream(grid.installation, grid.epoch, number) for number in range(grid.partitions)
+        ]
+
+    def label(self, partition: int, incarnation: bytes) -> str:
+        """Return what the node knows a stream by, in one life."""
+        grid = self.grid
+        return f"{grid.installation}.{grid.epoch}.{partition}.{incarnation.hex()}"
+
+    async def first(self, partition: int) -> str | None:
+        """Return the place of the oldest entry that is there."""
+        return _place(await self._wire.call("XRANGE", self._names[partition], "-", "+", "COUNT", 1))
+
+    async def last(self, partition: int) -> str | None:
+        """Return the place of the newest entry that is there."""
+        return _place(
+            await self._wire.call("XREVRANGE", self._names[partition], "+", "-", "COUNT", 1)
+        )
+
+    async def read(self, tracks: list[Track]) -> list[Entry]:
+        """Return what comes behind the tracks, waiting a moment for it."""
+        places = [track.place for track in tracks]
+        reply = await self._wire.call(
+            "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", *self._names, *places
+        )
+        found: list[Entry] = []
+        for name, rows in _pairs(reply):
+            partition = self._names.index(_text(name))
+            for place, fields in _pairs(rows):
+                raw = _field(fields)
+                found.append(Entry(partition, _text(place), decode(raw)))
+        return found
+
+
+def _place(rows: Reply) -> str | None:
+    for place, _ in _pairs(rows):
+        return _text(place)
+    return None
+
+
+def _pairs(reply: Reply) -> list[tuple[Reply, Reply]]:
+    if reply is None:
+        return []
+    if not isinstance(reply, list):
+        raise ResponseError("a list was expected")
+    pairs = []
+    for pair in reply:
+        if not isinstance(pair, list) or len(pair) != _ENTRY_PARTS:
+            raise ResponseError("a pair was expected")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _field(fields: Reply) -> bytes:
+    """Return an entry's bytes; a batch has another field, behind."""
+    if not isinstance(fields, list) or len(fields) < _ENTRY_PARTS:
+        raise ResponseError("an entry without fields")
+    raw = fields[1]
+    if not isinstance(raw, bytes):
+        raise ResponseError("bytes were expected")
+    return raw
+
+
+def _text(reply: Reply) -> str:
+    if not isinstance(reply, bytes):
+        raise ResponseError("a text was expected")
+    return reply.decode()

@@ -1,0 +1,175 @@
+"""One view: its generations in the storage node, and what the control plane says of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import connections
+
+from aggregates.definitions.describe import definition_of, for_node
+from aggregates.following.backfill import Document
+from aggregates.following.generation import Generation
+from aggregates.following.shape import Shape
+from aggregates.models import Aggregate
+from aggregates.node import NO_AGGREGATE
+from documents.models import Collection
+from storage_engine.node.client import client
+from storage_engine.node.wire import Refused
+
+ALIAS = "relay"
+#: How often the control plane hears how many documents have been read.
+TOLD_EVERY_S = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """A view that is followed."""
+
+    row: Aggregate
+    #: What queries see, as long as it is in step with the streams.
+    current: Generation | None = None
+    #: What is being filled beside it, and the build that it is for.
+    coming: Generation | None = None
+    coming_build: int = 0
+    #: By partition, what has been read and not been told to the node.
+    images: dict[int, list[Document]] = field(default_factory=dict)
+    _documents_told_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return str(self.row.pk)
+
+    @property
+    def collection_id(self) -> UUID:
+        found = self.row.collection_id
+        if found is None:
+            raise ValueError("not a view")
+        return found
+
+    @property
+    def wants_build(self) -> bool:
+        """Whether a generation has to be begun."""
+        if self.coming is not None:
+            return self.coming_build != self.row.build_wanted
+        return self.current is None or self.row.build_done != self.row.build_wanted
+
+    async def resume(self) -> None:
+        """Go on with the generation that queries see, as the node has it."""
+        reply = await client().try_call(self.row.tenant_id, "RB.AGG.INFO", self.name)
+        info = json.loads(reply) if isinstance(reply, bytes) else {}
+        if info.get("generation") == self.row.generation:
+            shape = Shape.of(info["definition"], self.row.filter)
+            places = {str(label): str(place) for label, place in info["positions"]}
+            self.current = Generation(
+                self.row.tenant_id, self.name, self.row.generation, shape, places
+            )
+
+    async def begin(self) -> None:
+        """Begin a new generation. The streams have been read up to now, and are read on."""
+        await self.forget_coming()
+        number = await self._define()
+        shape = Shape.of(definition_of(self.row), self.row.filter)
+        self.coming = Generation(self.row.tenant_id, self.name, number, shape)
+        self.coming_build = self.row.build_wanted
+        await self.note(building=number, documents_read=0, state=Aggregate.State.BUILDING, error="")
+        self.coming.fill(self.collection_id, self._documents_read)
+
+    async def _define(self) -> int:
+        definition = for_node(self.row)
+        node, tenant_id = client(), self.row.tenant_id
+        try:
+            await node.try_call(tenant_id, "RB.AGG.INFO", self.name)
+        except Refused as refused:
+            if refused.code != NO_AGGREGATE:
+                raise
+            self.current = None
+            reply = await node.try_call(tenant_id, "RB.AGG.DEFINE", self.name, definition)
+        else:
+            reply = await node.try_call(
+                tenant_id, "RB.AGG.DEFINE", self.name, definition, "REPLACE"
+            )
+        if not isinstance(reply, int):
+            raise Refused("UNEXPECTED a number was expected")
+        return reply
+
+    async def carry(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
+        """Tell the node what has been read, of streams that are known by labels."""
+        images, self.images = self.images, {}
+        for generation in (self.current, self.coming):
+            if generation is None:
+                continue
+            for partition, label in labels.items():
+                fresh = images.get(partition, [])
+                if fresh or generation.told.get(label) != places[partition]:
+                    await generation.apply(label, places[partition], fresh)
+
+    async def settle(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
+        """Let queries see the generation that has been filled, and the place that it stands for."""
+        coming = self.coming
+        if coming is None or not coming.is_filled or self.coming_build != self.row.build_wanted:
+            return
+        for partition, label in labels.items():
+            await coming.apply(label, places[partition], [])
+        if self.row.generation != coming.number:
+            await self._switch(coming)
+        done = {"build_done": self.coming_build, "generation": coming.number, "building": 0}
+        await self.note(**done, state=Aggregate.State.ACTIVE, error="")
+        self.row.build_done, self.row.generation = self.coming_build, coming.number
+        self.current, self.coming = coming, None
+
+    async def _switch(self, coming: Generation) -> None:
+        # The first generation of an aggregate is the one that queries see from the beginning.
+        await client().try_call(self.row.tenant_id, "RB.AGG.SWITCH", self.name, coming.number)
+
+    async def fail(self, why: str) -> None:
+        """Go no further, and say why."""
+        await self.forget_coming()
+        self.current = None
+        await self.note(state=Aggregate.State.FAILED, error=why)
+        self.row.state, self.row.error = Aggregate.State.FAILED, why
+
+    async def forget_coming(self) -> None:
+        """Give up the generation that is being filled."""
+        coming, self.coming = self.coming, None
+        if coming is not None:
+            await coming.aclose()
+
+    async def note(self, **values: object) -> None:
+        """Write into the row, unless another build is wanted by now."""
+        await asyncio.to_thread(_note, self.row, values)
+
+    def _documents_read(self, count: int) -> None:
+        now_s = time.monotonic()
+        if now_s - self._documents_told_s > TOLD_EVERY_S:
+            self._documents_told_s = now_s
+            _telling.add(task := asyncio.create_task(self.note(documents_read=count)))
+            task.add_done_callback(_telling.discard)
+
+
+_telling: set[asyncio.Task[None]] = set()
+
+
+def _note(row: Aggregate, values: Mapping[str, object]) -> None:
+    try:
+        wanted = Aggregate.unscoped.using(ALIAS).filter(pk=row.pk, build_wanted=row.build_wanted)
+        wanted.update(**values)
+    finally:
+        connections[ALIAS].close()
+
+
+def load() -> list[tuple[Aggregate, bool]]:
+    """Return every view, and whether its collection is there."""
+    try:
+        rows = list(Aggregate.unscoped.using(ALIAS).exclude(collection_id=None))
+        active = Collection.unscoped.using(ALIAS).filter(
+            pk__in={row.collection_id for row in rows}, state=Collection.State.ACTIVE
+        )
+        there = set(active.values_list("pk", flat=True))
+    finally:
+        connections[ALIAS].close()
+    return [(row, row.collection_id in there) for row in rows]

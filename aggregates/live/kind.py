@@ -1,0 +1,216 @@
+"""Subscriptions to aggregates, as the connections know them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+from aggregates import facts, refusals
+from aggregates.facts import READ, AggregateFacts
+from aggregates.live import frames
+from aggregates.live import wanted as wanting
+from aggregates.live.feed import Answer, Watching, feeds
+from aggregates.live.feed import Rows as FedRows
+from aggregates.live.rows import Rows
+from aggregates.live.tokens import Tokens, Told
+from aggregates.live.wanted import Wanted
+from documents.live import Outlet, Subscriber
+from foundation.errors import ApiError, NotFound
+from foundation.json_types import JsonObject
+from rillbase_native import Value
+from storage_engine.node.client import PATIENCE_S
+from storage_engine.node.refusals import away
+from storage_engine.node.wire import Refused
+
+#: What may be on its way to a client; what changes meanwhile is told as the difference.
+OUTBOX_FRAMES = 1_000
+OUTBOX_BYTES = 8 * 1024 * 1024
+DROPPED = "dropped"
+
+
+class AggregateSubscriptions:
+    """The kind of subscription that `aggregate` names."""
+
+    member = "aggregate"
+
+    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
+        """Begin a subscription, or raise why not."""
+        facts.allow(subscriber.principal, READ)
+        wanted = wanting.read(message)
+        aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
+        aggregate.require_rows()
+        tokens = Tokens(aggregate, subscriber.principal.actor, wanted.query)
+        watched = Watched(aggregate, wanted, outlet, subscriber, tokens, Rows(aggregate.measures))
+        await watched.begin()
+        return watched
+
+
+@dataclass(slots=True, eq=False)
+class Watched:
+    """One subscription to an aggregate's rows."""
+
+    aggregate: AggregateFacts
+    wanted: Wanted
+    outlet: Outlet
+    subscriber: Subscriber
+    tokens: Tokens
+    rows: Rows
+    state: str = "starting"
+    #: Events that were sent, those before a resumption included.
+    events: int = 0
+    position: int = 0
+    #: Frames and bytes that have not left for the client.
+    on_the_way: list[int] = field(default_factory=lambda: [0, 0])
+    over: bool = False
+    watching: Watching | None = None
+    #: The first answer, until it has come.
+    first: asyncio.Future[None] | None = None
+
+    async def begin(self) -> None:
+        """Watch from the beginning, or go on behind what a token says."""
+        position = None
+        if self.wanted.resume is not None:
+            told = self.tokens.read(self.wanted.resume)
+            self.events, position = told.events, told.position
+        self.first = asyncio.get_running_loop().create_future()
+        self.watching = feeds().watch(self.aggregate, self.wanted.query, position, self)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self.first
+        except BaseException as failed:
+            self.close()
+            if isinstance(failed, TimeoutError):
+                raise away() from None
+            raise
+
+    def answered(self, answer: Answer) -> None:
+        """Learn that the node watches."""
+        self.position = answer.position
+        if self.state == "starting":
+            self._begin(answer)
+        else:
+            self._go_on(answer)
+        self.state = "live"
+        if self.first is not None and not self.first.done():
+            self.first.set_result(None)
+
+    def _begin(self, answer: Answer) -> None:
+        if answer.rows is not None:
+            if self.wanted.resume is not None:
+                self.events = 0
+                self._send(frames.reset(self._id, "changed"))
+            self._result(answer.rows)
+        self._send(frames.ready(self._id, self._token()))
+
+    def _go_on(self, answer: Answer) -> None:
+        """Tell what has changed while the node was away."""
+        if answer.rows is not None and self.rows.is_complete:
+            self.rows.replace(answer.rows)
+        elif answer.rows is not None:
+            # The client holds rows that were never seen here, so nobody can say which have gone.
+            self.events = 0
+            self._send(frames.reset(self._id, "changed"))
+            self._result(answer.rows)
+        self._send(frames.status(self._id, "live", "the storage node is back"))
+        self._tell()
+
+    def _result(self, rows: FedRows) -> None:
+        self.rows.replace(rows)
+        for frame in frames.results(self._id, self.rows.all(), self._token()):
+            self._send(frame)
+
+    def changed(self, position: int, rows: FedRows, removed: FedRows) -> None:
+        """Learn of rows that have changed or gone."""
+        self.position = position
+        self.rows.change(rows, removed)
+        self._tell()
+
+    def stale(self) -> None:
+        """Tell the client that something may be late."""
+        self.state = "stale"
+        self._send(frames.status(self._id, "stale", "the storage node is away"))
+
+    def refused(self, refused: Refused) -> None:
+        """End, and say why."""
+        if refused.code == DROPPED:
+            self._end(NotFound("The aggregate has been deleted."))
+        else:
+            self._end(refusals.as_api_error(refused))
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Go on as what the caller has become."""
+        self.subscriber = subscriber
+        try:
+            facts.allow(subscriber.principal, READ)
+        except ApiError as refused:
+            self._end(refused)
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self.over = True
+        if self.watching is not None:
+            self.watching.close()
+            self.watching = None
+
+    def unsubscribed(self) -> None:
+        """Nothing is kept for who does not come back."""
+
+    def drained(self, frames: int, size_bytes: int) -> None:
+        """Learn how much has left for the client."""
+        self.on_the_way[0] -= frames
+        self.on_the_way[1] -= size_bytes
+        if not self.over and self.state == "live":
+            self._tell()
+
+    def figures(self) -> JsonObject:
+        """Describe the subscription to the tenant's members."""
+        return {
+            "aggregate": self.aggregate.name,
+            "query": json.loads(self.wanted.query),
+            "query_hash": "",
+            "state": self.state,
+            "events": self.events,
+            "waiting": max(0, self.on_the_way[0]),
+            "lag_ms": None,
+        }
+
+    def _tell(self) -> None:
+        """Tell all that differs, as one group, if there is room."""
+        if not self._has_room():
+            return
+        found = self.rows.take()
+        for place, difference in enumerate(found):
+            self.events += 1
+            txn: dict[str, object] | None = None
+            if len(found) > 1:
+                txn = {"id": str(self.position), "index": place, "count": len(found)}
+            frame = frames.event(self._id, difference, self.events, txn)
+            is_last = place == len(found) - 1
+            self._send(frames.with_token(frame, self._token()) if is_last else frame)
+
+    def _has_room(self) -> bool:
+        waiting, size_bytes = self.on_the_way
+        return waiting < OUTBOX_FRAMES and size_bytes < OUTBOX_BYTES
+
+    @property
+    def _id(self) -> str:
+        return self.subscriber.name
+
+    def _token(self) -> str:
+        return self.tokens.write(Told(self.position, self.events))
+
+    def _send(self, frame: bytes) -> None:
+        self.on_the_way[0] += 1
+        self.on_the_way[1] += len(frame)
+        self.outlet.send(frame)
+
+    def _end(self, error: ApiError) -> None:
+        if self.over:
+            return
+        if self.first is not None and not self.first.done():
+            self.first.set_exception(error)
+            return
+        self.close()
+        self.outlet.send(frames.end(self._id, error))
+        self.outlet.ended()

@@ -1,0 +1,71 @@
+"""The storage node's commands about aggregates, for tasks; and what its refusals mean."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from redis.exceptions import ResponseError
+
+from foundation.valkey_sockets import ValkeySockets
+from storage_engine.node import admin
+
+NO_AGGREGATE, EXISTS = "NO_AGGREGATE", "AGGEXISTS"
+NOT_READY, NO_GENERATION = "NOTREADY", "NOGENERATION"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What the node says of an aggregate."""
+
+    #: What queries see.
+    generation: int
+    #: What is being filled, if anything is.
+    building: int | None
+
+
+def define(node: ValkeySockets, aggregate_id: UUID, definition: bytes) -> int | None:
+    """Make an aggregate, or find it there as it is wanted; None: it is there otherwise."""
+    try:
+        return _integer(node.call("RB.AGG.DEFINE", str(aggregate_id), definition))
+    except ResponseError as refused:
+        if admin.code_of(refused) != EXISTS:
+            raise
+        return None
+
+
+def replace(node: ValkeySockets, aggregate_id: UUID, definition: bytes) -> int:
+    """Begin a new generation beside the one that queries see."""
+    return _integer(node.call("RB.AGG.DEFINE", str(aggregate_id), definition, "REPLACE"))
+
+
+def switch(node: ValkeySockets, aggregate_id: UUID, generation: int) -> str | None:
+    """Let queries see a generation. Return why that cannot be yet, or any more."""
+    try:
+        node.call("RB.AGG.SWITCH", str(aggregate_id), generation)
+    except ResponseError as refused:
+        if admin.code_of(refused) not in (NOT_READY, NO_GENERATION):
+            raise
+        return admin.code_of(refused)
+    return None
+
+
+def info(node: ValkeySockets, aggregate_id: UUID) -> Info:
+    """Ask for an aggregate that is there."""
+    reply = node.call("RB.AGG.INFO", str(aggregate_id))
+    found = json.loads(reply) if isinstance(reply, bytes) else {}
+    return Info(int(found["generation"]), found.get("building"))
+
+
+def drop(tenant_id: UUID, aggregate_id: UUID) -> None:
+    """Remove an aggregate with all its rows."""
+    with admin.within(tenant_id) as node:
+        if node is not None:
+            node.call("RB.AGG.DROP", str(aggregate_id))
+
+
+def _integer(reply: object) -> int:
+    if not isinstance(reply, int):
+        raise ResponseError("the node answered in another form")
+    return reply

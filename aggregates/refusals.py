@@ -1,0 +1,59 @@
+"""What the storage node refuses about aggregates, as errors of the API."""
+
+from __future__ import annotations
+
+from aggregates.node import NO_AGGREGATE
+from foundation.errors import (
+    ApiError,
+    EventTooOld,
+    FieldProblem,
+    InvalidBody,
+    NotFound,
+    QueryTooExpensive,
+    SnapshotExpired,
+    SumOverflow,
+)
+from storage_engine.node import refusals
+from storage_engine.node.wire import Refused
+
+#: Refusals of one event: its number, a pointer into it, a reason.
+_OF_EVENTS: dict[str, type[ApiError]] = {
+    "BADEVENT": InvalidBody,
+    "EVENTTOOOLD": EventTooOld,
+    "OVERFLOW": SumOverflow,
+}
+#: A pointer to the whole.
+_WHOLE = "-"
+
+
+def refused_event(refused: Refused) -> int | None:
+    """Return which event of a call was refused, if one was."""
+    number = refused.text.partition(" ")[0]
+    return int(number) if refused.code in _OF_EVENTS and number.isdigit() else None
+
+
+def of_event(refused: Refused, prefix: str) -> ApiError:
+    """Return the error of a call whose event was refused. `prefix` leads to the event."""
+    _, _, rest = refused.text.partition(" ")
+    pointer, _, reason = rest.partition(" ")
+    place = prefix + ("" if pointer == _WHOLE else pointer)
+    family = _OF_EVENTS[refused.code]
+    code = "invalid" if family is InvalidBody else family.code
+    return family(reason, errors=[FieldProblem(place, code, reason)])
+
+
+def as_api_error(refused: Refused) -> ApiError:
+    """Return the error that a refusal of anything but an event stands for."""
+    match refused.code:
+        case "BADQUERY":
+            pointer, _, reason = refused.text.partition(" ")
+            place = "" if pointer == _WHOLE else pointer
+            return InvalidBody(reason, errors=[FieldProblem(place, "invalid", reason)])
+        case "SNAPSHOTEXPIRED":
+            return SnapshotExpired("Snapshots are kept for a minute.")
+        case "TOOEXPENSIVE":
+            return QueryTooExpensive(refused.text)
+        case code if code == NO_AGGREGATE:
+            return NotFound("There is no such aggregate.")
+        case _:
+            return refusals.as_api_error(refused)

@@ -1,0 +1,150 @@
+/** Which page is shown at which address. Every page is loaded when it is first opened. */
+
+import { lazy, Suspense, useEffect } from "react";
+import { Redirect, Route, Switch, useLocation } from "wouter";
+import { SessionProvider, useSession } from "./api/session";
+import { TenantProvider, useTenants } from "./api/tenant";
+import { SignIn } from "./pages/account/SignIn";
+import { Shell } from "./shell/Shell";
+import { Boundary } from "./ui/Boundary";
+import { Empty } from "./ui/Empty";
+import { ErrorNotice } from "./ui/ErrorNotice";
+
+const SignUp = lazy(() => import("./pages/account/SignUp"));
+const LinkPage = lazy(() => import("./pages/account/LinkPage"));
+const ForgotPassword = lazy(() => import("./pages/account/ForgotPassword"));
+const Account = lazy(() => import("./pages/account/Account"));
+const Welcome = lazy(() => import("./pages/account/Welcome"));
+const Start = lazy(() => import("./pages/start/Start"));
+const CollectionPage = lazy(() => import("./pages/collections/CollectionPage"));
+const Playground = lazy(() => import("./pages/playground/Playground"));
+const Subscriptions = lazy(() => import("./pages/live/Subscriptions"));
+const Activity = lazy(() => import("./pages/live/Activity"));
+const Grid = lazy(() => import("./pages/live/Grid"));
+const Topics = lazy(() => import("./pages/topics/Topics"));
+const TopicPage = lazy(() => import("./pages/topics/TopicPage"));
+const Aggregates = lazy(() => import("./pages/aggregates/Aggregates"));
+const AggregatePage = lazy(() => import("./pages/aggregates/AggregatePage"));
+const GraphQL = lazy(() => import("./pages/graphql/GraphQL"));
+const Webhooks = lazy(() => import("./pages/webhooks/Webhooks"));
+const WebhookPage = lazy(() => import("./pages/webhooks/WebhookPage"));
+const Keys = lazy(() => import("./pages/keys/Keys"));
+const Members = lazy(() => import("./pages/tenant/Members"));
+const Usage = lazy(() => import("./pages/tenant/Usage"));
+const Audit = lazy(() => import("./pages/tenant/Audit"));
+const Settings = lazy(() => import("./pages/tenant/Settings"));
+
+export function App() {
+  return (
+    <Boundary>
+      <Suspense fallback={null}>
+        <Switch>
+          <Route path="/sign-up" component={SignUp} />
+          <Route path="/forgot-password" component={ForgotPassword} />
+          <Route path="/sign-in" component={LinkPage} />
+          <Route path="/verify-email" component={LinkPage} />
+          <Route path="/reset-password" component={LinkPage} />
+          <Route path="/invitation" component={LinkPage} />
+          <Route component={SignedInApp} />
+        </Switch>
+      </Suspense>
+    </Boundary>
+  );
+}
+
+function SignedInApp() {
+  const { session, error } = useSession();
+  if (error !== null) return <ErrorNotice error={error} onRetry={() => location.reload()} />;
+  if (session === undefined) return null;
+  if (session === null) return <SignIn />;
+  return (
+    <SessionProvider user={session.user}>
+      <Switch>
+        <Route path="/" component={Home} />
+        <Route path="/account" component={Account} />
+        <Route path="/t/:tenant/*?">
+          {({ tenant }) => <TenantPages key={tenant} slug={tenant} />}
+        </Route>
+        <Route component={Nowhere} />
+      </Switch>
+    </SessionProvider>
+  );
+}
+
+const LAST_TENANT = "rillbase:tenant";
+
+/** Goes to the tenant that was looked at last, or the first one. */
+function Home() {
+  const { data: tenants, error } = useTenants();
+  if (error !== null) return <ErrorNotice error={error} />;
+  if (tenants === undefined) return null;
+  const last = localStorage.getItem(LAST_TENANT);
+  const target = tenants.find(({ slug }) => slug === last) ?? tenants[0];
+  return target === undefined ? <Welcome /> : <Redirect to={`/t/${target.slug}`} />;
+}
+
+function TenantPages({ slug }: { readonly slug: string }) {
+  const [location] = useLocation();
+  const { data: tenants } = useTenants();
+  useEffect(() => localStorage.setItem(LAST_TENANT, slug), [slug]);
+  if (tenants === undefined) return null;
+  if (!tenants.some((tenant) => tenant.slug === slug)) return <Nowhere />;
+  return (
+    <TenantProvider slug={slug}>
+      <Shell>
+        <Boundary resetOn={location}>
+          <Switch>
+            <Route path="/t/:tenant">
+              <Redirect to={`/t/${slug}/start`} replace />
+            </Route>
+            <Route path="/t/:tenant/start" component={Start} />
+            <Route path="/t/:tenant/collections/:name/:tab?">
+              {({ name, tab }) => (
+                <CollectionPage key={name} name={name} tab={tab ?? "documents"} />
+              )}
+            </Route>
+            <Route path="/t/:tenant/playground" component={Playground} />
+            <Route path="/t/:tenant/subscriptions" component={Subscriptions} />
+            <Route path="/t/:tenant/activity" component={Activity} />
+            <Route path="/t/:tenant/grid" component={Grid} />
+            <Route path="/t/:tenant/topics" component={Topics} />
+            <Route path="/t/:tenant/topics/:name">
+              {({ name }) => <TopicPage key={name} name={name} />}
+            </Route>
+            <Route path="/t/:tenant/aggregates" component={Aggregates} />
+            <Route path="/t/:tenant/aggregates/:name">
+              {({ name }) => <AggregatePage key={name} name={name} />}
+            </Route>
+            <Route path="/t/:tenant/graphql" component={GraphQL} />
+            <Route path="/t/:tenant/webhooks" component={Webhooks} />
+            <Route path="/t/:tenant/webhooks/:id">
+              {({ id }) => <WebhookPage key={id} id={id} />}
+            </Route>
+            <Route path="/t/:tenant/keys" component={Keys} />
+            <Route path="/t/:tenant/members" component={Members} />
+            <Route path="/t/:tenant/usage" component={Usage} />
+            <Route path="/t/:tenant/audit" component={Audit} />
+            <Route path="/t/:tenant/settings" component={Settings} />
+            <Route component={Nowhere} />
+          </Switch>
+        </Boundary>
+      </Shell>
+    </TenantProvider>
+  );
+}
+
+function Nowhere() {
+  return (
+    <Empty
+      icon="search"
+      title="There is nothing here"
+      actions={
+        <a className="button main" href="/">
+          Back to the console
+        </a>
+      }
+    >
+      The page has gone, or you are no member of the tenant.
+    </Empty>
+  );
+}

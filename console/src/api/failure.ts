@@ -1,0 +1,38 @@
+/** Whatever was thrown, as people are told of it. */
+
+import { RillbaseError, ServerError } from "rillbase";
+
+export interface Place {
+  readonly pointer: string;
+  readonly detail: string;
+}
+
+export interface Failure {
+  readonly code: string;
+  readonly title: string;
+  readonly places: readonly Place[];
+  readonly requestId: string | undefined;
+  /** All of it in a line. */
+  readonly summary: string;
+}
+
+const OFFLINE = "Rillbase cannot be reached. Is it running, and is the network there?";
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ServerError) {
+    const [first] = error.places;
+    return {
+      code: error.code,
+      title: error.message,
+      places: error.places,
+      requestId: error.requestId,
+      summary: first === undefined ? error.message : `${error.message} ${first.detail}`,
+    };
+  }
+  if (error instanceof RillbaseError) {
+    const title = error.code === "connection_lost" ? OFFLINE : error.message;
+    return { code: error.code, title, places: [], requestId: undefined, summary: title };
+  }
+  const title = error instanceof Error ? error.message : String(error);
+  return { code: "client_error", title, places: [], requestId: undefined, summary: title };
+}

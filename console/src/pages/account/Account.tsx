@@ -1,0 +1,275 @@
+/** The person's own account: name, password, browsers, personal tokens. */
+
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useState } from "react";
+import { Link } from "wouter";
+import { all, call } from "../../api/control";
+import { useAttempt } from "../../api/list";
+import { useUser } from "../../api/session";
+import { FormDialog } from "../../ui/Dialog";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Field } from "../../ui/Field";
+import { Icon, Mark } from "../../ui/Icon";
+import { Table } from "../../ui/Listing";
+import { Time } from "../../ui/Time";
+import { useToasts } from "../../ui/toasts";
+import { SecretDialog } from "../keys/SecretDialog";
+
+export default function Account() {
+  useEffect(() => {
+    document.title = "Account · Rillbase";
+  }, []);
+  return (
+    <div className="account">
+      <header className="page-head">
+        <Link href="/" className="title">
+          <Mark size={22} />
+        </Link>
+        <h1>Account</h1>
+        <div className="actions">
+          <Link href="/" className="button">
+            Back to the console
+          </Link>
+        </div>
+      </header>
+      <main className="column">
+        <Profile />
+        <Password />
+        <Sessions />
+        <Tokens />
+      </main>
+    </div>
+  );
+}
+
+function Profile() {
+  const user = useUser();
+  const client = useQueryClient();
+  const attempt = useAttempt();
+  const { say } = useToasts();
+  const [name, setName] = useState(user.name);
+  async function save() {
+    await call("/api/v1/me", { method: "PATCH", body: { name } });
+    await client.invalidateQueries({ queryKey: ["session"] });
+    say("Saved.");
+  }
+  return (
+    <section className="card life" aria-label="Profile">
+      <h2>{user.email}</h2>
+      <Field label="Your name">
+        <input
+          className="input"
+          autoComplete="name"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+      {name !== user.name && (
+        <div>
+          <button type="button" className="button main" onClick={() => attempt(save)}>
+            Save
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Password() {
+  const { say } = useToasts();
+  const [values, setValues] = useState({ current_password: "", new_password: "" });
+  const [error, setError] = useState<unknown>(null);
+  async function save(event: FormEvent) {
+    event.preventDefault();
+    setError(null);
+    try {
+      await call("/api/v1/me/password", { method: "POST", body: values });
+      setValues({ current_password: "", new_password: "" });
+      say("The password is changed. All other browsers are signed out.");
+    } catch (thrown) {
+      setError(thrown);
+    }
+  }
+  return (
+    <form className="card life" aria-label="Password" onSubmit={save}>
+      <h2>Password</h2>
+      <Field label="Present password">
+        <input
+          className="input"
+          type="password"
+          autoComplete="current-password"
+          value={values.current_password}
+          onChange={(event) => setValues({ ...values, current_password: event.target.value })}
+        />
+      </Field>
+      <Field label="New password" hint="At least ten characters.">
+        <input
+          className="input"
+          type="password"
+          autoComplete="new-password"
+          value={values.new_password}
+          onChange={(event) => setValues({ ...values, new_password: event.target.value })}
+        />
+      </Field>
+      {error !== null && <ErrorNotice error={error} />}
+      <div>
+        <button
+          type="submit"
+          className="button"
+          disabled={values.current_password === "" || values.new_password === ""}
+        >
+          Change the password
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface Browser {
+  readonly id: string;
+  readonly current: boolean;
+  readonly address: string | null;
+  readonly user_agent: string;
+  readonly last_seen_at: string;
+}
+
+/** Something of the person's own that is listed and ended. */
+function useOwn<T>(name: string) {
+  const client = useQueryClient();
+  const { data = [] } = useQuery({
+    queryKey: ["me", name],
+    queryFn: () => all<T>(`/api/v1/me/${name}`),
+  });
+  const again = () => client.invalidateQueries({ queryKey: ["me", name] });
+  async function end(id: string) {
+    await call(`/api/v1/me/${name}/${id}`, { method: "DELETE" });
+    await again();
+  }
+  return { data, end, again };
+}
+
+function Sessions() {
+  const { data, end } = useOwn<Browser>("sessions");
+  const attempt = useAttempt();
+  return (
+    <section className="card life" aria-label="Browsers">
+      <h2>Where you are signed in</h2>
+      <Table heads={["Browser", "Address", "Last seen", ""]}>
+        {data.map(({ id, current, address, user_agent: agent, last_seen_at: seen }) => (
+          <tr key={id}>
+            <td title={agent}>
+              {browserOf(agent)} {current && <span className="badge good">this one</span>}
+            </td>
+            <td className="mono">{address ?? "–"}</td>
+            <td className="soft">
+              <Time at={seen} />
+            </td>
+            <td className="end">
+              {!current && (
+                <button
+                  type="button"
+                  className="button small"
+                  onClick={() => attempt(() => end(id))}
+                >
+                  Sign out
+                </button>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function browserOf(agent: string): string {
+  const browser = /(Edg|Firefox|Chrome|Safari)/.exec(agent)?.[1]?.replace("Edg", "Edge");
+  const system = /(Windows|Android|iPhone|Mac OS X|Linux)/
+    .exec(agent)?.[1]
+    ?.replace("Mac OS X", "macOS");
+  return browser === undefined
+    ? agent.slice(0, 40) || "A program"
+    : `${browser}${system ? ` on ${system}` : ""}`;
+}
+
+interface Token {
+  readonly id: string;
+  readonly name: string;
+  readonly key_id: string;
+  readonly tenant: string | null;
+  readonly state: string;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+}
+
+function Tokens() {
+  const { data, end, again } = useOwn<Token>("tokens");
+  const attempt = useAttempt();
+  const [isAdding, setAdding] = useState(false);
+  const [name, setName] = useState("");
+  const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
+  return (
+    <section className="card life" aria-label="Personal tokens">
+      <div className="section-head">
+        <h2>Personal tokens</h2>
+        <button type="button" className="button" onClick={() => setAdding(true)}>
+          <Icon name="plus" size={14} /> New token
+        </button>
+      </div>
+      <p className="soft">
+        A token lets a script act as you, in all of your tenants. It is good for 90 days.
+      </p>
+      {data.length > 0 && (
+        <Table heads={["Name", "Token", "State", "Last used", ""]}>
+          {data.map((token) => (
+            <tr key={token.id}>
+              <td>{token.name}</td>
+              <td className="mono">{token.key_id}…</td>
+              <td>
+                <span className={token.state === "active" ? "badge good" : "badge"}>
+                  {token.state}
+                </span>
+              </td>
+              <td className="soft">
+                <Time at={token.last_used_at} />
+              </td>
+              <td className="end">
+                {token.state === "active" && (
+                  <button
+                    type="button"
+                    className="button small"
+                    onClick={() => attempt(() => end(token.id))}
+                  >
+                    Revoke
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {isAdding && (
+        <FormDialog
+          title="New personal token"
+          action="Create token"
+          canSubmit={name.trim() !== ""}
+          onSubmit={async () => {
+            setMade(await call("/api/v1/me/tokens", { method: "POST", body: { name } }));
+            await again();
+          }}
+          onClose={() => setAdding(false)}
+        >
+          <Field label="Name">
+            <input
+              className="input"
+              placeholder="Laptop"
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          </Field>
+        </FormDialog>
+      )}
+      {made !== null && !isAdding && <SecretDialog apiKey={made} onClose={() => setMade(null)} />}
+    </section>
+  );
+}

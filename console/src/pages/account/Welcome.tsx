@@ -1,0 +1,27 @@
+/** For people who are in no tenant yet. */
+
+import { useState } from "react";
+import { useSigning } from "../../api/session";
+import { NewTenant } from "../../shell/NewTenant";
+import { Door } from "./Door";
+
+export default function Welcome() {
+  const { signOut } = useSigning();
+  const [isAdding, setAdding] = useState(false);
+  return (
+    <Door
+      title="Make your first tenant"
+      lead="A tenant holds your collections, keys and members. You can have several, say for staging and production."
+    >
+      <button type="button" className="button main" onClick={() => setAdding(true)}>
+        New tenant
+      </button>
+      <div className="more">
+        <button type="button" className="button plain small" onClick={signOut}>
+          Sign out
+        </button>
+      </div>
+      {isAdding && <NewTenant onClose={() => setAdding(false)} />}
+    </Door>
+  );
+}

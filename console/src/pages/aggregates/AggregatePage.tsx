@@ -1,0 +1,207 @@
+/** One aggregate: its rows as they change, as bars and as a table. */
+
+import { type FormEvent, useMemo, useState } from "react";
+import { useAggregate } from "rillbase/react";
+import { Link } from "wouter";
+import { useOne } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import { PageHead } from "../../shell/Shell";
+import { Empty, Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Icon } from "../../ui/Icon";
+import { JsonEditor } from "../../ui/JsonEditor";
+import { Table } from "../../ui/Listing";
+import { useToasts } from "../../ui/toasts";
+import { LiveState } from "../collections/documents/GridFoot";
+import { textOf } from "../collections/documents/values";
+import { AggregateState, dimensionsOf } from "./Aggregates";
+import type { Aggregate } from "./types";
+import "./aggregates.css";
+
+export default function AggregatePage({ name }: { readonly name: string }) {
+  const { slug, may } = useTenant();
+  const { data: aggregate, error } = useOne<Aggregate>(`aggregates/${name}`);
+  return (
+    <>
+      <PageHead
+        name={name}
+        title={
+          <>
+            <Link href={`/t/${slug}/aggregates`}>Aggregates</Link>
+            <Icon name="chevron" size={11} />
+            <h1 className="mono cut">{name}</h1>
+            {aggregate !== undefined && <AggregateState aggregate={aggregate} />}
+          </>
+        }
+      />
+      <div className="page-body">
+        <div className="column wide">
+          {error !== null && <ErrorNotice error={error} />}
+          {aggregate === undefined && error === null && <Skeleton />}
+          {aggregate !== undefined && <Rows aggregate={aggregate} />}
+          {aggregate?.source === null && may("developer") && <AddEvents aggregate={aggregate} />}
+        </div>
+      </div>
+    </>
+  );
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+const SPANS = ["-1h", "-24h", "-7d", "-90d"] as const;
+const MAX_ROWS = 200;
+
+function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
+  const { client } = useTenant();
+  const measures = Object.keys(aggregate.measures);
+  const [groupBy, setGroupBy] = useState<readonly string[]>(aggregate.dimensions.slice(0, 1));
+  const [measure, setMeasure] = useState(measures[0] ?? "");
+  const [from, setFrom] = useState<string>("-24h");
+  const rows = useMemo(() => client.aggregate<Row>(aggregate.name), [client, aggregate.name]);
+  const span = aggregate.time === null ? {} : { from };
+  const found = useAggregate(rows, { groupBy, limit: MAX_ROWS, ...span });
+  return (
+    <>
+      <div className="rows-tools">
+        <fieldset className="checks inline">
+          <legend>Rows by</legend>
+          {dimensionsOf(aggregate).map((dimension) => (
+            <label key={dimension} className="check">
+              <input
+                type="checkbox"
+                checked={groupBy.includes(dimension)}
+                onChange={(event) =>
+                  setGroupBy(
+                    event.target.checked
+                      ? [...groupBy, dimension]
+                      : groupBy.filter((held) => held !== dimension),
+                  )
+                }
+              />
+              <span className="mono">{dimension}</span>
+            </label>
+          ))}
+        </fieldset>
+        <select
+          className="select"
+          aria-label="Measure"
+          value={measure}
+          onChange={(event) => setMeasure(event.target.value)}
+        >
+          {measures.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+        {aggregate.time !== null && (
+          <select
+            className="select"
+            aria-label="Since"
+            value={from}
+            onChange={(event) => setFrom(event.target.value)}
+          >
+            {SPANS.map((option) => (
+              <option key={option} value={option}>
+                the last {option.slice(1)}
+              </option>
+            ))}
+          </select>
+        )}
+        <LiveState state={found.state} />
+      </div>
+      {found.error !== null && <ErrorNotice error={found.error} />}
+      {found.isLoading && <Skeleton />}
+      {!found.isLoading && found.error === null && (
+        <RowTable rows={found.rows} groupBy={groupBy} measures={measures} shown={measure} />
+      )}
+    </>
+  );
+}
+
+interface RowTableProps {
+  readonly rows: readonly Row[];
+  readonly groupBy: readonly string[];
+  readonly measures: readonly string[];
+  readonly shown: string;
+}
+
+function RowTable({ rows, groupBy, measures, shown }: RowTableProps) {
+  if (rows.length === 0) {
+    return (
+      <Empty icon="chart" title="No rows in this time">
+        Add events below, from a program, or by writing to the collection that feeds it. Rows appear
+        by themselves.
+      </Empty>
+    );
+  }
+  const most = Math.max(...rows.map((row) => numberOf(row[shown])), 0) || 1;
+  return (
+    <Table heads={[...groupBy, shown, ...measures.filter((name) => name !== shown)]}>
+      {rows.map((row) => (
+        <tr key={JSON.stringify(groupBy.map((name) => row[name]))}>
+          {groupBy.map((name) => (
+            <td key={name} className="mono">
+              {textOf(row[name])}
+            </td>
+          ))}
+          <td className="number bar-cell">
+            <span className="bar" style={{ width: `${(numberOf(row[shown]) / most) * 100}%` }} />
+            <span>{textOf(row[shown])}</span>
+          </td>
+          {measures
+            .filter((name) => name !== shown)
+            .map((name) => (
+              <td key={name} className="number mono">
+                {textOf(row[name])}
+              </td>
+            ))}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function numberOf(value: unknown): number {
+  const found =
+    typeof value === "object" && value !== null ? Number(String(value)) : Number(value ?? 0);
+  return Number.isFinite(found) ? Math.max(0, found) : 0;
+}
+
+function AddEvents({ aggregate }: { readonly aggregate: Aggregate }) {
+  const { client } = useTenant();
+  const { say } = useToasts();
+  const [text, setText] = useState(() => JSON.stringify(eventOf(aggregate), null, 2));
+  const [error, setError] = useState<unknown>(null);
+  async function add(event?: FormEvent) {
+    event?.preventDefault();
+    setError(null);
+    try {
+      const { applied } = await client.aggregate(aggregate.name).add(JSON.parse(text));
+      say(`${applied} ${applied === 1 ? "event" : "events"} added.`);
+    } catch (thrown) {
+      setError(thrown);
+    }
+  }
+  return (
+    <form className="card life" onSubmit={add}>
+      <div className="section-head">
+        <h2>Add events</h2>
+        <button type="submit" className="button">
+          Add
+        </button>
+      </div>
+      <JsonEditor label="Events" value={text} onChange={setText} onSubmit={add} height="130px" />
+      {error !== null && <ErrorNotice error={error} />}
+    </form>
+  );
+}
+
+/** Returns an event that the aggregate can take. */
+function eventOf({ dimensions, measures }: Aggregate): Record<string, unknown> {
+  const fields = Object.values(measures).flatMap(({ field }) =>
+    field === undefined ? [] : [[field, 1] as const],
+  );
+  return {
+    ...Object.fromEntries(dimensions.map((name) => [name, "example"])),
+    ...Object.fromEntries(fields),
+  };
+}

@@ -1,0 +1,112 @@
+/** The aggregates of the tenant. */
+
+import { useState } from "react";
+import { Link, useLocation } from "wouter";
+import { useChange, useList } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import { PageHead } from "../../shell/Shell";
+import { FormDialog } from "../../ui/Dialog";
+import { Empty } from "../../ui/Empty";
+import { Icon } from "../../ui/Icon";
+import { JsonEditor } from "../../ui/JsonEditor";
+import { Listing, Table } from "../../ui/Listing";
+import type { Aggregate } from "./types";
+
+const EXAMPLE = {
+  name: "requests_5m",
+  dimensions: ["app", "endpoint"],
+  time: { field: "at", bucket: "5m" },
+  measures: {
+    count: { op: "count" },
+    latency: { op: "avg", field: "latency_ms" },
+  },
+  rollups: [["app"]],
+  retention: "90d",
+};
+
+export default function Aggregates() {
+  const { slug, may } = useTenant();
+  const aggregates = useList<Aggregate>("aggregates");
+  const [isAdding, setAdding] = useState(false);
+  const add = may("developer") && (
+    <button type="button" className="button main" onClick={() => setAdding(true)}>
+      <Icon name="plus" size={14} /> New aggregate
+    </button>
+  );
+  return (
+    <>
+      <PageHead title="Aggregates">{add}</PageHead>
+      <div className="page-body">
+        <div className="column">
+          <Listing
+            read={aggregates}
+            empty={
+              <Empty icon="chart" title="No aggregates yet" actions={add || undefined}>
+                An aggregate keeps counts, sums and the like up to date as events come, so a
+                question about a million events reads a few rows. Rows can be watched.
+              </Empty>
+            }
+          >
+            {(items) => (
+              <Table heads={["Name", "By", "Measures", "Fed by", "State"]}>
+                {items.map((aggregate) => (
+                  <tr key={aggregate.id}>
+                    <td>
+                      <Link className="mono" href={`/t/${slug}/aggregates/${aggregate.name}`}>
+                        {aggregate.name}
+                      </Link>
+                    </td>
+                    <td className="mono soft">{dimensionsOf(aggregate).join(", ")}</td>
+                    <td className="mono soft">{Object.keys(aggregate.measures).join(", ")}</td>
+                    <td>{aggregate.source === null ? "events" : aggregate.source.collection}</td>
+                    <td>
+                      <AggregateState aggregate={aggregate} />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+          </Listing>
+        </div>
+      </div>
+      {isAdding && <NewAggregate onClose={() => setAdding(false)} />}
+    </>
+  );
+}
+
+/** Returns what rows can be grouped by. */
+export function dimensionsOf({ dimensions, time }: Aggregate): string[] {
+  return [...dimensions, ...(time === null ? [] : [time.field])];
+}
+
+export function AggregateState({ aggregate: { state, error } }: { readonly aggregate: Aggregate }) {
+  const tone = state === "active" ? "good" : state === "failed" ? "bad" : "warn";
+  return (
+    <span className={`badge ${tone}`} title={error ?? ""}>
+      {state}
+    </span>
+  );
+}
+
+function NewAggregate({ onClose }: { readonly onClose: () => void }) {
+  const { slug } = useTenant();
+  const change = useChange("aggregates");
+  const [, go] = useLocation();
+  const [text, setText] = useState(() => JSON.stringify(EXAMPLE, null, 2));
+  async function create() {
+    const made = await change<Aggregate>("aggregates", { method: "POST", body: JSON.parse(text) });
+    go(`/t/${slug}/aggregates/${made.name}`);
+  }
+  return (
+    <FormDialog
+      title="New aggregate"
+      lead="Dimensions tell rows apart, measures are their numbers. With a source it follows a collection."
+      action="Create aggregate"
+      wide
+      onSubmit={create}
+      onClose={onClose}
+    >
+      <JsonEditor label="Definition" value={text} onChange={setText} height="330px" />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,20 @@
+/** What the control plane says of an aggregate. */
+
+export interface Measure {
+  readonly op: string;
+  readonly field?: string;
+}
+
+export interface Aggregate {
+  readonly id: string;
+  readonly name: string;
+  readonly dimensions: readonly string[];
+  readonly time: { readonly field: string; readonly bucket: string } | null;
+  readonly measures: Readonly<Record<string, Measure>>;
+  readonly rollups: readonly (readonly string[])[];
+  readonly source: { readonly collection: string } | null;
+  readonly retention: string | null;
+  readonly state: string;
+  readonly error: string | null;
+  readonly created_at: string;
+}

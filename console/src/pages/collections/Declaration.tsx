@@ -1,0 +1,94 @@
+/** A part of a collection that is declared as JSON, with an editor that shows what is wrong where. */
+
+import { type ReactNode, useState } from "react";
+import { ServerError } from "rillbase";
+import { failureOf } from "../../api/failure";
+import { Icon } from "../../ui/Icon";
+import { JsonEditor, type Mistake } from "../../ui/JsonEditor";
+import { useToasts } from "../../ui/toasts";
+
+interface DeclarationProps {
+  readonly label: string;
+  /** What the server calls it, which its pointers begin with. */
+  readonly member: string;
+  readonly value: unknown;
+  readonly mayChange: boolean;
+  readonly height?: string;
+  readonly onSave: (value: unknown) => Promise<void>;
+  readonly children?: ReactNode;
+}
+
+export function Declaration({
+  label,
+  member,
+  value,
+  mayChange,
+  height = "360px",
+  onSave,
+  children,
+}: DeclarationProps) {
+  const base = JSON.stringify(value, null, 2);
+  const [draft, setDraft] = useState<string | null>(null);
+  const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
+  const { say } = useToasts();
+  const text = draft ?? base;
+  const isChanged = draft !== null && draft !== base;
+  async function save() {
+    try {
+      await onSave(text.trim() === "" ? null : JSON.parse(text));
+      setDraft(null);
+      setMistakes([]);
+      say(`${label} saved.`);
+    } catch (error) {
+      setMistakes(mistakesOf(error, member));
+    }
+  }
+  return (
+    <>
+      <JsonEditor
+        label={label}
+        value={text}
+        height={height}
+        mistakes={mistakes}
+        {...(mayChange ? { onChange: setDraft, onSubmit: save } : {})}
+      />
+      {mistakes.length > 0 && (
+        <div className="notice bad" role="alert">
+          <Icon name="alert" />
+          <ul className="grow">
+            {mistakes.map(({ pointer, message }) => (
+              <li key={pointer + message}>
+                {pointer !== "" && <code>{pointer.slice(1)}</code>} {message}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {(isChanged || children) && (
+        <div className="section-head">
+          <div>{children}</div>
+          {isChanged && (
+            <div className="actions">
+              <button type="button" className="button" onClick={() => setDraft(null)}>
+                Discard
+              </button>{" "}
+              <button type="button" className="button main" onClick={save}>
+                Save
+              </button>
+            </div>
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+function mistakesOf(error: unknown, member: string): Mistake[] {
+  if (error instanceof ServerError && error.places.length > 0) {
+    return error.places.map(({ pointer, detail }) => ({
+      pointer: pointer.startsWith(`/${member}`) ? pointer.slice(member.length + 1) : pointer,
+      message: detail,
+    }));
+  }
+  return [{ pointer: "", message: failureOf(error).summary }];
+}

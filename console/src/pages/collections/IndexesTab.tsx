@@ -1,0 +1,196 @@
+/** The indexes of a collection, with the progress of those that are being built. */
+
+import { useState } from "react";
+import { useTenant } from "../../api/tenant";
+import type { DeclaredIndex, Index } from "../../api/types";
+import { Confirm } from "../../ui/Confirm";
+import { FormDialog } from "../../ui/Dialog";
+import { Empty } from "../../ui/Empty";
+import { Field } from "../../ui/Field";
+import { Icon } from "../../ui/Icon";
+import { useToasts } from "../../ui/toasts";
+import type { Held } from "./CollectionPage";
+
+export function IndexesTab({ held: { collection, change } }: { readonly held: Held }) {
+  const { may } = useTenant();
+  const { say } = useToasts();
+  const [isAdding, setAdding] = useState(false);
+  const [dropped, setDropped] = useState<Index | null>(null);
+  const { indexes } = collection;
+  const add = may("developer") && (
+    <button type="button" className="button main" onClick={() => setAdding(true)}>
+      <Icon name="plus" size={14} /> New index
+    </button>
+  );
+  return (
+    <div className="column">
+      <div className="section-head">
+        <p className="lead">
+          Indexes narrow what a query reads. They are built while reads and writes go on.
+        </p>
+        {indexes.length > 0 && add}
+      </div>
+      {indexes.length === 0 ? (
+        <Empty icon="sort" title="No indexes" actions={add || undefined}>
+          Without one, queries by anything but <code>_id</code> look at every document.{" "}
+          <code>explain</code> in the playground says when an index would help.
+        </Empty>
+      ) : (
+        <IndexTable indexes={indexes} mayChange={may("developer")} onDrop={setDropped} />
+      )}
+      {isAdding && (
+        <NewIndex
+          taken={indexes.map(({ name }) => name)}
+          onCreate={(index) => change({ indexes: [...declared(indexes), index] })}
+          onClose={() => setAdding(false)}
+        />
+      )}
+      {dropped !== null && (
+        <Confirm
+          title={`Drop the index ${dropped.name}?`}
+          action="Drop"
+          onConfirm={async () => {
+            await change({ indexes: declared(indexes.filter((index) => index !== dropped)) });
+            say(`Index ${dropped.name} dropped.`);
+          }}
+          onClose={() => setDropped(null)}
+        >
+          Queries that use it become slower. It can be built again at any time.
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+interface TableProps {
+  readonly indexes: readonly Index[];
+  readonly mayChange: boolean;
+  readonly onDrop: (index: Index) => void;
+}
+
+function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
+  return (
+    <div className="table-wrap">
+      <table className="table">
+        <thead>
+          <tr>
+            <th>Name</th>
+            <th>Fields</th>
+            <th>Kind</th>
+            <th>State</th>
+            <th>
+              <span className="hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {indexes.map((index) => (
+            <tr key={index.name}>
+              <td className="mono">{index.name}</td>
+              <td className="mono">
+                {index.fields
+                  .map(([path, direction]) => `${path} ${direction === 1 ? "↑" : "↓"}`)
+                  .join(", ")}
+              </td>
+              <td>{index.unique ? "unique" : "ordinary"}</td>
+              <td>
+                <State index={index} />
+              </td>
+              <td className="end">
+                {mayChange && (
+                  <button
+                    type="button"
+                    className="button small icon plain"
+                    aria-label={`Drop ${index.name}`}
+                    onClick={() => onDrop(index)}
+                  >
+                    <Icon name="trash" size={14} />
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function State({ index: { state, progress, error } }: { readonly index: Index }) {
+  if (state === "ready") return <span className="badge good">ready</span>;
+  if (state === "failed")
+    return (
+      <span className="badge bad" title={error ?? ""}>
+        failed: {error}
+      </span>
+    );
+  const part = progress.total === 0 ? 1 : progress.done / progress.total;
+  return (
+    <>
+      <span className="badge warn number">building, {Math.floor(part * 100)} %</span>
+      <progress className="progress" max={1} value={part} aria-label="Built" />
+    </>
+  );
+}
+
+function declared(indexes: readonly Index[]): DeclaredIndex[] {
+  return indexes.map(({ name, fields, unique }) => ({ name, fields, unique }));
+}
+
+interface NewIndexProps {
+  readonly taken: readonly string[];
+  readonly onCreate: (index: DeclaredIndex) => Promise<void>;
+  readonly onClose: () => void;
+}
+
+function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
+  const [text, setText] = useState("");
+  const [isUnique, setUnique] = useState(false);
+  const fields = fieldsOf(text);
+  const name = `by-${fields.map(([path]) => path.replace(/[^a-z0-9]+/gi, "-")).join("-")}`
+    .toLowerCase()
+    .slice(0, 60);
+  return (
+    <FormDialog
+      title="New index"
+      action="Build"
+      canSubmit={fields.length > 0 && !taken.includes(name)}
+      onSubmit={() => onCreate({ name, fields, unique: isUnique })}
+      onClose={onClose}
+    >
+      <Field
+        label="Fields, in their order"
+        hint="Separated by commas; a - before a field turns it round: owner, -rank"
+      >
+        <input
+          className="input mono"
+          autoComplete="off"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </Field>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={isUnique}
+          onChange={(event) => setUnique(event.target.checked)}
+        />
+        No two documents may have the same values
+      </label>
+      {fields.length > 0 && (
+        <p className="soft">
+          It will be called <code>{name}</code>
+          {taken.includes(name) && ", which there is already"}.
+        </p>
+      )}
+    </FormDialog>
+  );
+}
+
+function fieldsOf(text: string): [string, 1 | -1][] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "" && part !== "-")
+    .map((part) => (part.startsWith("-") ? [part.slice(1), -1] : [part, 1]));
+}

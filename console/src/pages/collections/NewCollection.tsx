@@ -1,0 +1,75 @@
+/** Makes a collection and goes there. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { call } from "../../api/control";
+import { useTenant } from "../../api/tenant";
+import type { Rules } from "../../api/types";
+import { FormDialog } from "../../ui/Dialog";
+import { Field } from "../../ui/Field";
+
+type Access = "closed" | "read" | "owner";
+
+const ACCESS: Readonly<Record<Access, { readonly title: string; readonly rules: Rules }>> = {
+  closed: { title: "Nobody without a secret key", rules: {} },
+  read: { title: "Everybody reads, nobody writes", rules: { read: true } },
+  owner: {
+    title: "Signed-in users have documents of their own",
+    rules: {
+      read: { owner: { $auth: "sub" } },
+      create: { owner: { $auth: "sub" } },
+      update: { owner: { $auth: "sub" } },
+      delete: { owner: { $auth: "sub" } },
+    },
+  },
+};
+
+export function NewCollection({ onClose }: { readonly onClose: () => void }) {
+  const { slug, api } = useTenant();
+  const client = useQueryClient();
+  const [, go] = useLocation();
+  const [name, setName] = useState("");
+  const [access, setAccess] = useState<Access>("closed");
+  async function create() {
+    const body = { name, access_rules: ACCESS[access].rules };
+    await call(`${api}/collections`, { method: "POST", body });
+    await client.invalidateQueries({ queryKey: [slug, "collections"] });
+    go(`/t/${slug}/collections/${name}`);
+  }
+  return (
+    <FormDialog
+      title="New collection"
+      lead="Documents need no schema. You can declare one later, with indexes and rules."
+      action="Create collection"
+      canSubmit={/^[a-z][a-z0-9_-]{0,62}$/.test(name)}
+      onSubmit={create}
+      onClose={onClose}
+    >
+      <Field
+        label="Name"
+        hint="A lower-case letter, then letters, digits, _ and -. It cannot be changed."
+      >
+        <input
+          className="input mono"
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+      <Field label="Apps with a publishable key" hint="You can write finer rules at any time.">
+        <select
+          className="select"
+          value={access}
+          onChange={(event) => setAccess(event.target.value as Access)}
+        >
+          {Object.entries(ACCESS).map(([value, { title }]) => (
+            <option key={value} value={value}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
+  );
+}

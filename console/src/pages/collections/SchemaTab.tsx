@@ -1,0 +1,76 @@
+/** What every document must look like. */
+
+import { useTenant } from "../../api/tenant";
+import { useToasts } from "../../ui/toasts";
+import type { Held } from "./CollectionPage";
+import { Declaration } from "./Declaration";
+
+const MAX_SAMPLE = 200;
+
+export function SchemaTab({ held: { collection, change } }: { readonly held: Held }) {
+  const { client, may } = useTenant();
+  const { say, fail } = useToasts();
+  async function suggest() {
+    try {
+      const documents = await client
+        .collection<Record<string, unknown>>(collection.name)
+        .limit(MAX_SAMPLE)
+        .fetch();
+      await change({ schema: schemaOf(documents) });
+      say("Schema suggested and saved.", () => change({ schema: collection.schema }));
+    } catch (error) {
+      fail(error);
+    }
+  }
+  return (
+    <div className="column">
+      <p className="lead">
+        A JSON Schema, which each write must satisfy. Documents that were there before are not
+        looked at until they are written again. Columns of the grid, types of GraphQL and the form
+        for new documents follow it.
+      </p>
+      <Declaration
+        key={collection.version}
+        label="Schema"
+        member="schema"
+        value={collection.schema}
+        mayChange={may("developer")}
+        height="420px"
+        onSave={(schema) => change({ schema })}
+      >
+        {collection.schema === null && may("developer") && (
+          <button type="button" className="button" onClick={suggest}>
+            Suggest one from the documents
+          </button>
+        )}
+      </Declaration>
+    </div>
+  );
+}
+
+/** Returns a schema that all of the documents satisfy. */
+function schemaOf(documents: readonly Record<string, unknown>[]): Record<string, unknown> {
+  const names = new Set(documents.flatMap((document) => Object.keys(document)));
+  names.delete("_id");
+  const properties: Record<string, unknown> = {};
+  for (const name of names) {
+    const types = new Set(
+      documents.map((document) => typeOf(document[name])).filter((type) => type !== ""),
+    );
+    const [only] = types;
+    properties[name] =
+      types.size === 1 && only !== undefined
+        ? { [only === "date" ? "bsonType" : "type"]: only }
+        : {};
+  }
+  const required = [...names].filter((name) => documents.every((document) => name in document));
+  return { type: "object", ...(required.length > 0 ? { required } : {}), properties };
+}
+
+function typeOf(value: unknown): string {
+  if (value === undefined) return "";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (value instanceof Date) return "date";
+  return typeof value;
+}

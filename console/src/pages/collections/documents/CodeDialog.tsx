@@ -1,0 +1,40 @@
+/** Shows the query as code. */
+
+import { useState } from "react";
+import { Code } from "../../../ui/Code";
+import { Dialog } from "../../../ui/Dialog";
+import { Segments } from "../../../ui/Field";
+import type { Asked } from "./asked";
+import { LANGUAGES, type Language, snippet } from "./snippets";
+
+interface CodeDialogProps {
+  readonly collection: string;
+  readonly filter: Record<string, unknown>;
+  readonly sort: Asked["sort"];
+  readonly onClose: () => void;
+}
+
+export function CodeDialog({ onClose, ...wanted }: CodeDialogProps) {
+  const [language, setLanguage] = useState<Language>("JavaScript");
+  return (
+    <Dialog title="This query as code" wide onClose={onClose}>
+      <div className="body">
+        <Segments
+          label="Language"
+          options={LANGUAGES.map((name) => [name, name] as const)}
+          value={language}
+          onChange={setLanguage}
+        />
+        <Code
+          text={snippet(language, { url: location.origin, ...wanted })}
+          label={`${language} code`}
+        />
+      </div>
+      <footer>
+        <button type="button" className="button" onClick={onClose}>
+          Close
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,306 @@
+/**
+ * The documents as rows. Only those in view are in the page, so ten thousand scroll as ten do.
+ *
+ * It is a grid by its roles and no table, which would need all of its rows. Keys are handled by the
+ * grid as a whole: arrow keys move between cells, Enter edits one, Space opens the document beside the grid.
+ */
+
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
+import { Icon } from "../../../ui/Icon";
+import { CellEditor, CellValue } from "./Cell";
+import type { Column } from "./columns";
+import type { LiveDocuments, Row } from "./useLiveDocuments";
+import { keyOf } from "./values";
+import "./grid.css";
+
+const ROW_PX = 34;
+const OVERSCAN_ROWS = 12;
+/** The first column: for choosing rows, or for nothing where nothing may be done with them. */
+const CHECK_PX = 38;
+/** So many rows before the end of what is held, more is asked for. */
+const GROW_AHEAD_ROWS = 60;
+
+export interface Cursor {
+  readonly row: number;
+  readonly column: number;
+}
+
+interface GridProps {
+  readonly live: LiveDocuments;
+  readonly columns: readonly Column[];
+  readonly sort: readonly (readonly [string, 1 | -1])[];
+  readonly selected: ReadonlySet<string>;
+  readonly opened: string | null;
+  readonly mayWrite: boolean;
+  readonly onSort: (path: string) => void;
+  readonly onSelect: (keys: ReadonlySet<string>) => void;
+  readonly onOpen: (row: Row) => void;
+  readonly onSave: (row: Row, path: string, value: unknown) => void;
+}
+
+export function DocumentGrid(props: GridProps) {
+  const { live, columns } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [cursor, setCursor] = useState<Cursor | null>(null);
+  const [isEditing, setEditing] = useState(false);
+  const rows = useVirtualizer({
+    count: live.items.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN_ROWS,
+    getItemKey: (index) => keyOf(live.items[index]?.id),
+  });
+  const shown = rows.getVirtualItems();
+  const last = shown[shown.length - 1]?.index ?? 0;
+  const { grow } = live;
+  useEffect(() => {
+    if (last >= live.items.length - GROW_AHEAD_ROWS) grow();
+  }, [last, live.items.length, grow]);
+  const pressed = useKeys({
+    ...props,
+    cursor,
+    setCursor,
+    setEditing,
+    show: (row) => rows.scrollToIndex(row),
+  });
+  const width = CHECK_PX + columns.reduce((sum, column) => sum + column.width, 0);
+  return (
+    <div
+      ref={scroller}
+      className="grid"
+      role="grid"
+      aria-label="Documents"
+      aria-rowcount={live.items.length + 1}
+      aria-colcount={columns.length + 1}
+      tabIndex={0}
+      onKeyDown={isEditing ? undefined : pressed}
+    >
+      <Head {...props} width={width} />
+      <div className="rows" role="rowgroup" style={{ height: rows.getTotalSize(), width }}>
+        {shown.map(({ index, start, key }) => {
+          const row = live.items[index];
+          if (row === undefined) return null;
+          return (
+            <GridRow
+              key={key}
+              {...props}
+              row={row}
+              index={index}
+              top={start}
+              width={width}
+              cursor={cursor?.row === index ? cursor.column : null}
+              isEditing={isEditing && cursor?.row === index}
+              focusBack={scroller}
+              onCursor={(column) => setCursor({ row: index, column })}
+              onEdit={setEditing}
+            />
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function Head({
+  live,
+  columns,
+  sort,
+  selected,
+  onSort,
+  onSelect,
+  mayWrite,
+  width,
+}: GridProps & { readonly width: number }) {
+  const isAll = selected.size > 0 && selected.size >= live.items.length;
+  return (
+    <div className="row head" role="row" aria-rowindex={1} style={{ width }}>
+      <div className="cell check" role="columnheader" aria-colindex={1} aria-label="Selection">
+        {mayWrite && (
+          <input
+            type="checkbox"
+            aria-label="Select all that is loaded"
+            checked={isAll}
+            onChange={() =>
+              onSelect(isAll ? new Set() : new Set(live.items.map(({ id }) => keyOf(id))))
+            }
+          />
+        )}
+      </div>
+      {columns.map(({ path, width: cellWidth }, place) => {
+        const direction = sort.find(([field]) => field === path)?.[1];
+        const order =
+          direction === undefined ? "none" : direction === 1 ? "ascending" : "descending";
+        return (
+          <div
+            key={path}
+            className="cell"
+            role="columnheader"
+            aria-colindex={place + 2}
+            aria-sort={order}
+            style={{ width: cellWidth }}
+          >
+            <button type="button" title={`Sort by ${path}`} onClick={() => onSort(path)}>
+              <span className="cut">{path}</span>
+              {direction !== undefined && (
+                <span className={direction === 1 ? "direction up" : "direction"}>
+                  <Icon name="down" size={11} />
+                </span>
+              )}
+            </button>
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+interface RowProps extends GridProps {
+  readonly row: Row;
+  readonly index: number;
+  readonly top: number;
+  readonly width: number;
+  readonly cursor: number | null;
+  readonly isEditing: boolean;
+  readonly focusBack: RefObject<HTMLDivElement | null>;
+  readonly onCursor: (column: number) => void;
+  readonly onEdit: (isEditing: boolean) => void;
+}
+
+function GridRow(props: RowProps) {
+  const { row, index, top, width, columns, live, selected, opened, mayWrite, onSelect } = props;
+  const key = keyOf(row.id);
+  const flashes = live.flashes.get(key) ?? 0;
+  const classes = ["row"];
+  if (flashes > 0) classes.push(flashes % 2 === 0 ? "flash-even" : "flash-odd");
+  if (row.isPending) classes.push("pending");
+  if (opened === key) classes.push("opened");
+  const isSelected = selected.has(key);
+  return (
+    <div
+      className={classes.join(" ")}
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isSelected}
+      data-key={key}
+      style={{ transform: `translateY(${top}px)`, width }}
+    >
+      <div className="cell check" role="gridcell" aria-colindex={1}>
+        {mayWrite && (
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            aria-label={`Select ${key}`}
+            checked={isSelected}
+            onChange={() => onSelect(toggled(selected, key))}
+          />
+        )}
+      </div>
+      {columns.map((column, place) => (
+        <GridCell key={column.path} {...props} column={column} place={place} />
+      ))}
+    </div>
+  );
+}
+
+function GridCell(props: RowProps & { readonly column: Column; readonly place: number }) {
+  const { row, column, place, cursor, isEditing, mayWrite, focusBack } = props;
+  const { onCursor, onEdit, onOpen, onSave } = props;
+  const value = row.document[column.path];
+  const isAt = cursor === place;
+  const canEdit = mayWrite && column.path !== "_id";
+  function done() {
+    onEdit(false);
+    focusBack.current?.focus({ preventScroll: true });
+  }
+  return (
+    <div
+      className={isAt ? "cell at" : "cell"}
+      role="gridcell"
+      aria-colindex={place + 2}
+      style={{ width: column.width }}
+      onClick={() => {
+        onCursor(place);
+        if (column.path === "_id") onOpen(row);
+      }}
+      onDoubleClick={() => canEdit && onEdit(true)}
+    >
+      {isAt && isEditing && canEdit ? (
+        <CellEditor
+          label={`${column.path} of ${keyOf(row.id)}`}
+          value={value}
+          onCancel={done}
+          onSave={(typed) => {
+            onSave(row, column.path, typed);
+            done();
+          }}
+        />
+      ) : (
+        <CellValue value={value} />
+      )}
+    </div>
+  );
+}
+
+interface Keys extends GridProps {
+  readonly cursor: Cursor | null;
+  readonly setCursor: (cursor: Cursor) => void;
+  readonly setEditing: (isEditing: boolean) => void;
+  readonly show: (row: number) => void;
+}
+
+const MOVES: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowDown: [1, 0],
+  ArrowUp: [-1, 0],
+  ArrowRight: [0, 1],
+  ArrowLeft: [0, -1],
+  PageDown: [20, 0],
+  PageUp: [-20, 0],
+};
+
+function useKeys({
+  live,
+  columns,
+  cursor,
+  setCursor,
+  setEditing,
+  show,
+  mayWrite,
+  selected,
+  onOpen,
+  onSelect,
+}: Keys) {
+  return (event: KeyboardEvent) => {
+    const at = cursor ?? { row: 0, column: 0 };
+    const row = live.items[at.row];
+    const move = MOVES[event.key];
+    if (move !== undefined && !event.ctrlKey && !event.metaKey) {
+      const next = {
+        row: within(at.row + (cursor === null ? 0 : move[0]), live.items.length),
+        column: within(at.column + (cursor === null ? 0 : move[1]), columns.length),
+      };
+      setCursor(next);
+      show(next.row);
+    } else if (event.key === "Enter" && row !== undefined) {
+      if (at.column === 0 || !mayWrite) onOpen(row);
+      else setEditing(true);
+    } else if (event.key === " " && row !== undefined) {
+      onOpen(row);
+    } else if (event.key === "x" && row !== undefined) {
+      onSelect(toggled(selected, keyOf(row.id)));
+    } else {
+      return;
+    }
+    event.preventDefault();
+  };
+}
+
+function within(place: number, count: number): number {
+  return Math.max(0, Math.min(place, count - 1));
+}
+
+function toggled(selected: ReadonlySet<string>, key: string): ReadonlySet<string> {
+  const next = new Set(selected);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}

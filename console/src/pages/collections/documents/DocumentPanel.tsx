@@ -1,0 +1,202 @@
+/** One document beside the grid, as it is now: a tree, or JSON to be edited. */
+
+import { useEffect, useMemo, useState } from "react";
+import { type Collection as Documents, parse, ServerError } from "rillbase";
+import { useQuery as useLive } from "rillbase/react";
+import { failureOf } from "../../../api/failure";
+import { CopyButton } from "../../../ui/Code";
+import { Segments } from "../../../ui/Field";
+import { Icon } from "../../../ui/Icon";
+import { JsonEditor, type Mistake } from "../../../ui/JsonEditor";
+import { useToasts } from "../../../ui/toasts";
+import { ValueTree } from "./ValueTree";
+import { hasAwkwardNames, keyOf, prettyText, updateBetween } from "./values";
+import "./panel.css";
+
+type Plain = Record<string, unknown>;
+
+interface PanelProps {
+  readonly documents: Documents<Plain>;
+  readonly id: unknown;
+  readonly mayWrite: boolean;
+  readonly onSave: (id: unknown, path: string, value: unknown) => void;
+  readonly onDelete: () => void;
+  readonly onClose: () => void;
+}
+
+export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClose }: PanelProps) {
+  const { items, isLoading } = useLive(useMemo(() => documents.doc(id).query, [documents, id]));
+  const [view, setView] = useState<"tree" | "json">("tree");
+  const item = items[0];
+  const text = keyOf(id);
+  return (
+    <section className="panel" aria-label={`Document ${text}`}>
+      <header>
+        <div className="what">
+          <strong className="mono cut" title={text}>
+            {text}
+          </strong>
+          <CopyButton text={text} label="Copy the id" />
+          {item?.version !== undefined && <span className="badge">v{item.version}</span>}
+        </div>
+        <div className="tools">
+          <Segments
+            label="View"
+            options={[
+              ["tree", "Tree"],
+              ["json", "JSON"],
+            ]}
+            value={view}
+            onChange={setView}
+          />
+          {mayWrite && item !== undefined && (
+            <button
+              type="button"
+              className="button small icon plain"
+              aria-label="Delete the document"
+              onClick={onDelete}
+            >
+              <Icon name="trash" size={14} />
+            </button>
+          )}
+          <button
+            type="button"
+            className="button small icon plain"
+            aria-label="Close"
+            onClick={onClose}
+          >
+            <Icon name="close" size={14} />
+          </button>
+        </div>
+      </header>
+      <div className="panel-body">
+        {item === undefined && !isLoading && (
+          <p className="soft pad">The document has been deleted.</p>
+        )}
+        {item !== undefined && view === "tree" && (
+          <ValueTree
+            value={item.document}
+            path=""
+            mayWrite={mayWrite}
+            onSave={(path, value) => onSave(id, path, value)}
+          />
+        )}
+        {item !== undefined && view === "json" && (
+          <JsonView
+            documents={documents}
+            document={item.document as Plain}
+            version={item.version}
+            mayWrite={mayWrite}
+          />
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface JsonViewProps {
+  readonly documents: Documents<Plain>;
+  readonly document: Plain;
+  readonly version: number | null;
+  readonly mayWrite: boolean;
+}
+
+function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
+  const [base, setBase] = useState({ document, version });
+  const [text, setText] = useState(() => prettyText(document));
+  const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
+  const { say } = useToasts();
+  const isChanged = text !== prettyText(base.document);
+  const isBehind = version !== base.version;
+  useEffect(() => {
+    // What was not touched follows the document.
+    if (isChanged || !isBehind) return;
+    setBase({ document, version });
+    setText(prettyText(document));
+  }, [isChanged, isBehind, document, version]);
+
+  async function save() {
+    try {
+      await write(documents, base, text);
+      setMistakes([]);
+      const written = parse(text) as Plain;
+      setBase({ document: written, version: null });
+      setText(prettyText(written));
+      say("Saved.");
+    } catch (error) {
+      setMistakes(mistakesOf(error));
+    }
+  }
+  return (
+    <div className="json-view">
+      <JsonEditor
+        label="The document as JSON"
+        value={text}
+        height="100%"
+        mistakes={mistakes}
+        {...(mayWrite ? { onChange: setText, onSubmit: save } : {})}
+      />
+      {mistakes.length > 0 && (
+        <div className="notice bad" role="alert">
+          <Icon name="alert" />
+          <ul className="grow">
+            {mistakes.map(({ pointer, message }) => (
+              <li key={pointer + message}>
+                {pointer !== "" && <code>{pointer.slice(1)}</code>} {message}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {isChanged && (
+        <footer>
+          {isBehind && base.version !== null && (
+            <span className="badge warn" title="Only what you changed will be written.">
+              changed meanwhile
+            </span>
+          )}
+          <button
+            type="button"
+            className="button small"
+            onClick={() => setText(prettyText(base.document))}
+          >
+            Discard
+          </button>
+          <button type="button" className="button small main" onClick={save}>
+            Save <kbd>Ctrl ↵</kbd>
+          </button>
+        </footer>
+      )}
+    </div>
+  );
+}
+
+async function write(
+  documents: Documents<Plain>,
+  base: { document: Plain; version: number | null },
+  text: string,
+) {
+  const after = parse(text) as Plain;
+  if (typeof after !== "object" || after === null || Array.isArray(after)) {
+    throw new SyntaxError("A document is an object.");
+  }
+  const id = base.document._id;
+  if (hasAwkwardNames(after) || hasAwkwardNames(base.document)) {
+    const condition = base.version === null ? {} : { ifVersion: base.version };
+    await documents.replace(id, { ...after, _id: id }, condition);
+    return;
+  }
+  const update = updateBetween(base.document, after);
+  if (update !== null) await documents.update(id, update);
+}
+
+/** The server's pointers lead into the update; the editor shows the document. */
+function mistakesOf(error: unknown): Mistake[] {
+  if (error instanceof ServerError && error.places.length > 0) {
+    return error.places.map(({ pointer, detail }) => ({
+      pointer: pointer.replace(/^\/(\$set\/|document\/)?/, "/"),
+      message: detail,
+    }));
+  }
+  return [{ pointer: "", message: failureOf(error).summary }];
+}

@@ -1,0 +1,64 @@
+/** Inserts a document that is written as JSON. */
+
+import { useState } from "react";
+import { type Collection as Documents, parse } from "rillbase";
+import { FormDialog } from "../../../ui/Dialog";
+import { JsonEditor } from "../../../ui/JsonEditor";
+
+type Plain = Record<string, unknown>;
+
+interface InsertProps {
+  readonly documents: Documents<Plain>;
+  readonly schema: Plain | null;
+  readonly onInserted: (id: unknown) => void;
+  readonly onClose: () => void;
+}
+
+export function InsertDialog({ documents, schema, onInserted, onClose }: InsertProps) {
+  const [text, setText] = useState(() => JSON.stringify(templateOf(schema), null, 2));
+  async function insert() {
+    const document = parse(text);
+    if (typeof document !== "object" || document === null || Array.isArray(document)) {
+      throw new SyntaxError("A document is an object.");
+    }
+    onInserted((await documents.insert(document as Plain)).id);
+  }
+  return (
+    <FormDialog
+      title="New document"
+      lead="Extended JSON. Without an _id it gets an ObjectId."
+      action="Insert"
+      wide
+      onSubmit={insert}
+      onClose={onClose}
+    >
+      <JsonEditor label="The new document" value={text} onChange={setText} height="260px" />
+    </FormDialog>
+  );
+}
+
+const EXAMPLES: Readonly<Record<string, unknown>> = {
+  string: "",
+  number: 0,
+  int: 0,
+  long: 0,
+  double: 0,
+  boolean: false,
+  bool: false,
+  array: [],
+  object: {},
+};
+
+/** Returns a document with what the schema requires. */
+function templateOf(schema: Plain | null): Plain {
+  const required = Array.isArray(schema?.required) ? (schema.required as string[]) : [];
+  const properties = (schema?.properties ?? {}) as Record<string, Plain>;
+  return Object.fromEntries(
+    required.map((name) => {
+      const { type, bsonType, enum: choices } = properties[name] ?? {};
+      if (Array.isArray(choices)) return [name, choices[0]];
+      if (bsonType === "date") return [name, { $date: new Date().toISOString() }];
+      return [name, EXAMPLES[String(type ?? bsonType)] ?? ""];
+    }),
+  );
+}

@@ -1,0 +1,84 @@
+/** What the grid asks for: conditions or a filter as text, a sort, and the query that they make. */
+
+import { type Client, type Filter, parse, type Query } from "rillbase";
+import { typedValue } from "./values";
+
+export type Operator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "exists" | "contains";
+
+export const OPERATORS: readonly (readonly [Operator, string])[] = [
+  ["==", "is"],
+  ["!=", "is not"],
+  ["<", "<"],
+  ["<=", "≤"],
+  [">", ">"],
+  [">=", "≥"],
+  ["in", "is one of"],
+  ["contains", "contains"],
+  ["exists", "exists"],
+];
+
+export interface Condition {
+  readonly id: string;
+  readonly field: string;
+  readonly operator: Operator;
+  readonly text: string;
+}
+
+export interface Asked {
+  readonly conditions: readonly Condition[];
+  /** A filter in the query language, which is used together with the conditions. */
+  readonly filterText: string;
+  readonly sort: readonly (readonly [string, 1 | -1])[];
+}
+
+export const EVERYTHING: Asked = { conditions: [], filterText: "", sort: [] };
+
+export function newCondition(field = ""): Condition {
+  return { id: crypto.randomUUID(), field, operator: "==", text: "" };
+}
+
+/** Returns the filter, or throws a `SyntaxError` that says what is wrong with its text. */
+export function filterOf(asked: Asked): Record<string, unknown> {
+  const parts = asked.conditions.filter(({ field }) => field !== "").map(partOf);
+  if (asked.filterText.trim() !== "") {
+    const typed = parse(asked.filterText);
+    if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
+      throw new SyntaxError("A filter is an object.");
+    }
+    parts.push(typed as Record<string, unknown>);
+  }
+  const [only] = parts;
+  if (only === undefined) return {};
+  return parts.length === 1 ? only : { $and: parts };
+}
+
+function partOf({ field, operator, text }: Condition): Record<string, unknown> {
+  switch (operator) {
+    case "==":
+      return { [field]: typedValue(text, undefined) };
+    case "exists":
+      return { [field]: { $exists: text !== "false" } };
+    case "contains":
+      return { [field]: { $regex: text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), $options: "i" } };
+    case "in":
+      return {
+        [field]: { $in: text.split(",").map((item) => typedValue(item.trim(), undefined)) },
+      };
+    default: {
+      const names = { "!=": "$ne", "<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte" } as const;
+      return { [field]: { [names[operator]]: typedValue(text, undefined) } };
+    }
+  }
+}
+
+export function queryOf(
+  client: Client,
+  collection: string,
+  filter: Record<string, unknown>,
+  asked: Asked,
+): Query {
+  let query: Query = client.collection(collection);
+  if (Object.keys(filter).length > 0) query = query.filter(filter as Filter<never>);
+  for (const [field, direction] of asked.sort) query = query.sort(field, direction);
+  return query;
+}

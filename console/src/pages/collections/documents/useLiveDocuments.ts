@@ -1,0 +1,113 @@
+/**
+ * The documents of a query, as they are now.
+ *
+ * A window of the answer is watched, which grows while the person scrolls towards its end; what is
+ * held stays in view until the larger window has its answer. Rows that have changed since they were
+ * last seen are named, for the grid to let them flash.
+ */
+
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Item, Query, QueryState, RillbaseError } from "rillbase";
+import { keyOf } from "./values";
+
+/** The largest window that the server watches has 10,000 rows. */
+const WINDOWS = [250, 1_000, 4_000, 10_000] as const;
+export const MAX_ROWS = WINDOWS[WINDOWS.length - 1] ?? 0;
+
+export type Row = Item<Record<string, unknown>>;
+
+export interface LiveDocuments {
+  readonly items: readonly Row[];
+  readonly state: QueryState;
+  readonly hasAnswer: boolean;
+  readonly error: RillbaseError | null;
+  /** How often each row has changed before the person's eyes. */
+  readonly flashes: ReadonlyMap<string, number>;
+  readonly grow: () => void;
+  readonly isComplete: boolean;
+}
+
+interface Shown {
+  readonly items: readonly Row[];
+  readonly state: QueryState;
+  readonly hasAnswer: boolean;
+  readonly error: RillbaseError | null;
+}
+
+const NOTHING: Shown = { items: [], state: "connecting", hasAnswer: false, error: null };
+
+/** Watches a query in windows that grow. */
+export function useLiveDocuments(query: Query | null): LiveDocuments {
+  const key = query?.key ?? "";
+  const [step, setStep] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another query begins anew.
+  useEffect(() => setStep(0), [key]);
+  const limit = WINDOWS[Math.min(step, WINDOWS.length - 1)] ?? WINDOWS[0];
+  const shown = useSnapshots(query?.limit(limit) ?? null, key);
+  const held = shown.items.length;
+  const grow = useCallback(() => {
+    if (held >= limit) setStep((at) => Math.min(at + 1, WINDOWS.length - 1));
+  }, [held, limit]);
+  return { ...shown, grow, isComplete: held < limit };
+}
+
+/** Watches a query as it stands. */
+export function useWatched(query: Query<Record<string, unknown>>): LiveDocuments {
+  const shown = useSnapshots(query as Query, query.key);
+  return { ...shown, grow: doNothing, isComplete: true };
+}
+
+const doNothing = () => {};
+
+/** Follows a query. What is held stays in view until there is an answer, unless `origin` changes. */
+function useSnapshots(query: Query | null, origin: string): Shown & Pick<LiveDocuments, "flashes"> {
+  const [shown, setShown] = useState(NOTHING);
+  const flashes = useRef(new Map<string, number>());
+  const versions = useRef(new Map<string, number | null>());
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another origin begins anew.
+  useEffect(() => {
+    setShown(NOTHING);
+    versions.current = new Map();
+    flashes.current = new Map();
+  }, [origin]);
+  const key = query?.key;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query.
+  useEffect(
+    () =>
+      query?.onSnapshot((snapshot) => {
+        const { state, hasAnswer, error } = snapshot;
+        const items = snapshot.items as readonly Row[];
+        if (!hasAnswer && error === null) {
+          setShown((before) => ({ ...before, state }));
+          return;
+        }
+        note(items, versions, flashes.current);
+        setShown({ items, state, hasAnswer, error });
+      }),
+    [key],
+  );
+  return { ...shown, flashes: flashes.current };
+}
+
+/** Counts a flash for each row whose version differs from the one that was shown. */
+function note(
+  items: readonly Row[],
+  versions: { current: Map<string, number | null> },
+  flashes: Map<string, number>,
+): void {
+  const before = versions.current;
+  const isFirst = before.size === 0;
+  // More than a screenful at once is another window, not news.
+  const fresh = items.filter(({ id }) => !before.has(keyOf(id))).length;
+  const showsNew = !isFirst && fresh <= 50;
+  const now = new Map<string, number | null>();
+  for (const { id, version } of items) {
+    const key = keyOf(id);
+    now.set(key, version);
+    const isNew = !before.has(key);
+    if (isNew ? showsNew : before.get(key) !== version && version !== null) {
+      flashes.set(key, (flashes.get(key) ?? 0) + 1);
+    }
+  }
+  versions.current = now;
+}

@@ -1,0 +1,169 @@
+/** Values of documents: their types, their text in a cell, and what was typed into one. */
+
+import {
+  Binary,
+  Bound,
+  Decimal128,
+  Double,
+  encode,
+  Long,
+  ObjectId,
+  parse,
+  RegularExpression,
+  stringify,
+  Timestamp,
+} from "rillbase";
+
+export type Kind =
+  | "absent"
+  | "null"
+  | "string"
+  | "number"
+  | "boolean"
+  | "date"
+  | "id"
+  | "special"
+  | "array"
+  | "object";
+
+const NUMBERS = [Long, Double, Decimal128] as const;
+const SPECIALS = [Binary, Bound, RegularExpression, Timestamp] as const;
+
+export function kindOf(value: unknown): Kind {
+  if (value === undefined) return "absent";
+  if (value === null) return "null";
+  if (typeof value === "string" || typeof value === "boolean") return typeof value as Kind;
+  if (typeof value === "number" || NUMBERS.some((type) => value instanceof type)) return "number";
+  if (value instanceof Date) return "date";
+  if (value instanceof ObjectId) return "id";
+  if (SPECIALS.some((type) => value instanceof type)) return "special";
+  return Array.isArray(value) ? "array" : "object";
+}
+
+const MAX_CELL_CHARS = 400;
+
+/** Returns a value in a line. */
+export function textOf(value: unknown): string {
+  switch (kindOf(value)) {
+    case "absent":
+      return "";
+    case "string":
+      return (value as string).slice(0, MAX_CELL_CHARS);
+    case "date":
+      return dateText(value as Date);
+    case "array":
+    case "object":
+      return stringify(value).slice(0, MAX_CELL_CHARS);
+    default:
+      return String(value);
+  }
+}
+
+export function dateText(date: Date): string {
+  return Number.isNaN(date.getTime())
+    ? "no date"
+    : date
+        .toISOString()
+        .replace("T", " ")
+        .replace(/\.000Z$|Z$/, "");
+}
+
+/** Returns what an editor of a value begins with: strings as they are, the rest as JSON. */
+export function editableText(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : stringify(value);
+}
+
+/**
+ * Returns the value that was typed over another one. A string stays a string; anything else is
+ * read as Extended JSON, and what is no JSON is a string.
+ */
+export function typedValue(text: string, before: unknown): unknown {
+  if (typeof before === "string") return text;
+  if (before instanceof Date) {
+    const date = new Date(text.replace(/^"|"$/g, ""));
+    if (!Number.isNaN(date.getTime())) return date;
+  }
+  try {
+    return parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns Extended JSON over several lines. */
+export function prettyText(value: unknown): string {
+  return JSON.stringify(encode(value), null, 2);
+}
+
+/** Returns a text that is equal for equal ids. */
+export function keyOf(id: unknown): string {
+  return typeof id === "string" ? id : stringify(id);
+}
+
+/** Returns the value at a path of names. */
+export function valueAt(document: unknown, path: string): unknown {
+  let found: unknown = document;
+  for (const name of path.split(".")) {
+    if (typeof found !== "object" || found === null) return undefined;
+    found = (found as Record<string, unknown>)[name];
+  }
+  return found;
+}
+
+type Plain = Record<string, unknown>;
+
+/**
+ * Returns the update that makes one document of another. Only what differs is written, so what the
+ * editor cannot show, such as whether a whole number is a double, stays as it is.
+ */
+export function updateBetween(
+  before: Plain,
+  after: Plain,
+): { $set?: Plain; $unset?: Plain } | null {
+  const set: Plain = {};
+  const unset: Plain = {};
+  compare(before, after, "", set, unset);
+  if (Object.keys(set).length === 0 && Object.keys(unset).length === 0) return null;
+  return {
+    ...(Object.keys(set).length > 0 ? { $set: set } : {}),
+    ...(Object.keys(unset).length > 0 ? { $unset: unset } : {}),
+  };
+}
+
+function compare(before: Plain, after: Plain, prefix: string, set: Plain, unset: Plain): void {
+  for (const name of Object.keys(before)) {
+    if (!(name in after)) unset[prefix + name] = "";
+  }
+  for (const [name, value] of Object.entries(after)) {
+    const old = before[name];
+    if (name in before && stringify(old) === stringify(value)) continue;
+    const canDescend = kindOf(old) === "object" && kindOf(value) === "object" && isPlainName(name);
+    if (canDescend) compare(old as Plain, value as Plain, `${prefix}${name}.`, set, unset);
+    else set[prefix + name] = value;
+  }
+}
+
+function isPlainName(name: string): boolean {
+  return name !== "" && !name.includes(".") && !name.startsWith("$");
+}
+
+/** An update takes apart names with dots; a document that has such names is replaced as a whole. */
+export function hasAwkwardNames(document: Plain): boolean {
+  return Object.entries(document).some(
+    ([name, value]) =>
+      !isPlainName(name) || (kindOf(value) === "object" && hasAwkwardNames(value as Plain)),
+  );
+}
+
+/** A web address in data may become a link only if it is http or https. */
+export function linkOf(value: unknown): string | null {
+  if (typeof value !== "string" || !/^https?:\/\//i.test(value) || value.length > 2_000)
+    return null;
+  try {
+    const { protocol, href } = new URL(value);
+    return protocol === "http:" || protocol === "https:" ? href : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,29 @@
+/** Shows a secret, this once. */
+
+import type { NewApiKey } from "../../api/types";
+import { Code } from "../../ui/Code";
+import { Dialog } from "../../ui/Dialog";
+
+interface SecretProps {
+  readonly apiKey: Pick<NewApiKey, "name" | "secret"> & Partial<Pick<NewApiKey, "key">>;
+  readonly onClose: () => void;
+}
+
+export function SecretDialog({ apiKey: { name, secret, key }, onClose }: SecretProps) {
+  const text = key ?? secret ?? "";
+  const lead = key
+    ? "It is no secret: you can look it up at any time."
+    : "Keep it where secrets are kept. It is shown this once.";
+  return (
+    <Dialog title={name} lead={lead} onClose={onClose}>
+      <div className="body">
+        <Code text={text} label={`The key ${name}`} />
+      </div>
+      <footer>
+        <button type="button" className="button main" onClick={onClose}>
+          I have it
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,144 @@
+/** Connected clients, events and latency, as they are. */
+
+import { useEffect, useRef, useState } from "react";
+import { Link } from "wouter";
+import { useTenant } from "../../api/tenant";
+import type { Subscription } from "../../api/types";
+import { PageHead } from "../../shell/Shell";
+import { Lines, type Series } from "../../ui/charts/Lines";
+import { Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { TOLD_MS, useSubscriptions } from "./useSubscriptions";
+import "./activity.css";
+
+interface Sample {
+  readonly clients: number;
+  readonly subscriptions: number;
+  readonly queries: number;
+  readonly eventsPerS: number;
+  readonly median: number | null;
+  readonly p99: number | null;
+}
+
+/** Five minutes. */
+const SAMPLES = 150;
+
+export default function Activity() {
+  const { slug } = useTenant();
+  const { data, error, dataUpdatedAt } = useSubscriptions();
+  const samples = useSamples(data, dataUpdatedAt);
+  const now = samples[samples.length - 1];
+  return (
+    <>
+      <PageHead title="Activity">
+        <span className="soft">the last five minutes</span>
+      </PageHead>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      <div className="page-body" tabIndex={0}>
+        <div className="column wide">
+          {error !== null && <ErrorNotice error={error} />}
+          {now === undefined && error === null && <Skeleton />}
+          {now !== undefined && (
+            <>
+              <div className="figures">
+                <Chart
+                  title="Connected clients"
+                  value={String(now.clients)}
+                  samples={samples}
+                  pick={[["clients", (s) => s.clients]]}
+                  format={whole}
+                />
+                <Chart
+                  title="Events sent each second"
+                  value={now.eventsPerS.toFixed(1)}
+                  samples={samples}
+                  pick={[["events", (s) => s.eventsPerS]]}
+                  format={(value) => value.toFixed(1)}
+                />
+                <Chart
+                  title="From commit to client"
+                  value={now.median === null ? "–" : `${Math.round(now.median)} ms`}
+                  note={now.p99 === null ? undefined : `99 % within ${Math.round(now.p99)} ms`}
+                  samples={samples}
+                  pick={[
+                    ["median", (s) => s.median],
+                    ["99 %", (s) => s.p99],
+                  ]}
+                  format={(value) => `${Math.round(value)} ms`}
+                />
+                <Chart
+                  title="Subscriptions"
+                  value={String(now.subscriptions)}
+                  note={`${now.queries} different queries`}
+                  samples={samples}
+                  pick={[["subscriptions", (s) => s.subscriptions]]}
+                  format={whole}
+                />
+              </div>
+              <p className="soft">
+                The figures come from the servers every two seconds. Who is behind them is in{" "}
+                <Link href={`/t/${slug}/subscriptions`}>Subscriptions</Link>.
+              </p>
+            </>
+          )}
+        </div>
+      </div>
+    </>
+  );
+}
+
+const whole = (value: number) => Math.round(value).toLocaleString("en");
+
+interface ChartProps {
+  readonly title: string;
+  readonly value: string;
+  readonly note?: string | undefined;
+  readonly samples: readonly Sample[];
+  readonly pick: readonly (readonly [string, (sample: Sample) => number | null])[];
+  readonly format: (value: number) => string;
+}
+
+function Chart({ title, value, note, samples, pick, format }: ChartProps) {
+  const series = pick.map(([name, of]): Series => ({ name, values: samples.map(of) }));
+  return (
+    <figure className="card figure">
+      <figcaption>
+        <span className="soft">{title}</span>
+        <strong className="number">{value}</strong>
+        {note !== undefined && <span className="soft number">{note}</span>}
+      </figcaption>
+      <Lines label={title} series={series} span={SAMPLES} format={format} />
+    </figure>
+  );
+}
+
+/** Keeps what was read in the last minutes. */
+function useSamples(rows: readonly Subscription[] | undefined, readAt: number): readonly Sample[] {
+  const [samples, setSamples] = useState<readonly Sample[]>([]);
+  const lastMs = useRef(0);
+  useEffect(() => {
+    if (rows === undefined || readAt - lastMs.current < TOLD_MS / 2) return;
+    lastMs.current = readAt;
+    setSamples((held) => [...held.slice(1 - SAMPLES), sampleOf(rows)]);
+  }, [rows, readAt]);
+  return samples;
+}
+
+function sampleOf(rows: readonly Subscription[]): Sample {
+  const lags = rows
+    .map(({ lag_ms: lag }) => lag)
+    .filter((lag) => lag !== null)
+    .sort((a, b) => a - b);
+  return {
+    clients: new Set(rows.map(({ connection }) => connection)).size,
+    subscriptions: rows.length,
+    queries: new Set(rows.map(({ query_hash: hash }) => hash)).size,
+    eventsPerS: rows.reduce((sum, row) => sum + row.events_per_s, 0),
+    median: quantile(lags, 0.5),
+    p99: quantile(lags, 0.99),
+  };
+}
+
+function quantile(sorted: readonly number[], part: number): number | null {
+  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? null;
+}

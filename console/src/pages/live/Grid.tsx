@@ -1,0 +1,134 @@
+/** The matching grid: which nodes there are, what they watch, and how far behind they are. */
+
+import { useOne } from "../../api/list";
+import { PageHead } from "../../shell/Shell";
+import { Empty, Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { size } from "../collections/documents/Transfer";
+import "./activity.css";
+
+interface Node {
+  readonly name: string;
+  readonly kind: "filter" | "sort";
+  readonly query_partition: number;
+  readonly write_partition: number | null;
+  readonly state: string;
+  readonly lag_ms: number | null;
+  readonly queries: number | null;
+  readonly matched: number | null;
+  readonly memory_bytes: number | null;
+  readonly rebuilds: number | null;
+}
+
+interface Cluster {
+  readonly grids: readonly {
+    readonly epoch: number;
+    readonly query_partitions: number;
+    readonly write_partitions: number;
+    readonly nodes: readonly Node[];
+  }[];
+}
+
+const REFRESH_MS = 2_000;
+
+export default function Grid() {
+  const { data, error } = useOne<Cluster>("cluster", { refetchMs: REFRESH_MS });
+  return (
+    <>
+      <PageHead title="Matching grid" />
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      <div className="page-body" tabIndex={0}>
+        <div className="column wide">
+          <p className="lead">
+            Each write goes to one write partition, each live query to one query partition. Where
+            they cross, a filter node asks whether the write changes the answer; the sort node keeps
+            windows in order.
+          </p>
+          {error !== null && <ErrorNotice error={error} />}
+          {data === undefined && error === null && <Skeleton />}
+          {data?.grids.length === 0 && (
+            <Empty icon="grid" title="No grid">
+              Nobody has started one. Queries are answered; live ones say <code>stale</code> until
+              there is a grid.
+            </Empty>
+          )}
+          {data?.grids.map((grid) => (
+            <section key={grid.epoch} className="life" aria-label={`Grid ${grid.epoch}`}>
+              <div className="section-head">
+                <h2>
+                  Grid {grid.epoch}{" "}
+                  <span className="soft">
+                    {grid.query_partitions} × {grid.write_partitions} partitions
+                  </span>
+                </h2>
+                <Health nodes={grid.nodes} />
+              </div>
+              <div className="nodes">
+                {grid.nodes.map((node) => (
+                  <NodeCard key={node.name} node={node} />
+                ))}
+              </div>
+            </section>
+          ))}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Health({ nodes }: { readonly nodes: readonly Node[] }) {
+  const running = nodes.filter(({ state }) => state === "running").length;
+  const tone = running === nodes.length ? "good" : running === 0 ? "bad" : "warn";
+  return (
+    <span className={`badge ${tone}`}>
+      {running} of {nodes.length} nodes run
+    </span>
+  );
+}
+
+function NodeCard({ node }: { readonly node: Node }) {
+  const place =
+    node.kind === "sort"
+      ? `queries ${node.query_partition}`
+      : `queries ${node.query_partition}, writes ${node.write_partition}`;
+  const facts: readonly (readonly [string, string | null])[] = [
+    [
+      "Behind the writes",
+      node.lag_ms === null ? null : `${Math.max(0, node.lag_ms).toFixed(1)} ms`,
+    ],
+    ["Queries watched", count(node.queries)],
+    ["Documents matched", count(node.matched)],
+    ["Memory of queries", node.memory_bytes === null ? null : size(node.memory_bytes)],
+    ["Begun anew", count(node.rebuilds)],
+  ];
+  return (
+    <article className="card node">
+      <header>
+        <div>
+          <h3>{node.kind === "sort" ? "Sort node" : "Filter node"}</h3>
+          <span className="soft">{place}</span>
+        </div>
+        <span
+          className={`badge ${node.state === "running" ? "good" : node.state === "absent" ? "bad" : "warn"}`}
+        >
+          {node.state}
+        </span>
+      </header>
+      <dl className="number">
+        {facts.map(
+          ([name, value]) =>
+            value !== null && (
+              <div key={name} className="contents">
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ),
+        )}
+      </dl>
+    </article>
+  );
+}
+
+function count(value: number | null): string | null {
+  return value === null ? null : value.toLocaleString("en");
+}

@@ -1,0 +1,199 @@
+/** Who watches what, now: with rate and lag, and a way to end it. */
+
+import { Fragment, useState } from "react";
+import { Link } from "wouter";
+import { useChange } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import type { Subscription } from "../../api/types";
+import { PageHead } from "../../shell/Shell";
+import { Confirm } from "../../ui/Confirm";
+import { Empty } from "../../ui/Empty";
+import { Icon } from "../../ui/Icon";
+import { Listing, Table } from "../../ui/Listing";
+import { duration } from "../../ui/Time";
+import { useToasts } from "../../ui/toasts";
+import { size } from "../collections/documents/Transfer";
+import { useSubscriptions } from "./useSubscriptions";
+
+export default function Subscriptions() {
+  const { slug } = useTenant();
+  const subscriptions = useSubscriptions();
+  const change = useChange("subscriptions");
+  const { say } = useToasts();
+  const [text, setText] = useState("");
+  const [opened, setOpened] = useState<string | null>(null);
+  const [ended, setEnded] = useState<Subscription | null>(null);
+  return (
+    <>
+      <PageHead title="Subscriptions">
+        <input
+          className="input small"
+          type="search"
+          aria-label="Find subscriptions"
+          placeholder="User, collection, query …"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </PageHead>
+      <div className="page-body">
+        <div className="column wide">
+          <Listing
+            read={subscriptions}
+            empty={
+              <Empty
+                icon="signal"
+                title="Nobody watches now"
+                actions={
+                  <Link className="button" href={`/t/${slug}/playground`}>
+                    Watch a query in the playground
+                  </Link>
+                }
+              >
+                Every query can be watched. Whoever does so appears here, with the rate of events
+                and how far behind the client is.
+              </Empty>
+            }
+          >
+            {(items) => (
+              <Table heads={["Watches", "User", "State", "Age", "Events", "Rate", "Lag", ""]}>
+                {items
+                  .filter((row) => isFound(row, text))
+                  .map((row) => (
+                    <Row
+                      key={row.id}
+                      row={row}
+                      isOpen={opened === row.id}
+                      onToggle={() => setOpened(opened === row.id ? null : row.id)}
+                      onEnd={() => setEnded(row)}
+                    />
+                  ))}
+              </Table>
+            )}
+          </Listing>
+        </div>
+      </div>
+      {ended !== null && (
+        <Confirm
+          title="End this subscription?"
+          action="End it"
+          onConfirm={async () => {
+            await change(`subscriptions/${encodeURIComponent(ended.id)}`, { method: "DELETE" });
+            say(`The subscription of ${ended.user} is ended.`);
+          }}
+          onClose={() => setEnded(null)}
+        >
+          The client of <strong>{ended.user}</strong> is told that it was ended. It may subscribe
+          again; revoke its key if it should not.
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function isFound(row: Subscription, text: string): boolean {
+  const wanted = text.trim().toLowerCase();
+  return (
+    wanted === "" ||
+    JSON.stringify([row.user, row.collection, row.topic, row.query]).toLowerCase().includes(wanted)
+  );
+}
+
+const TONES = { live: "good", starting: "warn", stale: "bad" } as const;
+
+interface RowProps {
+  readonly row: Subscription;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+  readonly onEnd: () => void;
+}
+
+function Row({ row, isOpen, onToggle, onEnd }: RowProps) {
+  const { may } = useTenant();
+  return (
+    <Fragment>
+      <tr>
+        <td>
+          <button
+            type="button"
+            className="button small icon plain"
+            aria-expanded={isOpen}
+            aria-label="Details"
+            onClick={onToggle}
+          >
+            <Icon name={isOpen ? "down" : "chevron"} size={12} />
+          </button>{" "}
+          <strong className="mono">{row.collection ?? row.topic ?? "–"}</strong>{" "}
+          <span className="mono soft">{summary(row)}</span>
+        </td>
+        <td className="cut">{row.user}</td>
+        <td>
+          <span className={`badge ${TONES[row.state]}`}>{row.state}</span>
+        </td>
+        <td className="number">{duration(row.age_s)}</td>
+        <td className="number">{row.events.toLocaleString("en")}</td>
+        <td className="number">{row.events_per_s.toFixed(1)}/s</td>
+        <td className="number">{row.lag_ms === null ? "–" : `${Math.round(row.lag_ms)} ms`}</td>
+        <td className="end">
+          {may("developer") && (
+            <button type="button" className="button small danger" onClick={onEnd}>
+              End
+            </button>
+          )}
+        </td>
+      </tr>
+      {isOpen && (
+        <tr>
+          <td colSpan={8}>
+            <Details row={row} />
+          </td>
+        </tr>
+      )}
+    </Fragment>
+  );
+}
+
+const MAX_SUMMARY = 70;
+
+function summary({ query }: Subscription): string {
+  const filter = query.filter as object | undefined;
+  const text =
+    filter === undefined || Object.keys(filter).length === 0 ? "" : JSON.stringify(filter);
+  return text.length > MAX_SUMMARY ? `${text.slice(0, MAX_SUMMARY)}…` : text;
+}
+
+function Details({ row }: { readonly row: Subscription }) {
+  const facts: readonly (readonly [string, string])[] = [
+    ["Connection", row.connection],
+    ["Named by the client", row.name],
+    ["Acts as", row.principal],
+    ["Shares the query", row.query_hash.slice(0, 16)],
+    ["Waiting", `${row.waiting} events, ${size(row.waiting_bytes)}`],
+    ["Result held", size(row.result_bytes)],
+  ];
+  return (
+    <div className="audit-details">
+      <div>
+        <h3 className="soft">query, the access rule included</h3>
+        <pre className="mono">{JSON.stringify(row.query, null, 2)}</pre>
+      </div>
+      <dl className="facts">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd className="mono">{value}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>Why it is {row.state}</dt>
+          <dd>{WHY[row.state]}</dd>
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+const WHY = {
+  live: "All nodes of the grid that match this query are up. Silence means that nothing changes.",
+  starting: "The nodes have not all taken the query in yet. The client has its answer already.",
+  stale: "A node is away or behind. What the client holds may be old until it has caught up.",
+} as const;

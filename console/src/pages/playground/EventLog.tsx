@@ -1,0 +1,49 @@
+/** What the server has told of a query, the newest first. */
+
+import { encode, type QueryEvent } from "rillbase";
+import { keyOf } from "../collections/documents/values";
+
+export interface Logged {
+  readonly number: number;
+  readonly at: Date;
+  readonly event:
+    | QueryEvent<Record<string, unknown>>
+    | { readonly type: "end"; readonly reason: string };
+}
+
+const TONES: Readonly<Record<string, string>> = {
+  result: "accent",
+  add: "good",
+  change: "accent",
+  move: "warn",
+  remove: "bad",
+  end: "bad",
+};
+
+export function EventLog({ log }: { readonly log: readonly Logged[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
+    <ol className="event-log" tabIndex={0} aria-label="Events">
+      {log.map(({ number, at, event }) => (
+        <li key={number}>
+          <time className="number soft">{at.toLocaleTimeString("en-GB")}</time>
+          <span className={`badge ${TONES[event.type] ?? ""}`}>{event.type}</span>
+          <span className="mono cut">{textOf(event)}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function textOf(event: Logged["event"]): string {
+  switch (event.type) {
+    case "result":
+      return `${event.documents.length} documents`;
+    case "remove":
+      return `${keyOf(event.id)}${event.reason === null ? "" : ` (${event.reason})`}`;
+    case "end":
+      return event.reason;
+    default:
+      return `${keyOf(event.id)} v${event.version} ${JSON.stringify(encode(event.document))}`;
+  }
+}

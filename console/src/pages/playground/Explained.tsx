@@ -1,0 +1,89 @@
+/** How a query is answered, in words first. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useId } from "react";
+import { Code } from "../../ui/Code";
+import { Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Icon } from "../../ui/Icon";
+
+interface Explanation {
+  readonly plan: {
+    readonly reads: "index" | "documents";
+    readonly index: string | null;
+    readonly ranges: number;
+    readonly order: string;
+    readonly estimated_entries: number | null;
+    readonly reads_everything: boolean;
+  };
+  readonly sql: string;
+  readonly postgres: unknown;
+  readonly grid: {
+    readonly indexable: boolean;
+    readonly access: readonly { readonly path: string; readonly kind: string }[];
+  };
+}
+
+export function Explained({ ask }: { readonly ask: () => Promise<Explanation> }) {
+  const id = useId();
+  const { data, error } = useQuery({ queryKey: ["explain", id], queryFn: ask });
+  if (error !== null) {
+    return (
+      <div className="pad">
+        <ErrorNotice error={error} />
+      </div>
+    );
+  }
+  if (data === undefined) return <Skeleton />;
+  const { plan, grid } = data;
+  return (
+    <div className="explained">
+      <Verdict
+        isGood={!plan.reads_everything}
+        title={
+          plan.reads === "index"
+            ? `Reads the index ${plan.index}`
+            : plan.reads_everything
+              ? "Reads every document"
+              : "Reads by _id"
+        }
+      >
+        {plan.reads_everything
+          ? "An index over the fields of the filter would narrow it."
+          : `${plan.ranges} ${plan.ranges === 1 ? "range" : "ranges"}, order ${plan.order}${
+              plan.estimated_entries === null ? "" : `, about ${plan.estimated_entries} entries`
+            }.`}
+      </Verdict>
+      <Verdict
+        isGood={grid.indexable}
+        title={grid.indexable ? "Cheap to watch" : "Watched by trying each write"}
+      >
+        {grid.indexable
+          ? `A write finds this query by ${grid.access.map(({ path, kind }) => `${path} (${kind})`).join(", ")}.`
+          : "No equality, range or list narrows it, so every write of the collection is tried. A few of these are fine."}
+      </Verdict>
+      {data.sql !== "" && <Code text={data.sql} label="SQL" />}
+      {data.postgres !== null && (
+        <Code text={JSON.stringify(data.postgres, null, 2)} label="PostgreSQL's plan" />
+      )}
+    </div>
+  );
+}
+
+interface VerdictProps {
+  readonly isGood: boolean;
+  readonly title: string;
+  readonly children: string;
+}
+
+function Verdict({ isGood, title, children }: VerdictProps) {
+  return (
+    <div className={isGood ? "notice" : "notice warn"}>
+      <Icon name={isGood ? "check" : "alert"} />
+      <div className="grow">
+        <strong>{title}</strong>
+        <p>{children}</p>
+      </div>
+    </div>
+  );
+}

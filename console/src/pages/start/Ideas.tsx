@@ -1,0 +1,150 @@
+/** The rows as the console has them, beside the app that watches them with the publishable key. */
+
+import { type FormEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type Client, createClient } from "rillbase";
+import { useQuery as useLive } from "rillbase/react";
+import { useTenant } from "../../api/tenant";
+import { Icon } from "../../ui/Icon";
+import { useToasts } from "../../ui/toasts";
+import { LiveState } from "../collections/documents/GridFoot";
+import { keyOf } from "../collections/documents/values";
+import { IDEAS } from "./setUp";
+
+interface Idea {
+  readonly _id?: unknown;
+  readonly title: string;
+  readonly votes: number;
+  readonly [field: string]: unknown;
+}
+
+/** What a member edits. */
+export function ConsoleRows() {
+  const { client, may } = useTenant();
+  const { fail } = useToasts();
+  const ideas = useMemo(() => client.collection<Idea>(IDEAS), [client]);
+  const { items } = useLive(useMemo(() => ideas.sort("title").limit(20), [ideas]));
+  const [title, setTitle] = useState("");
+  function add(event: FormEvent) {
+    event.preventDefault();
+    if (title.trim() === "") return;
+    ideas.insert({ title: title.trim(), votes: 0 }).catch(fail);
+    setTitle("");
+  }
+  return (
+    <section className="side-by" aria-label="In the console">
+      <h3>In the console</h3>
+      <ul className="idea-rows">
+        {items.map(({ id, document }) => (
+          <li key={keyOf(id)}>
+            <span className="cut">{document.title}</span>
+            <span className="votes">
+              <button
+                type="button"
+                className="button small icon"
+                disabled={!may("developer")}
+                aria-label={`One vote less for ${document.title}`}
+                onClick={() => ideas.update(id, { $inc: { votes: -1 } }).catch(fail)}
+              >
+                <Icon name="minus" size={12} />
+              </button>
+              <output className="number">{document.votes}</output>
+              <button
+                type="button"
+                className="button small icon"
+                disabled={!may("developer")}
+                aria-label={`One vote more for ${document.title}`}
+                onClick={() => ideas.update(id, { $inc: { votes: 1 } }).catch(fail)}
+              >
+                <Icon name="plus" size={12} />
+              </button>
+            </span>
+          </li>
+        ))}
+      </ul>
+      {may("developer") && (
+        <form onSubmit={add} className="new-idea">
+          <input
+            className="input small"
+            aria-label="A new idea"
+            placeholder="A new idea …"
+            maxLength={80}
+            value={title}
+            onChange={(event) => setTitle(event.target.value)}
+          />
+          <button type="submit" className="button small">
+            Add
+          </button>
+        </form>
+      )}
+    </section>
+  );
+}
+
+/** What the app shows: another client, which knows nothing but the publishable key. */
+export function App({ apiKey }: { readonly apiKey: string }) {
+  const [client, setClient] = useState<Client | null>(null);
+  useEffect(() => {
+    const made = createClient({ url: location.origin, key: apiKey });
+    setClient(made);
+    return () => made.close();
+  }, [apiKey]);
+  return (
+    <section className="side-by app" aria-label="In your app">
+      <h3>In your app</h3>
+      {client !== null && <Board client={client} />}
+    </section>
+  );
+}
+
+function Board({ client }: { readonly client: Client }) {
+  const query = useMemo(
+    () => client.collection<Idea>(IDEAS).sort("votes", "desc").limit(20),
+    [client],
+  );
+  const { items, state } = useLive(query);
+  const list = useGliding(items.map(({ id }) => keyOf(id)).join("\n"));
+  const most = Math.max(1, ...items.map(({ document }) => document.votes));
+  return (
+    <>
+      <ol ref={list} className="board">
+        {items.map(({ id, document }) => (
+          <li key={keyOf(id)} data-id={keyOf(id)}>
+            <span
+              className="bar"
+              style={{ width: `${(Math.max(0, document.votes) / most) * 100}%` }}
+            />
+            <strong className="number">{document.votes}</strong>
+            <span className="cut">{document.title}</span>
+          </li>
+        ))}
+      </ol>
+      <p>
+        <LiveState state={state} />
+      </p>
+    </>
+  );
+}
+
+/** Lets rows glide from where they were when their order changes. */
+function useGliding(order: string) {
+  const list = useRef<HTMLOListElement>(null);
+  const places = useRef(new Map<string, number>());
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the order that moves them.
+  useLayoutEffect(() => {
+    const before = places.current;
+    places.current = new Map();
+    for (const row of list.current?.children ?? []) {
+      const { id = "" } = (row as HTMLElement).dataset;
+      const top = (row as HTMLElement).offsetTop;
+      places.current.set(id, top);
+      const distance = (before.get(id) ?? top) - top;
+      if (distance !== 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
+        row.animate([{ transform: `translateY(${distance}px)` }, { transform: "none" }], {
+          duration: 380,
+          easing: "cubic-bezier(.2,.8,.2,1)",
+        });
+      }
+    }
+  }, [order]);
+  return list;
+}

@@ -1,0 +1,227 @@
+/** Who belongs to the tenant, and who is invited. */
+
+import { useState } from "react";
+import { useAttempt, useChange, useList } from "../../api/list";
+import { useUser } from "../../api/session";
+import { useTenant } from "../../api/tenant";
+import type { Invitation, Member, Role } from "../../api/types";
+import { PageHead } from "../../shell/Shell";
+import { Confirm } from "../../ui/Confirm";
+import { FormDialog } from "../../ui/Dialog";
+import { Field } from "../../ui/Field";
+import { Icon } from "../../ui/Icon";
+import { Listing, Table } from "../../ui/Listing";
+import { Time } from "../../ui/Time";
+import { useToasts } from "../../ui/toasts";
+
+const ROLES: readonly Role[] = ["viewer", "developer", "admin", "owner"];
+const MEANING: Readonly<Record<Role, string>> = {
+  viewer: "Reads everything but keys and the audit log.",
+  developer: "Also changes data, collections and keys.",
+  admin: "Also manages members, webhooks and settings.",
+  owner: "Also deletes the tenant and makes owners.",
+};
+
+export default function Members() {
+  const { may } = useTenant();
+  const members = useList<Member>("members");
+  const [isInviting, setInviting] = useState(false);
+  return (
+    <>
+      <PageHead title="Members">
+        {may("admin") && (
+          <button type="button" className="button main" onClick={() => setInviting(true)}>
+            <Icon name="plus" size={14} /> Invite
+          </button>
+        )}
+      </PageHead>
+      <div className="page-body">
+        <div className="column">
+          <Listing read={members} empty={null}>
+            {(items) => (
+              <Table heads={["Name", "E-mail address", "Role", "Since", ""]}>
+                {items.map((member) => (
+                  <MemberRow key={member.user_id} member={member} />
+                ))}
+              </Table>
+            )}
+          </Listing>
+          {may("admin") && <Invitations />}
+        </div>
+      </div>
+      {isInviting && <Invite onClose={() => setInviting(false)} />}
+    </>
+  );
+}
+
+function MemberRow({ member }: { readonly member: Member }) {
+  const { may } = useTenant();
+  const user = useUser();
+  const change = useChange("members");
+  const attempt = useAttempt();
+  const { say } = useToasts();
+  const [isRemoving, setRemoving] = useState(false);
+  const isSelf = member.user_id === user.id;
+  const name = member.name || member.email;
+  async function setRole(role: Role) {
+    const path = `members/${member.user_id}`;
+    await change(path, { method: "PATCH", body: { role } });
+    say(`${name} is ${role} now.`, () =>
+      change(path, { method: "PATCH", body: { role: member.role } }),
+    );
+  }
+  return (
+    <tr>
+      <td>
+        <strong>{member.name || "–"}</strong> {isSelf && <span className="badge">you</span>}
+      </td>
+      <td>{member.email}</td>
+      <td>
+        {may("admin") && !isSelf ? (
+          <select
+            className="select small"
+            aria-label={`Role of ${member.email}`}
+            value={member.role}
+            onChange={(event) => attempt(() => setRole(event.target.value as Role))}
+          >
+            {ROLES.filter((role) => role !== "owner" || may("owner")).map((role) => (
+              <option key={role}>{role}</option>
+            ))}
+          </select>
+        ) : (
+          member.role
+        )}
+      </td>
+      <td className="soft">
+        <Time at={member.created_at} />
+      </td>
+      <td className="end">
+        {(may("admin") || isSelf) && (
+          <button
+            type="button"
+            className="button small icon plain"
+            aria-label={isSelf ? "Leave the tenant" : `Remove ${member.email}`}
+            onClick={() => setRemoving(true)}
+          >
+            <Icon name="trash" size={14} />
+          </button>
+        )}
+        {isRemoving && (
+          <Confirm
+            title={isSelf ? "Leave the tenant?" : `Remove ${name}?`}
+            action={isSelf ? "Leave" : "Remove"}
+            onConfirm={async () => {
+              await change(`members/${member.user_id}`, { method: "DELETE" });
+              if (isSelf) location.assign("/");
+            }}
+            onClose={() => setRemoving(false)}
+          >
+            Personal tokens for this tenant stop working. Coming back takes an invitation.
+          </Confirm>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Invitations() {
+  const invitations = useList<Invitation>("invitations");
+  const change = useChange("invitations");
+  const attempt = useAttempt();
+  const { say } = useToasts();
+  return (
+    <Listing read={invitations} empty={null}>
+      {(items) => (
+        <>
+          <h2>Open invitations</h2>
+          <Table heads={["E-mail address", "Role", "Good until", ""]}>
+            {items.map(({ id, email, role, state, expires_at: end }) => (
+              <tr key={id}>
+                <td>{email}</td>
+                <td>{role}</td>
+                <td className="soft">
+                  {state === "expired" ? (
+                    <span className="badge warn">expired</span>
+                  ) : (
+                    <Time at={end} />
+                  )}
+                </td>
+                <td>
+                  <span className="actions">
+                    <button
+                      type="button"
+                      className="button small"
+                      onClick={() =>
+                        attempt(async () => {
+                          await change(`invitations/${id}:resend`, { method: "POST" });
+                          say(`The invitation is on its way to ${email} again.`);
+                        })
+                      }
+                    >
+                      Send again
+                    </button>
+                    <button
+                      type="button"
+                      className="button small"
+                      onClick={() =>
+                        attempt(async () => {
+                          await change(`invitations/${id}`, { method: "DELETE" });
+                          say(`The invitation of ${email} is taken back.`, () =>
+                            change("invitations", { method: "POST", body: { email, role } }),
+                          );
+                        })
+                      }
+                    >
+                      Take back
+                    </button>
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </>
+      )}
+    </Listing>
+  );
+}
+
+function Invite({ onClose }: { readonly onClose: () => void }) {
+  const { may } = useTenant();
+  const change = useChange("invitations");
+  const { say } = useToasts();
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("developer");
+  return (
+    <FormDialog
+      title="Invite somebody"
+      lead="A link goes to the address. It is good for seven days, and for that address only."
+      action="Send the invitation"
+      canSubmit={email.includes("@")}
+      onSubmit={async () => {
+        await change("invitations", { method: "POST", body: { email, role } });
+        say(`${email} is invited.`);
+      }}
+      onClose={onClose}
+    >
+      <Field label="E-mail address">
+        <input
+          className="input"
+          type="email"
+          value={email}
+          onChange={(event) => setEmail(event.target.value)}
+        />
+      </Field>
+      <Field label="Role" hint={MEANING[role]}>
+        <select
+          className="select"
+          value={role}
+          onChange={(event) => setRole(event.target.value as Role)}
+        >
+          {ROLES.filter((name) => name !== "owner" || may("owner")).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
+  );
+}

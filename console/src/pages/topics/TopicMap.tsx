@@ -1,0 +1,153 @@
+/**
+ * Publications where they are. There are no tiles, which would be requests to elsewhere: a graticule
+ * and the areas themselves, fitted to what there is.
+ */
+
+import type { Topic } from "../../api/types";
+import type { Area, Publication } from "./follow";
+
+interface MapProps {
+  readonly topic: Topic;
+  readonly publications: readonly Publication[];
+  readonly chosen: string | null;
+  readonly onChoose: (id: string) => void;
+  /** Called with a place that was clicked. */
+  readonly onPoint: (x: number, y: number) => void;
+}
+
+interface Box {
+  readonly left: number;
+  readonly bottom: number;
+  readonly right: number;
+  readonly top: number;
+}
+
+const WORLD: Box = { left: -180, bottom: -80, right: 180, top: 80 };
+const METRES_PER_DEGREE = 111_320;
+const LINES = 8;
+const LEAST_DEGREES = 0.02;
+
+export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: MapProps) {
+  const isGeo = topic.kind === "geo";
+  const boxes = publications.flatMap(({ geo }) => (geo ? [boxOf(geo, isGeo)] : []));
+  const view = fitted(boxes, whole(topic), isGeo);
+  const width = view.right - view.left;
+  const height = view.top - view.bottom;
+  // A degree of longitude is shorter towards the poles.
+  const squeeze = isGeo
+    ? Math.max(0.2, Math.cos((((view.top + view.bottom) / 2) * Math.PI) / 180))
+    : 1;
+  const x = (value: number) => (value - view.left) * squeeze;
+  const y = (value: number) => view.top - value;
+  return (
+    // biome-ignore lint/a11y: places are typed as well, in the form beside the map.
+    <svg
+      className="topic-map"
+      viewBox={`0 0 ${width * squeeze} ${height}`}
+      preserveAspectRatio="xMidYMid meet"
+      role="img"
+      aria-label={`${publications.length} publications on a map`}
+      onClick={(event) => {
+        const matrix = event.currentTarget.getScreenCTM();
+        if (matrix === null) return;
+        const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+        onPoint(round(at.x / squeeze + view.left), round(view.top - at.y));
+      }}
+    >
+      {graticule(view).map(({ key, vertical, at }) => (
+        <line
+          key={key}
+          className="graticule"
+          {...(vertical
+            ? { x1: x(at), x2: x(at), y1: 0, y2: height }
+            : { x1: 0, x2: width * squeeze, y1: y(at), y2: y(at) })}
+        />
+      ))}
+      {publications.map(({ publication_id: id, geo, data }) => {
+        if (!geo) return null;
+        const box = boxOf(geo, isGeo);
+        const shape = {
+          className: id === chosen ? "place chosen" : "place",
+          onClick: (event: { stopPropagation: () => void }) => {
+            event.stopPropagation();
+            onChoose(id);
+          },
+        };
+        const title = data === null ? id : JSON.stringify(data);
+        const size = {
+          x: x(box.left),
+          y: y(box.top),
+          width: x(box.right) - x(box.left),
+          height: box.top - box.bottom,
+        };
+        return "box" in geo ? (
+          <rect key={id} {...shape} {...size}>
+            <title>{title}</title>
+          </rect>
+        ) : (
+          <ellipse
+            key={id}
+            {...shape}
+            cx={size.x + size.width / 2}
+            cy={size.y + size.height / 2}
+            rx={Math.max(size.width / 2, width / 160)}
+            ry={Math.max(size.height / 2, width / 160)}
+          >
+            <title>{title}</title>
+          </ellipse>
+        );
+      })}
+    </svg>
+  );
+}
+
+function whole(topic: Topic): Box {
+  if (topic.grid === null || topic.kind === "geo") return WORLD;
+  const [left, bottom, right, top] = topic.grid.bounds;
+  return { left, bottom, right, top };
+}
+
+function boxOf(area: Area, isGeo: boolean): Box {
+  if ("box" in area) {
+    const [left, bottom, right, top] = area.box;
+    return { left, bottom, right, top };
+  }
+  const [x, y] = area.center;
+  const radius = isGeo ? (area.radius_m ?? 0) / METRES_PER_DEGREE : (area.radius ?? 0);
+  const wide = isGeo ? radius / Math.max(0.1, Math.cos((y * Math.PI) / 180)) : radius;
+  return { left: x - wide, bottom: y - radius, right: x + wide, top: y + radius };
+}
+
+/** Returns what to show: all areas with some room around them, or everything. */
+function fitted(boxes: readonly Box[], everything: Box, isGeo: boolean): Box {
+  if (boxes.length === 0 || !isGeo) return everything;
+  const found = boxes.reduce((a, b) => ({
+    left: Math.min(a.left, b.left),
+    bottom: Math.min(a.bottom, b.bottom),
+    right: Math.max(a.right, b.right),
+    top: Math.max(a.top, b.top),
+  }));
+  const room = Math.max(found.right - found.left, found.top - found.bottom, LEAST_DEGREES) * 0.25;
+  return {
+    left: found.left - room,
+    bottom: found.bottom - room,
+    right: found.right + room,
+    top: found.top + room,
+  };
+}
+
+function graticule(view: Box): { key: string; vertical: boolean; at: number }[] {
+  const step = (view.right - view.left) / LINES;
+  const power = 10 ** Math.floor(Math.log10(step));
+  const even = ([1, 2, 5, 10].find((factor) => factor * power >= step) ?? 10) * power;
+  const lines: { key: string; vertical: boolean; at: number }[] = [];
+  for (let at = Math.ceil(view.left / even) * even; at < view.right; at += even)
+    lines.push({ key: `x${at}`, vertical: true, at });
+  for (let at = Math.ceil(view.bottom / even) * even; at < view.top; at += even)
+    lines.push({ key: `y${at}`, vertical: false, at });
+  return lines;
+}
+
+function round(value: number): number {
+  return Math.round(value * 1e5) / 1e5;
+}

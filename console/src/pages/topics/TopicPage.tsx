@@ -1,0 +1,234 @@
+/** One topic: what is published, on a map where it has places, and a form to publish. */
+
+import { type FormEvent, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { useChange, useOne } from "../../api/list";
+import { dataCall, useTenant } from "../../api/tenant";
+import type { Topic } from "../../api/types";
+import { PageHead } from "../../shell/Shell";
+import { Confirm } from "../../ui/Confirm";
+import { Empty, Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Field } from "../../ui/Field";
+import { Icon } from "../../ui/Icon";
+import { JsonEditor } from "../../ui/JsonEditor";
+import { Time } from "../../ui/Time";
+import { useToasts } from "../../ui/toasts";
+import { type Publication, usePublications } from "./follow";
+import { TopicMap } from "./TopicMap";
+import "./topics.css";
+
+export default function TopicPage({ name }: { readonly name: string }) {
+  const { slug, may } = useTenant();
+  const { data: topic, error } = useOne<Topic>(`topics/${name}`);
+  const [id, setId] = useState("1");
+  const [point, setPoint] = useState("");
+  const [chosen, setChosen] = useState<string | null>(null);
+  const followed = usePublications(topic, id);
+  const hasPlaces = topic?.kind === "geo" || topic?.kind === "plane";
+  return (
+    <>
+      <PageHead
+        name={name}
+        title={
+          <>
+            <Link href={`/t/${slug}/topics`}>Topics</Link>
+            <Icon name="chevron" size={11} />
+            <h1 className="mono cut">{name}</h1>
+            {topic !== undefined && <span className="badge">{topic.kind}</span>}
+          </>
+        }
+      >
+        {may("developer") && <Drop name={name} />}
+      </PageHead>
+      {error !== null && (
+        <div className="column">
+          <ErrorNotice error={error} />
+        </div>
+      )}
+      {topic === undefined && error === null && <Skeleton />}
+      {topic !== undefined && (
+        <div className="page-body fill">
+          <div className="topic">
+            <div className="topic-main">
+              {hasPlaces ? (
+                <TopicMap
+                  topic={topic}
+                  publications={followed.publications}
+                  chosen={chosen}
+                  onChoose={setChosen}
+                  onPoint={(x, y) => setPoint(`${x}, ${y}`)}
+                />
+              ) : (
+                <div className="topic-id">
+                  <Field label="Id to look at">
+                    <input
+                      className="input mono"
+                      value={id}
+                      onChange={(event) => setId(event.target.value)}
+                    />
+                  </Field>
+                </div>
+              )}
+              {followed.error !== null && <ErrorNotice error={followed.error} />}
+              <Publications items={followed.publications} chosen={chosen} onChoose={setChosen} />
+            </div>
+            {may("developer") && (
+              <Publish
+                key={point}
+                topic={topic}
+                id={id}
+                point={point}
+                onPublished={followed.again}
+              />
+            )}
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+interface ListProps {
+  readonly items: readonly Publication[];
+  readonly chosen: string | null;
+  readonly onChoose: (id: string) => void;
+}
+
+function Publications({ items, chosen, onChoose }: ListProps) {
+  if (items.length === 0) {
+    return (
+      <Empty icon="signal" title="Nothing is published here">
+        What was published in the last hour and has not expired is shown, and what comes follows.
+      </Empty>
+    );
+  }
+  return (
+    <ol className="publications" aria-label="Publications">
+      {items.map((item) => (
+        <li key={item.publication_id}>
+          <button
+            type="button"
+            aria-pressed={item.publication_id === chosen}
+            onClick={() => onChoose(item.publication_id)}
+          >
+            <span className="soft">
+              <Time at={item.at} />
+            </span>
+            <span className="mono">{item.id ?? placeText(item)}</span>
+            <span className="mono cut">{JSON.stringify(item.data)}</span>
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function placeText({ geo }: Publication): string {
+  if (geo === undefined) return "";
+  return "box" in geo ? geo.box.join(", ") : geo.center.map((value) => value.toFixed(4)).join(", ");
+}
+
+interface PublishProps {
+  readonly topic: Topic;
+  readonly id: string;
+  readonly point: string;
+  readonly onPublished: () => void;
+}
+
+function Publish({ topic, id, point, onPublished }: PublishProps) {
+  const { slug } = useTenant();
+  const { say } = useToasts();
+  const hasPlaces = topic.kind === "geo" || topic.kind === "plane";
+  const [place, setPlace] = useState(hasPlaces ? point : id);
+  const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
+  const [data, setData] = useState('{"kind": "hello"}');
+  const [error, setError] = useState<unknown>(null);
+  async function publish(event?: FormEvent) {
+    event?.preventDefault();
+    setError(null);
+    try {
+      const body = { ...placeBody(topic, place, Number(radius)), data: JSON.parse(data) };
+      const path = `/v1/topics/${topic.name}/publications`;
+      const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
+      say(`Published. It met ${answer.matched_subscribers} subscribers.`);
+      onPublished();
+    } catch (thrown) {
+      setError(thrown);
+    }
+  }
+  return (
+    <form className="publish" onSubmit={publish}>
+      <h2>Publish</h2>
+      <Field
+        label={hasPlaces ? "Place" : "Id"}
+        hint={hasPlaces ? "Click on the map, or type: longitude, latitude" : "As in 1.4.2"}
+      >
+        <input
+          className="input mono"
+          required
+          value={place}
+          onChange={(event) => setPlace(event.target.value)}
+        />
+      </Field>
+      {hasPlaces && (
+        <Field label={topic.kind === "geo" ? "Radius in metres" : "Radius"}>
+          <input
+            className="input number"
+            type="number"
+            min="0"
+            step="any"
+            value={radius}
+            onChange={(event) => setRadius(event.target.value)}
+          />
+        </Field>
+      )}
+      <JsonEditor label="Data" value={data} onChange={setData} onSubmit={publish} height="130px" />
+      {error !== null && <ErrorNotice error={error} />}
+      <button type="submit" className="button main">
+        Publish
+      </button>
+    </form>
+  );
+}
+
+function placeBody(topic: Topic, place: string, radius: number): object {
+  if (topic.kind === "flat" || topic.kind === "hierarchy") return { id: place };
+  const center = place.split(",").map(Number);
+  if (center.length !== 2 || center.some(Number.isNaN))
+    throw new SyntaxError("A place is two numbers, as in 16.37, 48.21.");
+  return { geo: topic.kind === "geo" ? { center, radius_m: radius } : { center, radius } };
+}
+
+function Drop({ name }: { readonly name: string }) {
+  const { slug } = useTenant();
+  const change = useChange("topics");
+  const [, go] = useLocation();
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        className="button icon plain"
+        aria-label="Drop the topic"
+        onClick={() => setAsking(true)}
+      >
+        <Icon name="trash" size={14} />
+      </button>
+      {isAsking && (
+        <Confirm
+          title={`Drop ${name}?`}
+          action="Drop"
+          typed={name}
+          onConfirm={async () => {
+            await change(`topics/${name}`, { method: "DELETE" });
+            go(`/t/${slug}/topics`);
+          }}
+          onClose={() => setAsking(false)}
+        >
+          Everything in it goes, and its subscriptions end at once.
+        </Confirm>
+      )}
+    </>
+  );
+}

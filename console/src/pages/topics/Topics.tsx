@@ -1,0 +1,127 @@
+/** The topics of the tenant. */
+
+import { useState } from "react";
+import { Link, useLocation } from "wouter";
+import { useChange, useList } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import type { Topic } from "../../api/types";
+import { PageHead } from "../../shell/Shell";
+import { FormDialog } from "../../ui/Dialog";
+import { Empty } from "../../ui/Empty";
+import { Field } from "../../ui/Field";
+import { Icon } from "../../ui/Icon";
+import { Listing, Table } from "../../ui/Listing";
+import { duration, Time } from "../../ui/Time";
+
+const KINDS: Readonly<Record<Topic["kind"], string>> = {
+  hierarchy: "Ids in a hierarchy: 1.4 meets 1.4.2",
+  flat: "Ids that are equal: news meets news",
+  geo: "Areas of the earth that overlap",
+  plane: "Areas of a plane that overlap",
+};
+
+export default function Topics() {
+  const { slug, may } = useTenant();
+  const topics = useList<Topic>("topics");
+  const [isAdding, setAdding] = useState(false);
+  const add = may("developer") && (
+    <button type="button" className="button main" onClick={() => setAdding(true)}>
+      <Icon name="plus" size={14} /> New topic
+    </button>
+  );
+  return (
+    <>
+      <PageHead title="Topics">{add}</PageHead>
+      <div className="page-body">
+        <div className="column">
+          <Listing
+            read={topics}
+            empty={
+              <Empty icon="pin" title="No topics yet" actions={add || undefined}>
+                A topic is where publications and subscriptions meet, whichever comes first: by id,
+                by hierarchy or by place, in the past and in the future.
+              </Empty>
+            }
+          >
+            {(items) => (
+              <Table heads={["Name", "What meets", "Kept for", "Made"]}>
+                {items.map((topic) => (
+                  <tr key={topic.id}>
+                    <td>
+                      <Link className="mono" href={`/t/${slug}/topics/${topic.name}`}>
+                        {topic.name}
+                      </Link>
+                    </td>
+                    <td>{KINDS[topic.kind]}</td>
+                    <td className="number">{duration(topic.retention_s)}</td>
+                    <td className="soft">
+                      <Time at={topic.created_at} />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+          </Listing>
+        </div>
+      </div>
+      {isAdding && <NewTopic onClose={() => setAdding(false)} />}
+    </>
+  );
+}
+
+const PLANE = [0, 0, 1_000, 1_000];
+
+function NewTopic({ onClose }: { readonly onClose: () => void }) {
+  const { slug } = useTenant();
+  const change = useChange("topics");
+  const [, go] = useLocation();
+  const [name, setName] = useState("");
+  const [kind, setKind] = useState<Topic["kind"]>("hierarchy");
+  const [hours, setHours] = useState("1");
+  async function create() {
+    const grid = kind === "plane" ? { grid: { bounds: PLANE } } : {};
+    const body = { name, kind, retention_s: Math.round(Number(hours) * 3_600), ...grid };
+    await change("topics", { method: "POST", body });
+    go(`/t/${slug}/topics/${name}`);
+  }
+  return (
+    <FormDialog
+      title="New topic"
+      action="Create topic"
+      canSubmit={name !== ""}
+      onSubmit={create}
+      onClose={onClose}
+    >
+      <Field label="Name">
+        <input
+          className="input mono"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+      <Field label="What meets">
+        <select
+          className="select"
+          value={kind}
+          onChange={(event) => setKind(event.target.value as Topic["kind"])}
+        >
+          {Object.entries(KINDS).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Hours that a publication lives at most">
+        <input
+          className="input number"
+          type="number"
+          min="0.01"
+          step="any"
+          value={hours}
+          onChange={(event) => setHours(event.target.value)}
+        />
+      </Field>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,145 @@
+/** Ctrl-K: any page, collection or tenant by a few letters of its name. */
+
+import { useMemo, useState } from "react";
+import { useLocation } from "wouter";
+import { useCollections, useTenant, useTenants } from "../api/tenant";
+import { Dialog } from "../ui/Dialog";
+import { Icon, type IconName } from "../ui/Icon";
+import { GROUPS, START } from "./places";
+import "./palette.css";
+
+interface Command {
+  readonly id: string;
+  readonly title: string;
+  readonly note: string;
+  readonly icon: IconName;
+  readonly words: string;
+  readonly to: string;
+}
+
+const MAX_SHOWN = 50;
+
+export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [, go] = useLocation();
+  const commands = useCommands();
+  const found = useMemo(() => matching(commands, text), [commands, text]);
+  const chosen = found[Math.min(at, found.length - 1)];
+  function run(command: Command | undefined) {
+    if (command === undefined) return;
+    onClose();
+    go(command.to);
+  }
+  function pressed(key: string): boolean {
+    if (key === "ArrowDown") setAt((place) => Math.min(place + 1, found.length - 1));
+    else if (key === "ArrowUp") setAt((place) => Math.max(place - 1, 0));
+    else if (key === "Enter") run(chosen);
+    else return false;
+    return true;
+  }
+  return (
+    <Dialog title="Search" onClose={onClose}>
+      <div className="palette">
+        <div className="box">
+          <Icon name="search" />
+          <input
+            autoFocus
+            role="combobox"
+            aria-expanded="true"
+            aria-controls="palette-list"
+            aria-activedescendant={chosen && `palette-${chosen.id}`}
+            aria-label="Go to"
+            placeholder="Go to a page, a collection, a tenant …"
+            value={text}
+            onChange={(event) => {
+              setText(event.target.value);
+              setAt(0);
+            }}
+            onKeyDown={(event) => pressed(event.key) && event.preventDefault()}
+          />
+          <kbd>Esc</kbd>
+        </div>
+        <div id="palette-list" role="listbox" aria-label="Results" className="list" tabIndex={-1}>
+          {found.map((command, place) => (
+            <div
+              key={command.id}
+              id={`palette-${command.id}`}
+              role="option"
+              tabIndex={-1}
+              aria-selected={command === chosen}
+              ref={command === chosen ? showInList : undefined}
+              onMouseMove={() => setAt(place)}
+              onClick={() => run(command)}
+              onKeyDown={(event) => event.key === "Enter" && run(command)}
+            >
+              <Icon name={command.icon} size={15} />
+              <span className="cut">{command.title}</span>
+              <span className="note">{command.note}</span>
+            </div>
+          ))}
+        </div>
+        {found.length === 0 && <p className="nothing">Nothing is called “{text}”.</p>}
+      </div>
+    </Dialog>
+  );
+}
+
+function showInList(element: HTMLElement | null): void {
+  element?.scrollIntoView({ block: "nearest" });
+}
+
+function useCommands(): Command[] {
+  const { slug, may } = useTenant();
+  const { data: collections = [] } = useCollections();
+  const { data: tenants = [] } = useTenants();
+  const places = [START, ...GROUPS.flatMap((group) => group.places)].filter(({ least }) =>
+    may(least),
+  );
+  return [
+    ...collections.map(({ name }) => ({
+      id: `collection-${name}`,
+      title: name,
+      note: "Collection",
+      icon: "collection" as const,
+      words: "documents",
+      to: `/t/${slug}/collections/${name}`,
+    })),
+    ...places.map(({ path, title, icon, words }) => ({
+      id: `page${path.replace("/", "-")}`,
+      title,
+      note: "Page",
+      icon,
+      words,
+      to: `/t/${slug}${path}`,
+    })),
+    ...tenants
+      .filter((tenant) => tenant.slug !== slug)
+      .map((tenant) => ({
+        id: `tenant-${tenant.slug}`,
+        title: tenant.name || tenant.slug,
+        note: "Tenant",
+        icon: "home" as const,
+        words: tenant.slug,
+        to: `/t/${tenant.slug}`,
+      })),
+  ];
+}
+
+/** Keeps what begins with the text before what contains it, and both before what is about it. */
+function matching(commands: readonly Command[], text: string): Command[] {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === "") return commands.slice(0, MAX_SHOWN);
+  const rank = ({ title, words }: Command) => {
+    const name = title.toLowerCase();
+    if (name.startsWith(wanted)) return 0;
+    if (name.includes(wanted)) return 1;
+    return words.includes(wanted) ? 2 : 3;
+  };
+  return commands
+    .map((command) => ({ command, rank: rank(command) }))
+    .filter((entry) => entry.rank < 3)
+    .sort((a, b) => a.rank - b.rank)
+    .map((entry) => entry.command)
+    .slice(0, MAX_SHOWN);
+}

@@ -1,0 +1,73 @@
+/** The frame around the pages of a tenant. */
+
+import { type ReactNode, Suspense, useEffect, useState } from "react";
+import { Skeleton } from "../ui/Empty";
+import { Icon } from "../ui/Icon";
+import { CommandPalette } from "./CommandPalette";
+import { Sidebar } from "./Sidebar";
+
+export function Shell({ children }: { readonly children: ReactNode }) {
+  const [isSearching, setSearching] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        setSearching(true);
+      }
+    };
+    const toggle = () => setMenuOpen((open) => !open);
+    addEventListener("keydown", pressed);
+    addEventListener("rillbase:menu", toggle);
+    return () => {
+      removeEventListener("keydown", pressed);
+      removeEventListener("rillbase:menu", toggle);
+    };
+  }, []);
+  return (
+    <div className="shell" data-menu={isMenuOpen ? "open" : "closed"}>
+      <Sidebar onSearch={() => setSearching(true)} onLeave={() => setMenuOpen(false)} />
+      {isMenuOpen && (
+        <button
+          type="button"
+          className="veil"
+          aria-label="Close the menu"
+          onClick={() => setMenuOpen(false)}
+        />
+      )}
+      <main className="stage">
+        <Suspense fallback={<Skeleton />}>{children}</Suspense>
+      </main>
+      {isSearching && <CommandPalette onClose={() => setSearching(false)} />}
+    </div>
+  );
+}
+
+interface HeadProps {
+  readonly title: ReactNode;
+  /** The window's title; the heading where it is a text. */
+  readonly name?: string;
+  readonly children?: ReactNode;
+}
+
+/** The head of a page: what it is, and what can be done. */
+export function PageHead({ title, name, children }: HeadProps) {
+  const shown = name ?? (typeof title === "string" ? title : "");
+  useEffect(() => {
+    document.title = shown === "" ? "Rillbase" : `${shown} · Rillbase`;
+  }, [shown]);
+  return (
+    <header className="page-head">
+      <button
+        type="button"
+        className="button plain icon menu-toggle"
+        aria-label="Menu"
+        onClick={() => dispatchEvent(new Event("rillbase:menu"))}
+      >
+        <Icon name="menu" />
+      </button>
+      <div className="title">{typeof title === "string" ? <h1>{title}</h1> : title}</div>
+      <div className="actions">{children}</div>
+    </header>
+  );
+}

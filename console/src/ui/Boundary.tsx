@@ -1,0 +1,37 @@
+/** Shows what went wrong in a page instead of an empty window. */
+
+import { Component, type ReactNode } from "react";
+import { ErrorNotice } from "./ErrorNotice";
+
+interface State {
+  readonly error: unknown;
+}
+
+interface Props {
+  /** With another value of this, what went wrong is forgotten: the address, usually. */
+  readonly resetOn?: string;
+  readonly children: ReactNode;
+}
+
+export class Boundary extends Component<Props, State> {
+  override state: State = { error: null };
+
+  static getDerivedStateFromError(error: unknown): State {
+    return { error };
+  }
+
+  override componentDidUpdate(before: Props): void {
+    if (before.resetOn !== this.props.resetOn && this.state.error !== null) {
+      this.setState({ error: null });
+    }
+  }
+
+  override render(): ReactNode {
+    if (this.state.error === null) return this.props.children;
+    return (
+      <div className="column">
+        <ErrorNotice error={this.state.error} onRetry={() => this.setState({ error: null })} />
+      </div>
+    );
+  }
+}

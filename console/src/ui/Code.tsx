@@ -1,0 +1,40 @@
+/** A piece of code with a button that copies it. */
+
+import { useState } from "react";
+import { Icon } from "./Icon";
+
+export function Code({ text, label }: { readonly text: string; readonly label: string }) {
+  return (
+    <div className="code">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <span className="copy">
+        <CopyButton text={text} label={`Copy ${label}`} />
+      </span>
+    </div>
+  );
+}
+
+const SHOWN_MS = 1_500;
+
+export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
+  const [isCopied, setCopied] = useState(false);
+  async function copy() {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), SHOWN_MS);
+  }
+  return (
+    <button
+      type="button"
+      className="button small icon"
+      aria-label={label}
+      title={label}
+      onClick={copy}
+    >
+      <Icon name={isCopied ? "check" : "copy"} size={13} />
+    </button>
+  );
+}

@@ -1,0 +1,36 @@
+/** What is shown where there is nothing yet: what belongs here, and how to make the first one. */
+
+import type { ReactNode } from "react";
+import { Icon, type IconName } from "./Icon";
+
+interface EmptyProps {
+  readonly icon: IconName;
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly actions?: ReactNode;
+}
+
+export function Empty({ icon, title, children, actions }: EmptyProps) {
+  return (
+    <div className="empty">
+      <div className="mark">
+        <Icon name={icon} size={20} />
+      </div>
+      <h2>{title}</h2>
+      <div className="soft">{children}</div>
+      {actions !== undefined && <div className="actions">{actions}</div>}
+    </div>
+  );
+}
+
+/** Holds the place of what is being fetched. It appears late, so quick answers do not flicker. */
+export function Skeleton({ rows = 5 }: { readonly rows?: number }) {
+  return (
+    <div className="skeleton" aria-hidden="true">
+      {Array.from({ length: rows }, (_, row) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows are all alike.
+        <i key={row} style={{ width: `${[86, 62, 74, 51, 68][row % 5]}%` }} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+/** An error as people can use it: what is wrong, where, and what to quote when asking for help. */
+
+import { type Failure, failureOf } from "../api/failure";
+import { Icon } from "./Icon";
+
+export function ErrorNotice({
+  error,
+  onRetry,
+}: {
+  readonly error: unknown;
+  readonly onRetry?: () => void;
+}) {
+  const failure = failureOf(error);
+  return (
+    <div className="notice bad" role="alert">
+      <Icon name="alert" />
+      <div className="grow">
+        <strong>{failure.title}</strong>
+        <Places failure={failure} />
+        {failure.requestId !== undefined && (
+          <div>
+            <small>
+              <code>{failure.code}</code> · request <code>{failure.requestId.slice(0, 12)}</code>
+            </small>
+          </div>
+        )}
+      </div>
+      {onRetry !== undefined && (
+        <button type="button" className="button small" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Places({ failure }: { readonly failure: Failure }) {
+  if (failure.places.length === 0) return null;
+  return (
+    <ul>
+      {failure.places.map(({ pointer, detail }) => (
+        <li key={pointer + detail}>
+          {pointer !== "" && <code>{pointer.replace(/^\//, "")}</code>} {detail}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,34 @@
+/** The editor of JSON; its code is loaded when the first one is shown. */
+
+import { lazy, Suspense } from "react";
+
+export interface Mistake {
+  /** A JSON pointer; "" is the whole text. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+export interface JsonEditorProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange?: (text: string) => void;
+  /** Called by Ctrl-Enter and Ctrl-S. */
+  readonly onSubmit?: () => void;
+  /** What the server has found wrong. */
+  readonly mistakes?: readonly Mistake[];
+  readonly language?: "json" | "plain";
+  readonly height?: string;
+}
+
+const Loaded = lazy(() => import("./editor/CodeMirror"));
+
+export function JsonEditor(props: JsonEditorProps) {
+  const { height = "220px", value } = props;
+  return (
+    <div className="editor" style={{ height }}>
+      <Suspense fallback={<pre>{value}</pre>}>
+        <Loaded {...props} />
+      </Suspense>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+/** A list that is being read, could not be read, is empty, or is there. */
+
+import type { ReactNode } from "react";
+import { Skeleton } from "./Empty";
+import { ErrorNotice } from "./ErrorNotice";
+
+interface Read<T> {
+  readonly data: readonly T[] | undefined;
+  readonly error: unknown;
+  readonly refetch: () => unknown;
+}
+
+interface ListingProps<T> {
+  readonly read: Read<T>;
+  readonly empty: ReactNode;
+  readonly children: (items: readonly T[]) => ReactNode;
+}
+
+export function Listing<T>({ read: { data, error, refetch }, empty, children }: ListingProps<T>) {
+  if (data === undefined && error) return <ErrorNotice error={error} onRetry={() => refetch()} />;
+  if (data === undefined) return <Skeleton rows={4} />;
+  return data.length === 0 ? empty : children(data);
+}
+
+/** A table in a frame that scrolls sideways where there is no room. */
+export function Table({
+  heads,
+  children,
+}: {
+  readonly heads: readonly string[];
+  readonly children: ReactNode;
+}) {
+  return (
+    <div className="table-wrap">
+      <table className="table">
+        <thead>
+          <tr>
+            {heads.map((head, place) =>
+              head === "" ? (
+                // biome-ignore lint/suspicious/noArrayIndexKey: heads stay where they are.
+                <td key={place} />
+              ) : (
+                <th key={head} scope="col">
+                  {head}
+                </th>
+              ),
+            )}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}

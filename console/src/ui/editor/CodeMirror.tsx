@@ -1,0 +1,98 @@
+/**
+ * CodeMirror in a shadow root: there it adopts its style sheets, while in the page itself it would
+ * add inline styles, which the console's policy refuses.
+ */
+
+import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { bracketMatching, indentOnInput } from "@codemirror/language";
+import { type Diagnostic, linter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState, type Extension } from "@codemirror/state";
+import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { useEffect, useRef } from "react";
+import type { JsonEditorProps } from "../JsonEditor";
+import { rangeOf } from "./pointer";
+import { colours } from "./theme";
+
+export default function CodeMirror(props: JsonEditorProps) {
+  const { value, label, mistakes = [] } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: later values are dispatched below.
+  useEffect(() => {
+    if (host.current === null) return;
+    const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
+    const made = new EditorView({
+      root,
+      parent: root as unknown as Element,
+      state: EditorState.create({ doc: value, extensions: extensions(label, latest) }),
+    });
+    view.current = made;
+    return () => made.destroy();
+  }, []);
+
+  useEffect(() => {
+    const held = view.current;
+    if (held === null || held.state.doc.toString() === value) return;
+    held.dispatch({ changes: { from: 0, to: held.state.doc.length, insert: value } });
+  }, [value]);
+
+  useEffect(() => {
+    const held = view.current;
+    if (held === null) return;
+    const text = held.state.doc.toString();
+    const shown = mistakes.map(({ pointer, message }): Diagnostic => {
+      const { from, to } = rangeOf(text, pointer);
+      return { from, to, message, severity: "error" };
+    });
+    held.dispatch(setDiagnostics(held.state, shown));
+  }, [mistakes]);
+
+  return <div ref={host} className="editor-host" />;
+}
+
+function extensions(label: string, latest: { current: JsonEditorProps }): Extension {
+  const { language = "json", onChange } = latest.current;
+  const submit = () => {
+    latest.current.onSubmit?.();
+    return latest.current.onSubmit !== undefined;
+  };
+  return [
+    lineNumbers(),
+    history(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    highlightActiveLine(),
+    EditorView.lineWrapping,
+    EditorState.tabSize.of(2),
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
+    EditorState.readOnly.of(onChange === undefined),
+    keymap.of([
+      { key: "Mod-Enter", run: submit },
+      { key: "Mod-s", run: submit },
+      ...closeBracketsKeymap,
+      ...defaultKeymap,
+      ...historyKeymap,
+      ...lintKeymap,
+      // Escape, then Tab, leaves the editor.
+      indentWithTab,
+    ]),
+    language === "json" ? [json(), linter(lintJson, { delay: 400 })] : [],
+    EditorView.updateListener.of((update) => {
+      if (update.docChanged) latest.current.onChange?.(update.state.doc.toString());
+    }),
+    colours,
+  ];
+}
+
+const parseLinter = jsonParseLinter();
+
+/** An empty text is no mistake yet. */
+function lintJson(view: EditorView): readonly Diagnostic[] {
+  return view.state.doc.toString().trim() === "" ? [] : parseLinter(view);
+}

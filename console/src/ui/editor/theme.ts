@@ -1,0 +1,49 @@
+/** The editor's looks. The page's custom properties reach into the shadow root. */
+
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { EditorView } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+
+const looks = EditorView.theme({
+  "&": {
+    height: "100%",
+    color: "var(--ink)",
+    backgroundColor: "var(--surface)",
+    fontSize: "12.5px",
+  },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6" },
+  ".cm-content": { caretColor: "var(--accent)", padding: "10px 0" },
+  ".cm-cursor": { borderLeftColor: "var(--accent)" },
+  ".cm-gutters": {
+    backgroundColor: "var(--surface)",
+    color: "var(--faint)",
+    border: "none",
+    paddingLeft: "4px",
+  },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--sunken)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection": {
+    backgroundColor: "light-dark(#bfe6ea, #1d5a66) !important",
+  },
+  "&.cm-focused .cm-matchingBracket": {
+    backgroundColor: "var(--chosen)",
+    outline: "1px solid var(--line-strong)",
+  },
+  ".cm-tooltip": {
+    border: "1px solid var(--line-strong)",
+    borderRadius: "7px",
+    backgroundColor: "var(--raised)",
+    color: "var(--ink)",
+  },
+  ".cm-diagnostic": { fontFamily: "var(--sans)" },
+});
+
+const syntax = HighlightStyle.define([
+  { tag: tags.propertyName, color: "var(--name)" },
+  { tag: tags.string, color: "var(--string)" },
+  { tag: tags.number, color: "var(--number)" },
+  { tag: [tags.bool, tags.null], color: "var(--keyword)" },
+  { tag: [tags.punctuation, tags.separator], color: "var(--soft)" },
+]);
+
+export const colours = [looks, syntaxHighlighting(syntax)];

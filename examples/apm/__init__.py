@@ -1,0 +1,1 @@
+"""Application performance monitoring: requests are counted and timed as they happen."""

@@ -1,0 +1,130 @@
+"""Requests come to customers' endpoints; their latency is watched, and told where it doubles.
+
+    RILLBASE_KEY=rbk_dev_… python -m examples.apm
+    RILLBASE_KEY=rbk_dev_… python -m examples.apm --seconds 40 --picture apm.svg
+
+Every request is an event. It is counted and timed in buckets of five minutes, for its endpoint, its
+application and its customer at once. Two subscriptions tell of the rows as they change; each row
+has the bucket before beside it, and an average that doubled is an alert. Time is played: it begins
+some hours ago and passes quickly until it is now. The key needs the scope `admin`, to make the
+aggregate, unless the aggregate is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from requests import RequestException
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from examples.apm import picture, terminal
+from examples.apm.board import series_of, traffic_of
+from examples.apm.rillbase import Line, Refused, Watched, opened
+from examples.apm.world import MINUTE_MS, World
+
+FRAME_S = 0.25
+BY_ENDPOINT = ["customer", "app", "endpoint", "at"]
+BY_CUSTOMER = ["customer", "at"]
+#: Rows that a subscription may hold.
+MOST_ROWS = 10_000
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.apm", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--hours", type=float, default=3.0, help="how long ago it begins")
+    parser.add_argument("--speed", type=float, default=240.0, help="played seconds in a second")
+    parser.add_argument("--seconds", type=float, help="end after so many")
+    parser.add_argument("--picture", type=Path, help="save the last moment as an SVG")
+    parser.add_argument("--aggregate", default="requests_5m")
+    parser.add_argument("--seed", type=int, default=4, help="other endpoints, other troubles")
+    parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
+    parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
+    found = parser.parse_args()
+    if not found.key:
+        parser.error("a key is needed: --key or RILLBASE_KEY")
+    return found
+
+
+def main() -> int:
+    """Run until the time is over or somebody interrupts."""
+    wanted = arguments()
+    begins_ms = time.time() * 1000 - wanted.hours * 60 * MINUTE_MS
+    try:
+        line = opened(wanted.url.rstrip("/"), wanted.key, wanted.aggregate)
+    except (Refused, RequestException, OSError) as refused:
+        print(f"Rillbase at {wanted.url}: {refused}", file=sys.stderr)  # noqa: T201
+        return 1
+    endpoints = _watch(line, "endpoints", BY_ENDPOINT, begins_ms)
+    customers = _watch(line, "customers", BY_CUSTOMER, begins_ms)
+    try:
+        run(World.begun(begins_ms, wanted.seed), line, (endpoints, customers), wanted)
+    except KeyboardInterrupt:
+        pass
+    except (Refused, RequestException) as refused:
+        line.error = str(refused)
+    finally:
+        line.close()
+    if wanted.picture is not None:
+        told = endpoints.told + customers.told
+        series = series_of(endpoints.rows.values())
+        wanted.picture.write_text(picture.drawn(series, line.added, told))
+        print(f"{wanted.picture}: {line.added} events, {told} rows told")  # noqa: T201
+    if line.error:
+        print(line.error, file=sys.stderr)  # noqa: T201
+    return 1 if line.error else 0
+
+
+def _watch(line: Line, name: str, group_by: list[str], begins_ms: float) -> Watched:
+    return line.watch(
+        name,
+        group_by=group_by,
+        measures=["count", "latency"],
+        compare="previous",
+        limit=MOST_ROWS,
+        **{"from": round(begins_ms)},
+    )
+
+
+def run(
+    world: World, line: Line, watched: tuple[Watched, Watched], wanted: argparse.Namespace
+) -> None:
+    """Let time pass, and show it."""
+    console, began_s = Console(), time.monotonic()
+    begins_ms = world.now_ms
+    endpoints, customers = watched
+    screen = console.is_terminal
+    with Live(console=console, screen=screen, auto_refresh=False) as live:
+        while not line.error:
+            passed_s = time.monotonic() - began_s
+            if wanted.seconds is not None and passed_s > wanted.seconds:
+                return
+            played_ms = begins_ms + passed_s * 1000 * wanted.speed
+            events = list(world.step(min(played_ms, time.time() * 1000)))
+            if events:
+                line.add(events)
+            if screen and endpoints.rows:
+                series = series_of(list(endpoints.rows.values()))
+                traffic = traffic_of(list(customers.rows.values()))
+                foot = _foot(world, line, endpoints.told + customers.told)
+                live.update(terminal.drawn(series, traffic, foot, console.height), refresh=True)
+            time.sleep(FRAME_S)
+
+
+def _foot(world: World, line: Line, told: int) -> Text:
+    moment = time.strftime("%H:%M", time.gmtime(world.now_ms / 1000))
+    found = Text(justify="center")
+    for shown, what in ((moment, "UTC"), (f"{line.added:,}", "events"), (f"{told:,}", "rows told")):
+        found.append(f" {shown} ", "bold #ffa94d")
+        found.append(what + "  ", "#c9d1d9")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

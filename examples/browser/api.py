@@ -1,0 +1,46 @@
+"""Calls of the REST API with nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+
+class Refused(Exception):
+    """Rillbase is not there, or does not allow it. The text is for people."""
+
+
+class Api:
+    """Calls with a secret key, or as a page of an origin with a publishable one."""
+
+    def __init__(self, url: str, key: str, origin: str = "") -> None:
+        self._url = url
+        self._headers = {"Content-Type": "application/json"}
+        if origin:
+            self._headers |= {"Rillbase-Key": key, "Origin": origin}
+        else:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        but: frozenset[int] | set[int] = frozenset(),
+    ) -> Any:
+        """Return the answer; None for a refusal that is expected."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, data, self._headers, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                problem = json.load(refused)
+            if refused.code in but:
+                return None
+            raise Refused(f"{problem['title']} ({problem['code']}): {method} {path}") from None
+        except (urllib.error.URLError, OSError) as error:
+            raise Refused(f"No Rillbase at {self._url} ({error}). `make run`?") from None

@@ -1,0 +1,51 @@
+/** What the pages share: the client, finding elements, saying what state a query is in. */
+
+import { createClient } from "/sdk/index.js";
+
+export const settings = await (await fetch("/settings.json")).json();
+export const element = (id) => document.getElementById(id);
+export const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+export function connect(options = {}) {
+  return createClient({ url: settings.url, key: settings.key, ...options });
+}
+
+/** Shows whether silence means that nothing changes. */
+export function showState({ state, error }) {
+  element("state").textContent = error ? error.code : state;
+  element("state").dataset.state = state;
+}
+
+/** Says why a write was refused; what was shown of it is gone already. */
+export async function attempt(writing) {
+  element("refused").hidden = true;
+  try {
+    await writing;
+  } catch (error) {
+    element("refused").textContent = error.message;
+    element("refused").hidden = false;
+  }
+}
+
+/** Fills a copy of a template: a text for each class. Texts stay texts, whatever they hold. */
+export function filled(template, texts) {
+  const copy = element(template).content.firstElementChild.cloneNode(true);
+  fill(copy, texts);
+  return copy;
+}
+
+export function fill(node, texts) {
+  for (const [name, text] of Object.entries(texts)) {
+    node.querySelector(`.${name}`).textContent = text;
+  }
+}
+
+/** Lets the children of a list be these nodes, moving as few as need be. */
+export function arrange(list, nodes) {
+  const wanted = new Set(nodes);
+  for (const node of [...list.children]) if (!wanted.has(node)) node.remove();
+  nodes.forEach((node, place) => {
+    const there = list.children[place];
+    if (there !== node) list.insertBefore(node, there ?? null);
+  });
+}

@@ -1,0 +1,73 @@
+{{/*
+Settings of all server processes. Secrets come by reference; URLs are put together by the kubelet,
+`$(NAME)` being a variable above, so that no manifest holds one.
+*/}}
+{{- define "rillbase.environment" -}}
+{{- include "rillbase.secretVariables" (list . (dict "RILLBASE_SECRET_KEY" "secret-key" "RILLBASE_KEY_PEPPER" "key-pepper" "RILLBASE_METRICS_TOKEN" "metrics-token" "RILLBASE_EMAIL_URL" "email-url" "STORAGE_TOKEN" "node-token")) }}
+{{- include "rillbase.valkeyVariables" . }}
+- name: STORAGE_URL
+  value: redis://admin:$(STORAGE_TOKEN)@{{ include "rillbase.part" (list . "storage-node") }}:6390
+- name: DATABASE_URL
+  value: {{ printf "postgresql://%s:%v/%s?sslmode=%s" (include "rillbase.postgresHost" .) .Values.database.port .Values.database.name .Values.database.sslmode }}
+{{- include "rillbase.plainVariables" . }}
+{{- end -}}
+
+{{/* The same for the one Job that makes roles and tables: it logs in as the administrator. */}}
+{{- define "rillbase.administration" -}}
+{{- include "rillbase.secretVariables" (list . (dict "RILLBASE_SECRET_KEY" "secret-key" "RILLBASE_KEY_PEPPER" "key-pepper" "RILLBASE_EMAIL_URL" "email-url")) }}
+{{- if .Values.database.internal }}
+{{- include "rillbase.secretVariables" (list . (dict "POSTGRES_PASSWORD" "postgresql-password")) }}
+- name: DATABASE_URL
+  value: {{ printf "postgresql://postgres:$(POSTGRES_PASSWORD)@%s:5432/%s" (include "rillbase.postgresHost" .) .Values.database.name }}
+{{- else }}
+{{- include "rillbase.secretVariables" (list . (dict "DATABASE_URL" "database-admin-url")) }}
+{{- end }}
+{{- include "rillbase.plainVariables" . }}
+{{- end -}}
+
+{{/* (list $ (dict "VARIABLE" "key of the secret")) */}}
+{{- define "rillbase.secretVariables" -}}
+{{- $secret := include "rillbase.secret" (index . 0) }}
+{{- range $name, $key := index . 1 }}
+- name: {{ $name }}
+  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ $key }} } }
+{{- end }}
+{{- end -}}
+
+{{- define "rillbase.valkeyVariables" -}}
+{{- if .Values.valkey.internal }}
+{{- include "rillbase.secretVariables" (list . (dict "VALKEY_PASSWORD" "valkey-password")) }}
+- name: REDIS_URL
+  value: redis://:$(VALKEY_PASSWORD)@{{ include "rillbase.part" (list . "valkey-broker") }}:6379/0
+- name: EVENTS_URL
+  value: redis://:$(VALKEY_PASSWORD)@{{ include "rillbase.part" (list . "valkey-events") }}:6379/0
+{{- else }}
+{{- include "rillbase.secretVariables" (list . (dict "REDIS_URL" "valkey-url")) }}
+{{- if .Values.valkey.eventsInSecret }}
+{{- include "rillbase.secretVariables" (list . (dict "EVENTS_URL" "events-url")) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "rillbase.plainVariables" -}}
+{{- $hosts := prepend .Values.hosts (include "rillbase.host" .) -}}
+{{- $own := list (include "rillbase.part" (list . "app")) (printf "%s.%s.svc" (include "rillbase.part" (list . "app")) .Release.Namespace) -}}
+{{- $plain := dict
+  "RILLBASE_ENV" "production"
+  "RILLBASE_PUBLIC_URL" .Values.publicUrl
+  "RILLBASE_HOSTS" (join "," (concat $hosts $own | uniq))
+  "RILLBASE_TRUSTED_PROXIES" (join "," .Values.trustedProxies)
+  "RILLBASE_SIGN_UP" .Values.signUp
+  "RILLBASE_EMAIL_FROM" .Values.emailFrom
+  "RILLBASE_LOG_FORMAT" .Values.log.format
+  "RILLBASE_LOG_LEVEL" .Values.log.level
+  "RILLBASE_DATABASE_POOL_SIZE" .Values.database.poolSize
+  "RILLBASE_DATA_DIR" "/var/lib/rillbase"
+  "OTEL_EXPORTER_OTLP_ENDPOINT" .Values.tracesEndpoint
+  "HOME" "/tmp"
+-}}
+{{- range $name, $value := merge (deepCopy .Values.settings) $plain }}
+- name: {{ $name }}
+  value: {{ $value | toString | quote }}
+{{- end }}
+{{- end -}}

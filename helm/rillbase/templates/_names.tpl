@@ -1,0 +1,78 @@
+{{- define "rillbase.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The release's name, with the chart's in it; short enough for what is appended. */}}
+{{- define "rillbase.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "rillbase.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "rillbase.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What selects a part's pods. Of a Deployment it can never change. (list $ "part") */}}
+{{- define "rillbase.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ include "rillbase.name" $root }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{/* Labels of a part's objects. (list $ "part") */}}
+{{- define "rillbase.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "rillbase.selector" . }}
+app.kubernetes.io/part-of: rillbase
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Name, labels and annotations of an object. (list $ "part" "name") */}}
+{{- define "rillbase.metadata" -}}
+{{- $root := index . 0 -}}
+name: {{ index . 2 }}
+namespace: {{ $root.Release.Namespace }}
+labels: {{- include "rillbase.labels" (list $root (index . 1)) | nindent 2 }}
+{{- with $root.Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* A part's name. (list $ "part") */}}
+{{- define "rillbase.part" -}}
+{{- printf "%s-%s" (include "rillbase.fullname" (index . 0)) (index . 1) -}}
+{{- end -}}
+
+{{/* An image, by digest if one is given. (list $ $image) */}}
+{{- define "rillbase.image" -}}
+{{- $root := index . 0 -}}{{- $image := index . 1 -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.repository (default $root.Chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rillbase.secret" -}}
+{{- default (include "rillbase.part" (list . "secrets")) .Values.secrets.existing -}}
+{{- end -}}
+
+{{/* The host of the public URL. */}}
+{{- define "rillbase.host" -}}
+{{- (urlParse .Values.publicUrl).hostname -}}
+{{- end -}}
+
+{{- define "rillbase.postgresHost" -}}
+{{- if .Values.database.internal -}}
+{{- include "rillbase.part" (list . "postgresql") -}}
+{{- else -}}
+{{- required "database.host is needed with an external database" .Values.database.host -}}
+{{- end -}}
+{{- end -}}

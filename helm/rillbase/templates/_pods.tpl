@@ -1,0 +1,139 @@
+{{/*
+What every pod of ours has. All of it is what Pod Security calls "restricted", and more: nothing is
+written but to volumes, and the API server's token is mounted only where it is used.
+*/}}
+
+{{/* (list $ "part" $values "serviceAccount" usesApi) */}}
+{{- define "rillbase.podBasics" -}}
+{{- $root := index . 0 -}}{{- $part := index . 1 -}}{{- $values := index . 2 -}}
+serviceAccountName: {{ index . 3 }}
+automountServiceAccountToken: {{ index . 4 }}
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: { type: RuntimeDefault }
+{{- with $root.Values.images.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- include "rillbase.placement" (list $root $part $values) | nindent 0 }}
+{{- end -}}
+
+{{/* Copies keep apart from one another, where there is room. (list $ "part" $values) */}}
+{{- define "rillbase.placement" -}}
+{{- $values := index . 2 -}}
+topologySpreadConstraints:
+{{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "rillbase.selector" (list (index $ 0) (index $ 1)) | nindent 8 }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "rillbase.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities: { drop: [ALL] }
+{{- end -}}
+
+{{/* Labels and annotations of a pod template. The checksum starts pods anew with another secret or
+setting. (list $ "part" $values) */}}
+{{- define "rillbase.podMetadata" -}}
+{{- $root := index . 0 -}}
+labels: {{- include "rillbase.labels" (list $root (index . 1)) | nindent 2 }}
+annotations:
+  kubectl.kubernetes.io/default-container: {{ index . 1 }}
+  rillbase.dev/settings: {{ $root.Values.settings | toJson | sha256sum | trunc 16 | quote }}
+  {{- with (index . 2).podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The image of a container with our programs in it. (list $ $image) */}}
+{{- define "rillbase.containerImage" -}}
+image: {{ include "rillbase.image" . }}
+imagePullPolicy: {{ (index . 0).Values.images.pullPolicy }}
+securityContext: {{- include "rillbase.containerSecurity" (index . 0) | nindent 2 }}
+{{- end -}}
+
+{{/* Where our programs may write. */}}
+{{- define "rillbase.scratchMounts" -}}
+- { name: scratch, mountPath: /tmp, subPath: tmp }
+- { name: scratch, mountPath: /var/lib/rillbase, subPath: data }
+{{- end -}}
+
+{{- define "rillbase.scratchVolume" -}}
+- name: scratch
+  emptyDir: { sizeLimit: 2Gi }
+{{- end -}}
+
+{{/* Waits until a process of this release can start. (list $ $image "arguments") */}}
+{{- define "rillbase.waiting" -}}
+{{- $root := index . 0 -}}
+name: wait
+{{ include "rillbase.containerImage" (list $root (index . 1)) }}
+command: [python, manage.py, await_servers, --patience-s, {{ $root.Values.upgradePatienceSeconds | quote }}
+{{- range index . 2 }}, {{ . | quote }}{{ end }}]
+env: {{- include "rillbase.environment" $root | trim | nindent 2 }}
+resources:
+  requests: { cpu: 50m, memory: 128Mi }
+  limits: { memory: 256Mi }
+volumeMounts: {{- include "rillbase.scratchMounts" $root | nindent 2 }}
+{{- end -}}
+
+{{/* Probes of a process that answers HTTP. Starting may take long; a dead one is noticed in 30 s. */}}
+{{- define "rillbase.httpProbes" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: http }
+  periodSeconds: 2
+  failureThreshold: 90
+livenessProbe:
+  httpGet: { path: /healthz, port: http }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: { path: /readyz, port: http }
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 2
+{{- end -}}
+
+{{/* Probes of a process that gives a sign of life by a file's time. (list "file" seconds) */}}
+{{- define "rillbase.fileProbes" -}}
+startupProbe:
+  exec: { command: [test, -s, {{ index . 0 }}] }
+  periodSeconds: 2
+  failureThreshold: 90
+livenessProbe:
+  exec:
+    command:
+      - sh
+      - -c
+      - test $(( $(date +%s) - $(stat -c %Y {{ index . 0 }}) )) -lt {{ index . 1 }}
+  periodSeconds: 30
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  exec: { command: [test, -s, {{ index . 0 }}] }
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end -}}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Spark starts its executors' pods with the one word `executor` and says all else by the environment.
+# Any other command is run as it is.
+set -eu
+if [ "${1:-}" != executor ]; then
+  exec "$@"
+fi
+
+# Options of Java come as SPARK_JAVA_OPT_0, _1, … and may hold anything but are one argument each.
+set --
+number=0
+while name="SPARK_JAVA_OPT_$number" && [ -n "$(printenv "$name")" ]; do
+  set -- "$@" "$(printenv "$name")"
+  number=$((number + 1))
+done
+
+exec "$JAVA_HOME/bin/java" "$@" \
+  -Xms"$SPARK_EXECUTOR_MEMORY" -Xmx"$SPARK_EXECUTOR_MEMORY" \
+  -cp "${SPARK_CONF_DIR:-/nonexistent}:$SPARK_HOME/jars/*" \
+  org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
+  --driver-url "$SPARK_DRIVER_URL" \
+  --executor-id "$SPARK_EXECUTOR_ID" \
+  --cores "$SPARK_EXECUTOR_CORES" \
+  --app-id "$SPARK_APPLICATION_ID" \
+  --hostname "$SPARK_EXECUTOR_POD_IP" \
+  --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" \
+  --podName "$SPARK_EXECUTOR_POD_NAME"

@@ -1,0 +1,151 @@
+//! The bytes of a record, in both versions. Only the newest is written.
+
+use super::format::{Home, Kind, MAX_BODY_BYTES, Version};
+use crate::checksum::agree;
+use crate::coding::{put_varint, to_usize, u32_at, u64_at, varint_at};
+
+/// The most bytes of a record's header.
+pub(super) const MOST_HEADER_BYTES: usize = 24;
+/// The size of a record's header in version 1.
+const HEADER_BYTES_1: usize = 24;
+/// Where records begin in version 1: at multiples of this.
+const ALIGNMENT_1: usize = 8;
+/// Lower bits beside the length that tell the kind.
+const KIND_BITS: u32 = 3;
+
+/// What stands before a record's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    /// The number of its [`Kind`].
+    pub(super) kind: u8,
+    /// Its own size in bytes.
+    pub(super) bytes: usize,
+    /// Size of the body in bytes, and of the padding behind it.
+    pub(super) length: usize,
+    pub(super) padding: usize,
+    /// The record's index, which stands there only in version 1; of a `Truncate`, the first index
+    /// that is dropped.
+    pub(super) index: Option<u64>,
+    /// The position known to be synced when it was written.
+    pub(super) synced: u64,
+    /// CRC32C of the body with its padding.
+    pub(super) body_checksum: u32,
+}
+
+impl RecordHeader {
+    /// Reads a header that stands at `offset`, if there is a sound one.
+    pub(super) fn decode(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
+        match home.version {
+            Version::One => Self::decode_1(bytes, home, offset),
+            Version::Two => Self::decode_2(bytes, home, offset),
+        }
+    }
+
+    fn decode_1(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
+        let covered = bytes.get(4..HEADER_BYTES_1)?;
+        let kind_and_length = u32_at(bytes, 8)?;
+        let kind = u8::try_from(kind_and_length >> 28).ok()?;
+        let checksum =
+            || crc32c::crc32c_append(crc32c::crc32c(&home.segment.to_le_bytes()), covered);
+        // Zeros, the usual end of a log, are told apart without a checksum.
+        if kind == 0 || !agree(u32_at(bytes, 0)?, checksum()) {
+            return None;
+        }
+        let length = to_usize(u64::from(kind_and_length & 0x0FFF_FFFF));
+        let size = HEADER_BYTES_1 + length;
+        Some(Self {
+            kind,
+            bytes: HEADER_BYTES_1,
+            length,
+            padding: size.next_multiple_of(ALIGNMENT_1) - size,
+            index: Some(u64_at(bytes, 16)?),
+            synced: match u32_at(bytes, 12)? {
+                u32::MAX => 0,
+                distance => synced(home, offset, u64::from(distance)),
+            },
+            body_checksum: u32_at(bytes, 4)?,
+        })
+    }
+
+    fn decode_2(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
+        let (kind_and_length, at) = varint_at(bytes, 0)?;
+        let kind = (kind_and_length & ((1 << KIND_BITS) - 1)) as u8;
+        if kind == 0 {
+            return None;
+        }
+        let (distance, at) = varint_at(bytes, at)?;
+        let covered = bytes.get(..at + 4)?;
+        let length = to_usize(kind_and_length >> KIND_BITS);
+        let sound = agree(u32_at(bytes, at + 4)?, checksum_2(home, offset, covered));
+        (sound && length <= MAX_BODY_BYTES).then_some(Self {
+            kind,
+            bytes: at + 8,
+            length,
+            padding: 0,
+            index: None,
+            synced: synced(home, offset, distance),
+            body_checksum: u32_at(bytes, at)?,
+        })
+    }
+
+    /// The size of what the body's checksum covers, in bytes.
+    pub(super) fn padded_bytes(&self) -> usize {
+        self.length + self.padding
+    }
+
+    /// The whole record's size in bytes.
+    pub(super) fn record_bytes(&self) -> usize {
+        self.bytes + self.padded_bytes()
+    }
+}
+
+/// How far apart records may begin at least, in bytes.
+pub(super) fn alignment(version: Version) -> usize {
+    match version {
+        Version::One => ALIGNMENT_1,
+        Version::Two => 1,
+    }
+}
+
+fn synced(home: Home, offset: u64, distance: u64) -> u64 {
+    home.base.saturating_add(offset).saturating_sub(distance)
+}
+
+/// Covers where the header stands, so that neither what was left over from the file's time as
+/// another segment nor a copy elsewhere is taken for it.
+fn checksum_2(home: Home, offset: u64, covered: &[u8]) -> u32 {
+    let segment = crc32c::crc32c(&home.segment.to_le_bytes());
+    let place = crc32c::crc32c_append(segment, &offset.to_le_bytes());
+    crc32c::crc32c_append(place, covered)
+}
+
+/// Appends a record that will stand at `offset` to `out`; `known` is the position known to be
+/// synced. The body, in parts, has at most [`MAX_BODY_BYTES`].
+pub(super) fn encode(
+    out: &mut Vec<u8>,
+    home: Home,
+    offset: u64,
+    known: u64,
+    kind: Kind,
+    body: &[&[u8]],
+) {
+    let start = out.len();
+    let length: usize = body.iter().map(|part| part.len()).sum();
+    let checksum = body
+        .iter()
+        .fold(0, |sum, part| crc32c::crc32c_append(sum, part));
+    let position = home.base.saturating_add(offset);
+    put_varint(out, (length as u64) << KIND_BITS | u64::from(kind.number()));
+    put_varint(out, position.saturating_sub(known));
+    out.extend_from_slice(&checksum.to_le_bytes());
+    let checksum = checksum_2(home, offset, out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&checksum.to_le_bytes());
+    for part in body {
+        out.extend_from_slice(part);
+    }
+}
+
+/// What a record with a body of `length` bytes takes at most.
+pub(super) fn most_bytes(length: usize) -> u64 {
+    (MOST_HEADER_BYTES + length) as u64
+}

@@ -1,0 +1,76 @@
+//! Measures the storage engine and its peers: one program drives all of them, each by its native
+//! interface, with the same data. `benchmarks/engine.py` runs it and compares.
+//!
+//! ```text
+//! engine-bench --store rillbase|rocksdb|leveldb|lmdb --dir DIR --workload fillrandom,settle,readrandom
+//!     [--num 1000000] [--reads 500000] [--value 100] [--threads 1] [--seed 1]
+//!     [--cache-bytes N] [--memtable-bytes N] [--compression none|lz4] [--direct 0|1]
+//! ```
+//!
+//! Workloads are in `workload.rs`. One line of JSON each. A store whose library is not there says
+//! `{"missing": name}` and does nothing.
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use crate::store::{Result, Setup};
+use crate::workload::{Bench, Load};
+
+/// `--name value` pairs.
+struct Arguments(HashMap<String, String>);
+
+impl Arguments {
+    fn read() -> Self {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let pairs = words.chunks_exact(2).filter_map(|pair| match pair {
+            [name, value] => Some((name.trim_start_matches('-').to_owned(), value.clone())),
+            _ => None,
+        });
+        Self(pairs.collect())
+    }
+
+    fn text(&self, name: &str) -> Result<&str> {
+        let given = self.0.get(name).map(String::as_str);
+        given.ok_or_else(|| format!("--{name} is needed").into())
+    }
+
+    fn count(&self, name: &str, otherwise: u64) -> Result<u64> {
+        match self.0.get(name) {
+            Some(text) => Ok(text.parse()?),
+            None => Ok(otherwise),
+        }
+    }
+}
+
+/// Does what the words behind the program's name say.
+pub fn main() -> Result<()> {
+    let arguments = Arguments::read();
+    let bytes = |name, otherwise| -> Result<usize> {
+        Ok(usize::try_from(arguments.count(name, otherwise)?)?)
+    };
+    let setup = Setup {
+        cache_bytes: bytes("cache-bytes", 8 << 20)?,
+        memtable_bytes: bytes("memtable-bytes", 16 << 20)?,
+        lz4: arguments
+            .text("compression")
+            .is_ok_and(|name| name == "lz4"),
+        direct: arguments.count("direct", 0)? != 0,
+        clock: None,
+    };
+    let load = Load {
+        keys: arguments.count("num", 1_000_000)?,
+        reads: arguments.count("reads", 500_000)?,
+        threads: arguments.count("threads", 1)?,
+        value_bytes: bytes("value", 100)?,
+        seed: arguments.count("seed", 1)?,
+    };
+    let store = arguments.text("store")?;
+    let dir = PathBuf::from(arguments.text("dir")?);
+    let Some(mut bench) = Bench::open(store, dir, setup, load)? else {
+        println!("{{\"missing\": \"{store}\"}}");
+        return Ok(());
+    };
+    for name in arguments.text("workload")?.split(',') {
+        println!("{}", bench.measure(name)?);
+    }
+    Ok(())
+}

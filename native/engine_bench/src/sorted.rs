@@ -1,0 +1,49 @@
+//! Peers that keep their keys in order, for benchmarks that do a whole job on them.
+
+use std::path::Path;
+
+use crate::rocks::Rocks;
+use crate::store::{Result, Setup, Store as _};
+
+/// `RocksDB` or `LevelDB`.
+pub struct Sorted(Rocks);
+
+impl Sorted {
+    /// Opens one of them by its name; `None`: its library is not there.
+    pub fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Self>> {
+        Ok(crate::rocks::open(name, dir, setup)?.map(Self))
+    }
+
+    /// Writes one key, without waiting for the disk.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.put(key, value, false)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut found = None;
+        self.0.get(key, &mut |value| found = Some(value.to_vec()))?;
+        Ok(found)
+    }
+
+    /// Removes one key.
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        self.0.delete(key)
+    }
+
+    /// Shows what lies at and behind a key, until `visit` has enough.
+    pub fn range(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.0.range(from, visit)
+    }
+
+    /// Whether compactions drop what has ended; otherwise somebody has to delete it.
+    pub fn forgets(&self) -> bool {
+        self.0.forgets()
+    }
+}
+
+impl std::fmt::Debug for Sorted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Sorted")
+    }
+}

@@ -1,0 +1,183 @@
+//! The node within a process: the same commands as over a connection, by a call each.
+//!
+//! A [`Speaker`] is what a connection is to the server: it says who it is, follows subscriptions,
+//! and is asked for what was pushed. Calls of one speaker come one after the other; those of several
+//! run side by side.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::command::Step;
+use crate::node::{Failure, Node};
+use crate::options::Options;
+use crate::outbox::{Mail, Outbox, Wake};
+use crate::resp::Reply;
+use crate::session::Session;
+
+/// What has ended is looked for as often as this.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A storage node that serves nobody outside of the process.
+#[derive(Debug)]
+pub struct Embedded {
+    /// `None` once it is closed. Calls hold it for reading.
+    node: RwLock<Option<Arc<Node>>>,
+}
+
+impl Embedded {
+    /// Opens a node, or makes one. Its data is recovered when this returns.
+    pub fn open(options: Options) -> Result<Arc<Self>, Failure> {
+        let node = Arc::new(Node::open(options)?);
+        Ok(Arc::new(Self {
+            node: RwLock::new(Some(node)),
+        }))
+    }
+
+    /// Somebody who gives commands, a stranger at first; `None`: the node is closed.
+    pub fn speaker(self: &Arc<Self>) -> Option<Speaker> {
+        let held = self.node.read();
+        let node = held.as_ref()?;
+        let bell = Arc::new(Bell::default());
+        let ring = Box::new(Ring(Arc::clone(&bell)));
+        let outbox = Outbox::new(ring, node.options.output_bytes);
+        let mut session = Session::new(node.clients.enter("embedded".into()), outbox);
+        session.version = 3;
+        Some(Speaker {
+            embedded: Arc::clone(self),
+            session,
+            bell,
+            pushed: Vec::new(),
+        })
+    }
+
+    /// Ends it: who waits is answered, all is durable, and later calls find it closed.
+    pub fn close(&self) -> Result<(), Failure> {
+        if let Some(node) = &*self.node.read() {
+            node.is_stopping.store(true, Ordering::Release);
+        }
+        let Some(node) = self.node.write().take() else {
+            return Ok(());
+        };
+        match Arc::try_unwrap(node) {
+            Ok(node) => node.close(),
+            Err(shared) => Ok(shared.db.sync()?),
+        }
+    }
+}
+
+/// Rings when something has come for a speaker.
+#[derive(Debug, Default)]
+struct Bell {
+    has_rung: Mutex<bool>,
+    rings: Condvar,
+}
+
+impl Bell {
+    /// Waits until it has rung, or until a time.
+    fn wait(&self, until: Instant) {
+        let mut has_rung = self.has_rung.lock();
+        if !*has_rung {
+            self.rings.wait_until(&mut has_rung, until);
+        }
+        *has_rung = false;
+    }
+}
+
+#[derive(Debug)]
+struct Ring(Arc<Bell>);
+
+impl Wake for Ring {
+    fn wake(&self) {
+        *self.0.has_rung.lock() = true;
+        self.0.rings.notify_one();
+    }
+}
+
+/// Who gives commands.
+#[derive(Debug)]
+pub struct Speaker {
+    embedded: Arc<Embedded>,
+    session: Session,
+    bell: Arc<Bell>,
+    pushed: Vec<u8>,
+}
+
+impl Speaker {
+    /// Does a command, and returns its reply as bytes of the protocol; `None`: the node is closed.
+    pub fn execute(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
+        let embedded = Arc::clone(&self.embedded);
+        let held = embedded.node.read();
+        let node = held.as_ref()?;
+        node.tick();
+        let mut out = Vec::new();
+        if node.is_stopping() {
+            Reply::new(&mut out, self.session.version)
+                .error("STOPPED", "the node is being stopped");
+            return Some(out);
+        }
+        match node.begin(&mut self.session, words, &mut out) {
+            Step::Done | Step::Close => {}
+            Step::Wait(until) => self.wait(node, words, until, &mut out),
+            Step::Chore(chore) => out = chore(node),
+            Step::Write(write) => {
+                if let Some(outcome) = node.commit(&[&write]).pop() {
+                    node.finish(&mut self.session, (&write, outcome), &mut out);
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// What was pushed since it was asked last, as bytes of the protocol. `None`: the node is closed,
+    /// or more was pushed than is kept, and subscriptions are to be resumed by a new speaker.
+    pub fn pushed(&mut self) -> Option<Vec<u8>> {
+        let embedded = Arc::clone(&self.embedded);
+        let held = embedded.node.read();
+        held.as_ref()?.tick();
+        let mail = self.take();
+        (!mail.is_given_up).then(|| std::mem::take(&mut self.pushed))
+    }
+
+    /// Takes the mail; what was pushed is kept.
+    fn take(&mut self) -> Mail {
+        let mut mail = self.session.outbox.take();
+        self.pushed.append(&mut mail.bytes);
+        mail
+    }
+
+    /// Gives a command that waits again whenever something has come.
+    fn wait(
+        &mut self,
+        node: &Arc<Node>,
+        words: &[&[u8]],
+        until: Option<Instant>,
+        out: &mut Vec<u8>,
+    ) {
+        loop {
+            let now = Instant::now();
+            let tick = now + TICK;
+            self.bell.wait(until.map_or(tick, |until| until.min(tick)));
+            node.tick();
+            let is_called = self.take().is_called;
+            let is_over = until.is_some_and(|until| until <= Instant::now());
+            self.session.is_late = is_over || node.is_stopping();
+            if (is_called || self.session.is_late)
+                && !matches!(node.begin(&mut self.session, words, out), Step::Wait(_))
+            {
+                return self.session.stop_waiting(&node.live);
+            }
+        }
+    }
+}
+
+impl Drop for Speaker {
+    fn drop(&mut self) {
+        if let Some(node) = &*self.embedded.node.read() {
+            self.session.leave(&node.live);
+            node.clients.leave(self.session.client.id);
+        }
+    }
+}

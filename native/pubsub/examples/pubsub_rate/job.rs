@@ -1,0 +1,113 @@
+//! What each system is asked to do: the operations of the workload, timed by who asks.
+
+use std::path::Path;
+
+use crate::ours;
+use crate::peers::{self, How};
+use crate::workload::{Setup, Spot};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// How long subscriptions reach back and ahead, and publications live.
+pub(crate) const REACH: u64 = 10_000;
+pub(crate) const LIFE: u64 = 20_000;
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum System {
+    Dual,
+    Two,
+    Rep,
+    Variable,
+    Fixed,
+    Single,
+    RocksDb,
+    LevelDb,
+    RocksDbRewriting,
+    LevelDbRewriting,
+}
+
+const SYSTEMS: [(System, &str); 10] = [
+    (System::Dual, "dual"),
+    (System::Two, "two"),
+    (System::Rep, "rep"),
+    (System::Variable, "variable"),
+    (System::Fixed, "fixed"),
+    (System::Single, "single"),
+    (System::RocksDb, "rocksdb"),
+    (System::LevelDb, "leveldb"),
+    (System::RocksDbRewriting, "rocksdb-rewriting"),
+    (System::LevelDbRewriting, "leveldb-rewriting"),
+];
+
+impl System {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let known = SYSTEMS.iter().find(|(_, name)| *name == text);
+        known.map(|(system, _)| *system)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        let known = SYSTEMS.iter().find(|(system, _)| *system == self);
+        known.map_or("", |(_, name)| name)
+    }
+}
+
+/// What a system says of itself at the end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told {
+    /// Entries that were looked at.
+    pub(crate) entries: u64,
+    /// Lists that were left at an entry that was too old.
+    pub(crate) early_stops: u64,
+    /// Searches for a place in the store.
+    pub(crate) seeks: u64,
+    /// Blocks that were not in the cache.
+    pub(crate) blocks_read: u64,
+    /// Bytes that one record takes in a batch, about.
+    pub(crate) record_bytes: u64,
+    /// Bytes written to log and tables by bytes of records.
+    pub(crate) write_amplification: f64,
+    /// Runs that a look-up has to ask.
+    pub(crate) runs: usize,
+    /// How long writers were slowed or stopped.
+    pub(crate) stalled_ms: u64,
+    /// How long after they could be told publications were told, on average.
+    pub(crate) delay_ms: f64,
+}
+
+/// A system over an empty database.
+pub(crate) trait Job {
+    /// The next operation takes place here and now. Not timed.
+    fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()>;
+
+    /// Publishes; returns how many subscriptions were met.
+    fn publish(&mut self) -> Outcome<u64>;
+
+    /// Subscribes; returns how many publications were met.
+    fn subscribe(&mut self) -> Outcome<u64>;
+
+    /// Does what is due at a time; returns how many publications were told by that.
+    fn due(&mut self) -> Outcome<u64> {
+        Ok(0)
+    }
+
+    /// Whether subscriptions are stored.
+    fn stores_subscriptions(&self) -> bool {
+        true
+    }
+
+    fn told(&self) -> Told;
+}
+
+/// Opens a system; `None`: its library is not there.
+pub(crate) fn open(system: System, setup: &Setup, dir: &Path) -> Outcome<Option<Box<dyn Job>>> {
+    let _ = std::fs::remove_dir_all(dir);
+    let peer = match system {
+        System::RocksDb => ("rocksdb", How::Composite),
+        System::LevelDb => ("leveldb", How::Composite),
+        System::RocksDbRewriting => ("rocksdb", How::Rewriting),
+        System::LevelDbRewriting => ("leveldb", How::Rewriting),
+        _ => return Ok(Some(Box::new(ours::Ours::open(system, setup, dir)?))),
+    };
+    peers::open(peer, setup, dir)
+}

@@ -1,0 +1,258 @@
+//! The same job on stores of keys and values, as a program over them does it.
+//!
+//! - By composite keys: an entry for each record, whose key is cell, kind, the time that look-ups
+//!   bound (the newest first) and a number. A look-up walks the list until what is too old.
+//! - By rewriting: a value for each list, which is read, freed of what has ended, lengthened and
+//!   written again.
+//!
+//! What has ended is dropped by compactions, where the store can be told how, and deleted when its
+//! time has come where it cannot. Memory and compression are those of ours.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rillbase_engine_bench::Setup as Opened;
+use rillbase_engine_bench::sorted::Sorted;
+
+use crate::job::{Job, LIFE, Outcome, REACH, Told};
+use crate::workload::{Setup, Spot};
+
+const SUBSCRIPTIONS: u8 = 1;
+const PUBLICATIONS: u8 = 2;
+
+/// How lists are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    Composite,
+    Rewriting,
+}
+
+struct Peer {
+    store: Sorted,
+    how: How,
+    clock: Arc<AtomicU64>,
+    self_join: bool,
+    description: Vec<u8>,
+    cell: Vec<u8>,
+    number: u64,
+    now: u64,
+    /// Keys by the time at which they end, where nobody else drops them. Of one kind all live
+    /// equally long, so they end in their order.
+    ends: [VecDeque<(u64, Vec<u8>)>; 2],
+}
+
+/// A record: when it ends, from when it counts, and the rest.
+#[derive(Clone, Copy)]
+struct Record<'a> {
+    until: u64,
+    from: u64,
+    rest: &'a [u8],
+}
+
+impl Record<'_> {
+    fn encode(&self, number: u64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(24 + self.rest.len());
+        for part in [self.until, self.from, number] {
+            bytes.extend_from_slice(&part.to_le_bytes());
+        }
+        bytes.extend_from_slice(self.rest);
+        bytes
+    }
+}
+
+fn number_at(bytes: &[u8], at: usize) -> u64 {
+    let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Opens a peer; `None`: its library is not there.
+pub(crate) fn open(
+    (name, how): (&str, How),
+    setup: &Setup,
+    dir: &Path,
+) -> Outcome<Option<Box<dyn Job>>> {
+    let clock = Arc::new(AtomicU64::new(0));
+    let opened = Opened {
+        cache_bytes: setup.memory,
+        memtable_bytes: setup.memory,
+        lz4: true,
+        direct: setup.direct,
+        clock: Some(Arc::clone(&clock)),
+    };
+    std::fs::create_dir_all(dir)?;
+    let Some(store) = Sorted::open(name, dir, &opened)? else {
+        return Ok(None);
+    };
+    Ok(Some(Box::new(Peer {
+        store,
+        how,
+        clock,
+        self_join: setup.self_join,
+        description: vec![b'x'; setup.description],
+        cell: Vec::new(),
+        number: 0,
+        now: 0,
+        ends: [VecDeque::new(), VecDeque::new()],
+    })))
+}
+
+impl Peer {
+    fn list(&self, kind: u8) -> Vec<u8> {
+        [&self.cell[..], &[0, kind]].concat()
+    }
+
+    /// Writes a record into a list, by the time that look-ups bound.
+    fn add(&mut self, kind: u8, record: Record<'_>) -> Outcome<()> {
+        match self.how {
+            How::Composite => {
+                let time = if kind == PUBLICATIONS {
+                    record.from
+                } else {
+                    record.until
+                };
+                let mut key = self.list(kind);
+                key.extend_from_slice(&(!time).to_be_bytes());
+                key.extend_from_slice(&(!self.number).to_be_bytes());
+                self.store.put(&key, &record.encode(self.number))?;
+                self.remember(kind, record.until, key);
+            }
+            How::Rewriting => {
+                let key = self.list(kind);
+                let added = record.encode(self.number);
+                let found = self.store.get(&key)?.unwrap_or_default();
+                // When the last of the list ends comes first, for who drops it.
+                let mut list = record.until.to_le_bytes().to_vec();
+                list.extend_from_slice(&(added.len() as u64).to_le_bytes());
+                list.extend_from_slice(&added);
+                each(&found, |entry| {
+                    if number_at(entry, 0) >= self.now {
+                        list.extend_from_slice(&(entry.len() as u64).to_le_bytes());
+                        list.extend_from_slice(entry);
+                    }
+                    true
+                });
+                self.store.put(&key, &list)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, kind: u8, until: u64, key: Vec<u8>) {
+        if !self.store.forgets()
+            && let Some(ends) = self.ends.get_mut(usize::from(kind == PUBLICATIONS))
+        {
+            ends.push_back((until, key));
+        }
+    }
+
+    /// How many of a list are alive and count at a time, from the newest to the first that is older
+    /// than `oldest`.
+    fn look(&self, kind: u8, oldest: u64, counts: impl Fn(u64) -> bool) -> Outcome<u64> {
+        let list = self.list(kind);
+        let mut found = 0;
+        let mut take = |until: u64, from: u64| {
+            let time = if kind == PUBLICATIONS { from } else { until };
+            if time < oldest {
+                return false;
+            }
+            found += u64::from(until >= self.now && counts(from));
+            true
+        };
+        match self.how {
+            How::Composite => self.store.range(&list, &mut |key, value| {
+                key.starts_with(&list) && take(number_at(value, 0), number_at(value, 8))
+            })?,
+            How::Rewriting => {
+                let value = self.store.get(&list)?.unwrap_or_default();
+                each(&value, |entry| {
+                    take(number_at(entry, 0), number_at(entry, 8))
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    fn publications(&self) -> Outcome<u64> {
+        self.look(PUBLICATIONS, self.now - REACH, |_| true)
+    }
+
+    fn subscriptions(&self) -> Outcome<u64> {
+        self.look(SUBSCRIPTIONS, self.now, |from| from <= self.now)
+    }
+}
+
+/// The entries of a list that is one value.
+fn each(list: &[u8], mut visit: impl FnMut(&[u8]) -> bool) {
+    let mut rest = list.get(8..).unwrap_or_default();
+    while let Some((length, behind)) = rest.split_first_chunk::<8>() {
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let Some(entry) = behind.get(..length) else {
+            return;
+        };
+        if !visit(entry) {
+            return;
+        }
+        rest = behind.get(length..).unwrap_or_default();
+    }
+}
+
+impl Job for Peer {
+    fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()> {
+        let Spot::Id(id) = spot else {
+            return Err("peers know flat cells only".into());
+        };
+        self.cell = id.as_bytes().to_vec();
+        (self.number, self.now) = (number, now);
+        self.clock.store(now, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Outcome<u64> {
+        let met = self.subscriptions()?;
+        if self.self_join {
+            std::hint::black_box(self.publications()?);
+        }
+        let rest = std::mem::take(&mut self.description);
+        let (until, from) = (self.now + LIFE, self.now);
+        let record = Record {
+            until,
+            from,
+            rest: &rest,
+        };
+        let added = self.add(PUBLICATIONS, record);
+        self.description = rest;
+        added.map(|()| met)
+    }
+
+    fn subscribe(&mut self) -> Outcome<u64> {
+        let met = self.publications()?;
+        if self.self_join {
+            std::hint::black_box(self.subscriptions()?);
+        }
+        let user = (self.number % 100_000).to_le_bytes();
+        let record = Record {
+            until: self.now + REACH,
+            from: self.now - REACH,
+            rest: &user,
+        };
+        self.add(SUBSCRIPTIONS, record)?;
+        Ok(met)
+    }
+
+    fn due(&mut self) -> Outcome<u64> {
+        for ends in &mut self.ends {
+            while ends.front().is_some_and(|(until, _)| *until < self.now) {
+                if let Some((_, key)) = ends.pop_front() {
+                    self.store.delete(&key)?;
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    fn told(&self) -> Told {
+        Told::default()
+    }
+}

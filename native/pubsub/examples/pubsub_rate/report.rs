@@ -1,0 +1,90 @@
+//! What was measured, for people and for programs.
+
+use crate::job::System;
+use crate::run::Measured;
+use crate::workload::Setup;
+
+/// One system of a round, for people.
+pub(crate) fn line(found: &Measured) -> String {
+    format!(
+        "{:8.2} µs/op, publish {:8.2}, subscribe {:8.2}, processor {:8.2}, {} pairs, {:.1} MB alive, {} blocks read",
+        found.mean_us(),
+        found.publish_us(),
+        found.subscribe_us(),
+        found.processor_us(),
+        found.pairs,
+        found.live_bytes as f64 / 1e6,
+        found.told.blocks_read,
+    )
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Medians over rounds of one system.
+fn summary(system: System, rounds: &[Vec<Measured>], at: usize) -> String {
+    let found: Vec<&Measured> = rounds.iter().filter_map(|round| round.get(at)).collect();
+    let of = |figure: fn(&Measured) -> f64| median(found.iter().map(|one| figure(one)).collect());
+    let figures: [(&str, fn(&Measured) -> f64); 14] = [
+        ("mean_us", Measured::mean_us),
+        ("publish_us", Measured::publish_us),
+        ("subscribe_us", Measured::subscribe_us),
+        ("processor_us", Measured::processor_us),
+        ("pairs", |one| one.pairs as f64),
+        ("entries_read", |one| one.told.entries as f64),
+        ("lists_left_early", |one| one.told.early_stops as f64),
+        ("seeks", |one| one.told.seeks as f64),
+        ("blocks_read", |one| one.told.blocks_read as f64),
+        ("live_bytes", |one| one.live_bytes as f64),
+        ("write_amplification", |one| one.told.write_amplification),
+        ("runs", |one| one.told.runs as f64),
+        ("stalled_ms", |one| one.told.stalled_ms as f64),
+        ("delay_ms", |one| one.told.delay_ms),
+    ];
+    let figures = figures.map(|(name, figure)| format!("\"{name}\":{:.3}", of(figure)));
+    let course = found.last().map(|one| one.course_us()).unwrap_or_default();
+    let course: Vec<String> = course.iter().map(|mean| format!("{mean:.3}")).collect();
+    format!(
+        "{{\"system\":\"{}\",{},\"course_us\":[{}]}}",
+        system.name(),
+        figures.join(","),
+        course.join(",")
+    )
+}
+
+/// How much longer the others take than the first: medians over all pairs.
+fn ratios(systems: &[System], rounds: &[Vec<Measured>], of: fn(&(f64, f64)) -> f64) -> String {
+    let ratio = |at: usize| {
+        let pairs = rounds.iter().filter_map(|round| {
+            let (first, other) = (round.first()?, round.get(at)?);
+            Some(other.by(first))
+        });
+        median(pairs.flatten().map(|pair| of(&pair)).collect())
+    };
+    let others = systems.iter().enumerate().skip(1);
+    let named = others.map(|(at, system)| format!("\"{}\":{:.3}", system.name(), ratio(at)));
+    named.collect::<Vec<_>>().join(",")
+}
+
+/// All of it, for programs.
+pub(crate) fn json(setup: &Setup, systems: &[System], rounds: &[Vec<Measured>]) -> String {
+    let (wishes, news) = (setup.subscriptions as f64, setup.publications as f64);
+    // An instant store reads once an operation; a polled subscription reads once and then ten times.
+    let ceiling = wishes * 11.0 / (wishes + news);
+    let summaries = systems.iter().enumerate();
+    let summaries: Vec<String> = summaries
+        .map(|(at, system)| summary(*system, rounds, at))
+        .collect();
+    format!(
+        "{{\"mix\":\"{wishes}:{news}\",\"operations\":{},\"self_join\":{},\"direct\":{},\"polling_ceiling\":{ceiling:.2},\
+         \"slower_than_first\":{{{}}},\"processor_by_first\":{{{}}},\"systems\":[{}]}}",
+        setup.operations,
+        setup.self_join,
+        setup.direct,
+        ratios(systems, rounds, |pair| pair.0),
+        ratios(systems, rounds, |pair| pair.1),
+        summaries.join(","),
+    )
+}

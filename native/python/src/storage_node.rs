@@ -1,0 +1,242 @@
+//! The storage node within the process, for Python.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use rillbase_node::{Embedded, Options, Speaker};
+
+use crate::errors::node_error;
+
+/// A storage node without a socket.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Node {
+    node: Arc<Embedded>,
+    own: NodeSpeaker,
+}
+
+/// Somebody who gives commands, as a connection does.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct NodeSpeaker {
+    /// `None`: the node was closed before.
+    speaker: Mutex<Option<Speaker>>,
+}
+
+/// A word of a command.
+#[derive(FromPyObject)]
+enum Word {
+    Bytes(PyBackedBytes),
+    Text(PyBackedStr),
+    Number(i64),
+}
+
+impl Word {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.to_vec(),
+            Self::Text(text) => text.as_bytes().to_vec(),
+            Self::Number(number) => number.to_string().into_bytes(),
+        }
+    }
+}
+
+impl NodeSpeaker {
+    fn of(node: &Arc<Embedded>) -> Self {
+        Self {
+            speaker: Mutex::new(node.speaker()),
+        }
+    }
+
+    /// Lets the speaker do something, with the interpreter released.
+    fn speak(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Speaker) -> Option<Vec<u8>> + Send,
+    ) -> PyResult<Vec<u8>> {
+        let said = py.detach(|| {
+            let mut held = self.speaker.lock().unwrap_or_else(PoisonError::into_inner);
+            held.as_mut().and_then(act)
+        });
+        said.ok_or_else(|| {
+            node_error(
+                py,
+                "STOPPED the node is closed, or this speaker is given up",
+            )
+        })
+    }
+
+    fn call(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {
+        let words: Vec<Vec<u8>> = words.iter().map(Word::bytes).collect();
+        let said = self.speak(py, |speaker| {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            speaker.execute(&words)
+        })?;
+        Reading(&said).value(py)
+    }
+}
+
+#[pymethods]
+impl Node {
+    #[new]
+    #[pyo3(signature = (
+        directory, token, *, durability = "sync", cache_bytes = 64 << 20, memtables_bytes = 64 << 20
+    ))]
+    fn new(
+        py: Python<'_>,
+        directory: PathBuf,
+        token: String,
+        durability: &str,
+        cache_bytes: usize,
+        memtables_bytes: usize,
+    ) -> PyResult<Self> {
+        let mut options = Options::new(directory, token);
+        options.durability = match durability {
+            "sync" => rillbase_engine::Durability::Sync,
+            "buffered" => rillbase_engine::Durability::Buffered,
+            _ => return Err(PyValueError::new_err("durability is sync or buffered")),
+        };
+        options.cache_bytes = cache_bytes;
+        options.memtables_bytes = memtables_bytes;
+        let opened = py.detach(|| {
+            let node = Embedded::open(options)?;
+            let own = NodeSpeaker::of(&node);
+            Ok(Self { node, own })
+        });
+        opened.map_err(|error: rillbase_node::Failure| node_error(py, &format!("FAILED {error}")))
+    }
+
+    /// Do a command in the name of the node's own speaker, and return the reply.
+    #[pyo3(signature = (*words))]
+    fn execute(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {
+        self.own.call(py, words)
+    }
+
+    /// Return what was pushed to the node's own speaker since.
+    fn pushed(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.own.pushed(py)
+    }
+
+    /// Return another speaker, who has to say who it is.
+    fn speaker(&self, py: Python<'_>) -> NodeSpeaker {
+        py.detach(|| NodeSpeaker::of(&self.node))
+    }
+
+    /// End it; all that was answered is durable.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let closed = py.detach(|| self.node.close());
+        closed.map_err(|error| node_error(py, &format!("FAILED {error}")))
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+#[pymethods]
+impl NodeSpeaker {
+    /// Do a command, and return the reply.
+    #[pyo3(signature = (*words))]
+    fn execute(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {
+        self.call(py, words)
+    }
+
+    /// Return what was pushed since.
+    fn pushed(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let said = self.speak(py, Speaker::pushed)?;
+        let mut reading = Reading(&said);
+        let mut pushed = Vec::new();
+        while !reading.0.is_empty() {
+            pushed.push(reading.value(py)?);
+        }
+        Ok(pushed)
+    }
+}
+
+/// What is left to read of replies.
+struct Reading<'a>(&'a [u8]);
+
+impl Reading<'_> {
+    fn take(&mut self, length: usize) -> PyResult<&[u8]> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// The rest of the line, without its end.
+    fn line(&mut self) -> PyResult<&str> {
+        let end = self.0.windows(2).position(|two| two == b"\r\n");
+        let end = end.ok_or_else(malformed)?;
+        let (line, rest) = self.0.split_at_checked(end).ok_or_else(malformed)?;
+        self.0 = rest.get(2..).unwrap_or_default();
+        std::str::from_utf8(line).map_err(|_| malformed())
+    }
+
+    fn number<T: std::str::FromStr>(&mut self) -> PyResult<T> {
+        self.line()?.parse().map_err(|_| malformed())
+    }
+
+    fn values(&mut self, py: Python<'_>, length: usize) -> PyResult<Vec<Py<PyAny>>> {
+        (0..length).map(|_| self.value(py)).collect()
+    }
+
+    /// The next value. An error is raised.
+    fn value(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let sign = self.take(1)?.first().copied().unwrap_or_default();
+        Ok(match sign {
+            b'+' => PyBytes::new(py, self.line()?.as_bytes())
+                .into_any()
+                .unbind(),
+            b'-' => return Err(node_error(py, self.line()?)),
+            b':' => self.number::<i64>()?.into_pyobject(py)?.into_any().unbind(),
+            b',' => self.number::<f64>()?.into_pyobject(py)?.into_any().unbind(),
+            b'#' => (self.line()? == "t")
+                .into_pyobject(py)?
+                .to_owned()
+                .into_any()
+                .unbind(),
+            b'_' => {
+                self.line()?;
+                py.None()
+            }
+            b'$' => self.bulk(py)?,
+            b'*' | b'>' => {
+                let length = self.number()?;
+                PyList::new(py, self.values(py, length)?)?
+                    .into_any()
+                    .unbind()
+            }
+            b'%' => {
+                let length: usize = self.number()?;
+                let dict = PyDict::new(py);
+                for _ in 0..length {
+                    dict.set_item(self.value(py)?, self.value(py)?)?;
+                }
+                dict.into_any().unbind()
+            }
+            _ => return Err(malformed()),
+        })
+    }
+
+    fn bulk(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let length: i64 = self.number()?;
+        // Version 2 says so for nothing.
+        let Ok(length) = usize::try_from(length) else {
+            return Ok(py.None());
+        };
+        let bytes = PyBytes::new(py, self.take(length)?).into_any().unbind();
+        self.take(2)?;
+        Ok(bytes)
+    }
+}
+
+fn malformed() -> PyErr {
+    PyValueError::new_err("the node's reply is malformed")
+}

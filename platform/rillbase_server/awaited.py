@@ -1,0 +1,105 @@
+"""Waiting for other servers, before a process of this release starts."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Protocol
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from foundation.environment import environment
+from rillbase_server.dependencies import DatabaseProbe
+from rillbase_server.version import VERSION
+
+PAUSE_S = 1.0
+TIMEOUT_S = 5.0
+#: How often it is said what is waited for.
+SAY_AGAIN_S = 15.0
+
+Say = Callable[[str], object]
+
+
+class Server(Protocol):
+    """A server that may be of another release than this one."""
+
+    @property
+    def name(self) -> str: ...
+
+    def release(self) -> str:
+        """Return its release, or raise `OSError` while it does not serve."""
+
+
+class StorageNode:
+    """The storage node, asked as its administrator."""
+
+    name = "the storage node"
+
+    def release(self) -> str:
+        try:
+            with Redis.from_url(
+                environment().storage_url,
+                decode_responses=True,
+                socket_timeout=TIMEOUT_S,
+                socket_connect_timeout=TIMEOUT_S,
+            ) as node:
+                said = node.execute_command("HELLO", "3")
+        except RedisError as failed:
+            raise OSError(str(failed)) from failed
+        return str(said["version"])
+
+
+class ReadyServer:
+    """A server that tells at `/readyz` whether it is ready, and its release."""
+
+    def __init__(self, url: str) -> None:
+        self.name = url
+
+    def release(self) -> str:
+        request = urllib.request.Request(f"{self.name}/readyz")  # noqa: S310 -- the operator's
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+            return str(json.load(answer).get("version", "0"))
+
+
+def wait_for_database(say: Say) -> None:
+    """Return once the database answers and has this release's migrations."""
+    probe, spoke_s = DatabaseProbe(), -SAY_AGAIN_S
+    while True:
+        try:
+            probe.ping()
+            probe.migrated()
+        except Exception as failed:  # noqa: BLE001 -- whatever it is, the answer is to wait
+            if time.monotonic() - spoke_s >= SAY_AGAIN_S:
+                spoke_s = time.monotonic()
+                say(f"waiting for the database: {type(failed).__name__}: {failed}")
+            time.sleep(PAUSE_S)
+        else:
+            return
+
+
+def wait_for_as_long(server: Server, patience_s: float, say: Say) -> bool:
+    """Return whether a server of this release or a later one is there, after a while at most."""
+    deadline_s, last = time.monotonic() + patience_s, ""
+    while True:
+        try:
+            release = server.release()
+            lacks = "" if _number(release) >= _number(VERSION) else f"it is of release {release}"
+        except (OSError, ValueError) as failed:
+            lacks = str(failed)
+        if not lacks:
+            return True
+        if lacks != last:
+            say(f"waiting for {server.name}: {lacks}")
+            last = lacks
+        if time.monotonic() >= deadline_s:
+            say(f"going on without {server.name}: {lacks}")
+            return False
+        time.sleep(PAUSE_S)
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.partition("-")[0].split("."))

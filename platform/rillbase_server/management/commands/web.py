@@ -1,0 +1,29 @@
+"""Become the web server: the command turns into the server's process and keeps its id.
+
+Copies are made by whoever runs it, so one process is all that there is: it hears signals itself.
+"""
+
+from __future__ import annotations
+
+import os
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from rillbase_server.web_process import web_argv
+
+#: For requests that are under way when the server has drained.
+GRACE_S = 15
+
+
+class Command(BaseCommand):
+    help = "Run the web server; it answers /healthz, /readyz, /metrics besides the API."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
+        parser.add_argument("--port", type=int, default=8080, help="port to listen at")
+
+    def handle(self, *args: object, **options: object) -> None:
+        port = int(str(options["port"]))
+        argv = web_argv(str(options["host"]), port, workers=1, grace_s=GRACE_S)
+        os.execv(argv[0], argv)  # noqa: S606 -- the interpreter that runs this

@@ -1,0 +1,53 @@
+"""Ask an installation what a client would ask first: ``python -m rillbase_server.smoke URL``.
+
+It needs no credentials and changes nothing. The exit status says whether all answers were right.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+
+TIMEOUT_S = 30.0
+
+
+def fetch(url: str) -> tuple[int, bytes]:
+    """Return status and body, whatever the status."""
+    request = urllib.request.Request(url)  # noqa: S310 -- the operator's
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()
+
+
+def complaints(base: str) -> list[str]:
+    """Return what is wrong with the answers."""
+    found = []
+    status, body = fetch(f"{base}/readyz")
+    readiness = json.loads(body)
+    if status != 200 or readiness["status"] != "ready":  # noqa: PLR2004 -- HTTP's own
+        found.append(f"/readyz answered {status}: {json.dumps(readiness)}")
+    for path, wanted in (
+        ("/healthz", 200),
+        ("/api/v1/tenants", 401),
+        ("/v1/collections/any/documents/any", 401),
+    ):
+        status, body = fetch(f"{base}{path}")
+        if status != wanted:
+            found.append(f"{path} answered {status} instead of {wanted}: {body[:200]!r}")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    (base,) = arguments
+    found = complaints(base.rstrip("/"))
+    sys.stdout.write("\n".join(found or [f"{base} answers as it should"]) + "\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

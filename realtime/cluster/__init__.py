@@ -1,0 +1,1 @@
+"""The matching grid as the control plane shows it."""

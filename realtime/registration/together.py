@@ -1,0 +1,94 @@
+"""Queries that wait to be registered at the same time are registered together.
+
+A hub that comes back to an event layer without its queries has thousands of them to register. Only
+so many registrations are under way at once; whoever gets its turn takes along those of the same
+collection that still wait, so that they share a snapshot and a call. While nobody waits each query
+goes by itself, at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from foundation.errors import ApiError
+from realtime.events.layer import GridLayer, query_partition
+from realtime.grid.layout import Grid
+from realtime.registration.register import OtherRules, Registration, Source, register_all
+from rillbase_native import LiveQuery
+
+_Place = tuple[Grid, Source, int]
+
+#: Queries of one snapshot: it should not be held for long.
+AT_ONCE = 100
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    query: LiveQuery
+    answer: asyncio.Future[Registration]
+    #: Whether somebody who had its turn has taken it along.
+    taken: bool = False
+
+
+class Together:
+    """Registers on behalf of one hub."""
+
+    def __init__(self, under_way: int) -> None:
+        self._room = asyncio.Semaphore(under_way)
+        self._waiting: dict[_Place, list[_Waiting]] = {}
+
+    async def register(
+        self, layer: GridLayer, grid: Grid, hub: str, query: LiveQuery, source: Source
+    ) -> Registration:
+        """Register a query, alone or with others; raise what `register` does."""
+        mine = _Waiting(query, asyncio.get_running_loop().create_future())
+        place = (grid, source, query_partition(query.hash, grid.query_partitions))
+        self._waiting.setdefault(place, []).append(mine)
+        async with self._room:
+            while not mine.taken:
+                await self._serve(layer, grid, hub, source, self._take(place))
+        return await mine.answer
+
+    def _take(self, place: _Place) -> list[_Waiting]:
+        waiting = self._waiting[place]
+        taken, waiting[:AT_ONCE] = waiting[:AT_ONCE], []
+        if not waiting:
+            del self._waiting[place]
+        for one in taken:
+            one.taken = True
+        return taken
+
+    async def _serve(
+        self, layer: GridLayer, grid: Grid, hub: str, source: Source, taken: list[_Waiting]
+    ) -> None:
+        queries = [one.query for one in taken]
+        try:
+            found = await register_all(layer, grid, hub, queries, source, renewal=False)
+        except (ApiError, OtherRules) as refused:
+            if len(taken) == 1:
+                _fail(taken, refused)
+                return
+            # One of them is refused; each learns for itself which.
+            for one in taken:
+                await self._serve(layer, grid, hub, source, [one])
+        except BaseException as failed:
+            _fail(taken, failed)
+            if not isinstance(failed, Exception):
+                raise
+        else:
+            for one, registration in zip(taken, found, strict=False):
+                if not one.answer.done():
+                    one.answer.set_result(registration)
+            if left := taken[len(found) :]:
+                await self._serve(layer, grid, hub, source, left)
+
+
+def _fail(taken: list[_Waiting], failed: BaseException) -> None:
+    for one in taken:
+        if one.answer.done():
+            continue
+        if isinstance(failed, asyncio.CancelledError):
+            one.answer.cancel()
+        else:
+            one.answer.set_exception(failed)

@@ -1,0 +1,162 @@
+"""Check what the images would hold, without an engine: ``python -m scripts.check_images``.
+
+Reads the Containerfiles, lays the server's files out in a folder as its image would, makes the
+folder read-only, and runs every command there that the chart runs. What a build needs but is left
+out by .dockerignore, or is imported but not copied, is found here and not in a cluster.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "images"
+IGNORED = ROOT / ".dockerignore"
+#: Loads whatever the chart starts in the server's image, and makes sure that it is the layout's.
+PROGRAM = """
+import importlib, sys
+import django
+django.setup()
+from django.core.management import get_commands, load_command_class
+for name in ("web", "relay", "prepare_database", "await_servers"):
+    load_command_class("rillbase_server", name)
+assert {"raise_installation_epoch", "checkpoint_storage"} <= set(get_commands())
+for name in ("asgi", "celery", "launcher.celery_process", "smoke"):
+    module = importlib.import_module("rillbase_server." + name)
+    assert module.__file__.startswith(sys.argv[1]), module.__file__
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An instruction of a Containerfile."""
+
+    word: str
+    rest: str
+
+
+def lines(file: Path) -> list[Line]:
+    text = re.sub(r"^\s*#.*\n", "", file.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    found = [each.split(None, 1) for each in text.splitlines() if each.strip()]
+    return [Line(word.upper(), rest) for word, rest in found]
+
+
+def files() -> list[Path]:
+    return sorted(IMAGES.glob("*.Containerfile"))
+
+
+def copied(file: Path, stage: str | None = None) -> Iterator[tuple[str, str]]:
+    """What is copied from the repository: from where, and to where. Of one stage, or of all."""
+    inside = ""
+    for line in lines(file):
+        if line.word == "FROM":
+            inside = line.rest.rpartition(" AS ")[2]
+        if line.word != "COPY" or "--from=" in line.rest or (stage and stage != inside):
+            continue
+        *sources, target = [word for word in line.rest.split() if not word.startswith("--")]
+        yield from ((source, target) for source in sources)
+
+
+def is_ignored(path: str) -> bool:
+    """Whether .dockerignore leaves a path out; the last rule that fits decides."""
+    ignored = False
+    for rule in IGNORED.read_text().splitlines():
+        pattern = rule.removeprefix("!").strip()
+        if not pattern or pattern.startswith("#"):
+            continue
+        if _fits(path, pattern):
+            ignored = not rule.startswith("!")
+    return ignored
+
+
+def _fits(path: str, pattern: str) -> bool:
+    if pattern.startswith("**/"):
+        return pattern[3:] in path.split("/")
+    parts = path.split("/")
+    whole = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return any(fnmatch.fnmatchcase(each, pattern) for each in whole)
+
+
+def complaints_of_texts() -> list[str]:
+    """What is wrong with the Containerfiles as they are written."""
+    found = []
+    for file in files():
+        read = lines(file)
+        bases = [line.rest.split("=", 1)[1] for line in read if line.word == "ARG"]
+        found += [f"{file.name}: {base} names no release" for base in bases if not _pinned(base)]
+        users = [line.rest for line in read if line.word == "USER"]
+        if not users or not re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", users[-1]):
+            found.append(f"{file.name}: it would run as root")
+        if sum(line.word == "FROM" for line in read) < 2:  # noqa: PLR2004 -- one to build, one to run
+            found.append(f"{file.name}: it has one stage, so build tools would ship")
+        for source, _ in copied(file):
+            if not (ROOT / source).exists():
+                found.append(f"{file.name}: {source} is copied and is not there")
+            elif is_ignored(source):
+                found.append(f"{file.name}: {source} is copied and .dockerignore leaves it out")
+    return found
+
+
+def _pinned(base: str) -> bool:
+    name, _, tag = base.rpartition(":")
+    return "@sha256:" in base or (bool(name) and tag not in {"", "latest"})
+
+
+def lay_out(folder: Path) -> None:
+    """Copy what the server's image copies."""
+    for source, target in copied(IMAGES / "server.Containerfile", "server"):
+        place = folder / target.removeprefix("./")
+        if (ROOT / source).is_dir():
+            skipped = shutil.ignore_patterns("__pycache__", "target", "node_modules", "dist")
+            shutil.copytree(ROOT / source, place, ignore=skipped)
+        else:
+            shutil.copy2(ROOT / source, place / Path(source).name)
+
+
+def complaints_of_layout(folder: Path) -> list[str]:
+    """What does not load in the layout."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "PYTHONPATH": f"{folder}:{folder / 'platform'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONSAFEPATH": "1",
+        "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",
+        "DATABASE_URL": "postgresql://unused.invalid/unused",
+        "RILLBASE_ENV": "test",
+        "RILLBASE_SECRET_KEY": "k" * 40,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [] if done.returncode == 0 else [done.stderr.strip()[-800:]]
+
+
+def main() -> int:
+    found = complaints_of_texts()
+    with tempfile.TemporaryDirectory(prefix="image-") as name:
+        folder = Path(name) / "app"
+        folder.mkdir()
+        lay_out(folder)
+        found += complaints_of_layout(folder)
+    for complaint in found:
+        print(complaint, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

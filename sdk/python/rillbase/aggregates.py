@@ -1,0 +1,115 @@
+"""Aggregates: events go in, rows come out, once or as they change."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from rillbase import ejson
+from rillbase.http import Request
+from rillbase.live import LiveQuery, Result, Snapshot
+from rillbase.shapes import Direction, Document
+from rillbase.view import Change, Item
+from rillbase.writes import new_key
+
+if TYPE_CHECKING:
+    from rillbase.aio import Core
+
+#: Members whose names Python keeps for itself.
+_NAMES = {"since": "from", "until": "to"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuery:
+    """What is asked of an aggregate."""
+
+    #: Moments: RFC 3339, milliseconds since 1970, or relative to now as `-24h`.
+    since: str | int | None = None
+    until: str | int | None = None
+    group_by: Sequence[str] | None = None
+    #: On the dimensions.
+    filter: Mapping[str, object] | None = None
+    #: Coarser buckets, such as `1h`.
+    bucket: str | None = None
+    order: Sequence[tuple[str, Direction]] | None = None
+    limit: int | None = None
+    measures: Sequence[str] | None = None
+    #: `previous`, or how long ago: sets each row beside that period's.
+    compare: str | None = None
+    rollup: Sequence[str] | None = None
+
+    def body(self) -> Document:
+        """Return the members of the query's message."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {_NAMES.get(name, name): v for name, v in given.items() if v is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What came of events."""
+
+    applied: int
+    #: Events that had come before.
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as they were at one moment."""
+
+    rows: list[Document]
+    #: Names the moment: a query with it, within a minute, sees the same.
+    snapshot: str
+    #: Of a view: whatever was written before it is in.
+    as_of: str | None = None
+
+
+EVERYTHING = RowQuery()
+
+
+class AsyncAggregate:
+    """One aggregate."""
+
+    def __init__(self, core: Core, name: str) -> None:
+        self._core = core
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def add(self, *events: Mapping[str, object]) -> Added:
+        """Add events, all of them or none. A call that is repeated adds them once."""
+        body = ejson.dumps([dict(event) for event in events])
+        request = Request("POST", self._path("events"), body, idempotency_key=new_key())
+        found = await self._core.http.call(request)
+        return Added(found["applied"], found["repeated"])
+
+    async def query(self, asked: RowQuery = EVERYTHING, *, snapshot: str | None = None) -> Rows:
+        """Return rows. `snapshot`: `fresh`, or the one of an earlier answer."""
+        body = asked.body() if snapshot is None else {**asked.body(), "snapshot": snapshot}
+        request = Request("POST", self._path("query"), ejson.dumps(body))
+        found = await self._core.http.call(request)
+        return Rows(found["rows"], found["snapshot"], found.get("as_of"))
+
+    def watch(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Snapshot]:
+        """Yield the rows, and again whenever they or the state have changed."""
+        return self._live(asked).snapshots()
+
+    def changes(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Result | Change]:
+        """Yield the rows and then each that changes."""
+        return self._live(asked).changes()
+
+    def _live(self, asked: RowQuery) -> LiveQuery:
+        query = {"aggregate": self._name, **asked.body()}
+        return LiveQuery(query, self._core.connection, _whole)
+
+    def _path(self, call: str) -> str:
+        return f"/v1/aggregates/{quote(self._name, safe='')}/{call}"
+
+
+async def _whole(_: object) -> Item | None:
+    """Rows are never left out of their events."""
+    return None

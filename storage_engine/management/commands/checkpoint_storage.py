@@ -1,0 +1,29 @@
+"""Take a checkpoint of the storage node: the first step of a backup.
+
+It appears in `checkpoints/NAME` of the node's directory at once, made of links, so it costs almost
+nothing until compaction replaces what it holds. Whoever copies it away removes it.
+"""
+
+from __future__ import annotations
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from redis.exceptions import ResponseError
+
+from foundation.errors import Unavailable
+from storage_engine.node import admin
+
+
+class Command(BaseCommand):
+    help = "Take a checkpoint of the storage node under a name that is not taken."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="letters, digits and dashes")
+
+    def handle(self, *args: object, **options: object) -> None:
+        if not admin.is_there():
+            raise CommandError("STORAGE_URL is not set: there is no storage node.")
+        try:
+            self.stdout.write(admin.checkpoint(str(options["name"])))
+        except (ResponseError, Unavailable) as refused:
+            raise CommandError(str(refused)) from None

@@ -1,0 +1,97 @@
+"""How a stream is read on without a gap, and what a document adds to a view."""
+
+from __future__ import annotations
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from aggregates.following.shape import Shape
+from aggregates.following.streams import Missed, Track, order
+from documents.outbox.entries import Image, Kind, Snapshot, Tick
+from rillbase_native import Value
+
+ONE_LIFE, ANOTHER = b"1" * 16, b"2" * 16
+
+
+def tick(count: int, *, life: bytes = ONE_LIFE, token: int = 1) -> Tick:
+    return Tick(token, life, Snapshot(1, 1, ()), 0, count)
+
+
+def image() -> Image:
+    return Image(Kind.PUT, 1, uuid4(), uuid4(), 1, 1, 0, 0, b"k", b"")
+
+
+def test_a_stream_without_a_hole_is_read_on() -> None:
+    track = Track("0-0")
+    for number, content in enumerate([image(), tick(7), image(), image(), tick(10)]):
+        track.hear(f"{number}-0", content)
+    assert (track.place, track.incarnation) == ("4-0", ONE_LIFE)
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        [tick(7), image(), tick(10)],
+        [tick(7), tick(8, life=ANOTHER)],
+        [tick(7), tick(3)],
+    ],
+    ids=["an entry too few", "another life", "a stream that began anew"],
+)
+def test_a_stream_with_a_hole_is_noticed(contents: list[Image | Tick]) -> None:
+    track, last = Track("0-0"), contents.pop()
+    for number, content in enumerate(contents):
+        track.hear(f"{number}-0", content)
+    with pytest.raises(Missed):
+        track.hear("9-0", last)
+
+
+def test_the_tick_of_a_relay_that_was_outrun_proves_nothing() -> None:
+    track = Track("0-0")
+    track.hear("1-0", tick(7, token=5))
+    track.hear("2-0", tick(8, token=4, life=ANOTHER))
+    track.hear("3-0", tick(9, token=5))
+    assert track.place == "3-0"
+
+
+def test_places_are_compared_as_numbers() -> None:
+    places = ["10-0", "9-2", "9-10", "9"]
+    assert sorted(places, key=order) == ["9", "9-2", "9-10", "10-0"]
+
+
+def shape(**definition: object) -> Shape:
+    wanted = {"dimensions": ["kind"], "time": None, "measures": {}, "rollups": [], **definition}
+    return Shape.of(wanted, '{"on":{"$ne":false}}')  # type: ignore[arg-type]
+
+
+def bson(document: object) -> bytes:
+    return Value.parse(json.dumps(document).encode()).bson()
+
+
+def test_the_node_is_told_what_a_view_needs_of_a_document() -> None:
+    wanted = shape(
+        dimensions=["customer.country"],
+        time={"field": "at", "bucket": "1d"},
+        measures={"sum": {"op": "sum", "field": "price"}, "count": {"op": "count"}},
+    )
+    document = {
+        "_id": 1,
+        "customer": {"country": "AT", "name": "ann"},
+        "price": {"$numberDecimal": "1.50"},
+        "secret": "x",
+    }
+    told = json.loads(wanted.change(b"key", 3, bson(document)))
+    assert told["version"] == 3
+    assert told["row"] == {
+        "customer": document["customer"],
+        "price": document["price"],
+    }
+
+
+def test_what_the_filter_keeps_out_and_what_is_deleted_adds_nothing() -> None:
+    out = json.loads(shape().change(b"key", 1, bson({"_id": 1, "kind": "a", "on": False})))
+    gone = json.loads(shape().change(b"key", 2, None))
+    assert out["row"] is None
+    assert gone["row"] is None
+    assert out["key"] == gone["key"]

@@ -1,0 +1,81 @@
+"""What a subscriber to rows is told, however slow it is."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregates.live.rows import Rows
+
+
+def row(customer: str, count: int) -> dict[str, object]:
+    return {"customer": customer, "count": count, "previous": {"count": count - 1}}
+
+
+def told(rows: Rows) -> list[tuple[str, str]]:
+    return [(each.match, json.loads(each.key)["customer"]) for each in rows.take()]
+
+
+def begun(*customers: str) -> Rows:
+    rows = Rows(frozenset({"count"}))
+    rows.replace([row(customer, 1) for customer in customers])  # type: ignore[list-item]
+    rows.all()
+    return rows
+
+
+def test_rows_are_told_apart_by_what_they_are_grouped_by() -> None:
+    rows = Rows(frozenset({"count"}))
+    assert json.loads(rows.key(row("acme", 3))) == {"customer": "acme"}  # type: ignore[arg-type]
+
+
+def test_only_the_last_of_many_changes_is_told() -> None:
+    rows = begun("acme")
+    for count in range(2, 50):
+        rows.change([row("acme", count)], [])  # type: ignore[list-item]
+    rows.change([row("bolt", 1)], [])  # type: ignore[list-item]
+    assert told(rows) == [("change", "acme"), ("add", "bolt")]
+    assert told(rows) == []
+
+
+def test_what_came_and_went_meanwhile_is_not_told() -> None:
+    rows = begun("acme")
+    rows.change([row("bolt", 1)], [])  # type: ignore[list-item]
+    rows.change([row("acme", 2)], [{"customer": "bolt"}])  # type: ignore[list-item]
+    rows.change([row("acme", 1)], [])  # type: ignore[list-item]
+    assert told(rows) == []
+
+
+def test_an_answer_anew_is_told_as_the_difference() -> None:
+    rows = begun("acme", "bolt")
+    rows.replace([row("bolt", 7), row("cumulus", 1)])  # type: ignore[list-item]
+    assert sorted(told(rows)) == [("add", "cumulus"), ("change", "bolt"), ("remove", "acme")]
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 3) | st.none(), st.booleans()), max_size=40
+)
+
+
+@given(steps)
+def test_a_client_that_applies_what_it_is_told_holds_what_there_is(
+    history: list[tuple[str, int | None, bool]],
+) -> None:
+    rows, there, held = begun(), dict[str, int](), dict[str, int]()
+    for customer, count, has_room in history:
+        if count is None:
+            there.pop(customer, None)
+            rows.change([], [{"customer": customer}])
+        else:
+            there[customer] = count
+            rows.change([row(customer, count)], [])  # type: ignore[list-item]
+        if has_room:
+            for each in rows.take():
+                name = json.loads(each.key)["customer"]
+                assert (name in held) is (each.match != "add")
+                if each.row is None:
+                    del held[name]
+                else:
+                    held[name] = json.loads(each.row)["count"]
+            assert held == there

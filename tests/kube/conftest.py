@@ -1,0 +1,22 @@
+"""A Kubernetes for the session, and a node on which pods of the chart seem to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.kube.control_plane import ControlPlane
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A real API server with what belongs to it."""
+    # The client of Kubernetes takes seconds to import.
+    from tests.kube.control_plane import started
+
+    running = started(tmp_path_factory.mktemp("kubernetes"))
+    yield running
+    running.close()

@@ -1,0 +1,160 @@
+"""The chart as helm renders it, for a number of values that people would give."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scripts import kube_tools
+
+CHART = Path(__file__).resolve().parents[2] / "helm" / "rillbase"
+NEWEST = kube_tools.SUPPORTED[-1].removeprefix("v")
+
+Object = dict[str, Any]
+
+MINIMAL = {
+    "publicUrl": "https://db.example.com",
+    "secrets": {"emailUrl": "smtp://user:mail-password@mail.example.com:587"},
+}
+_EXTERNAL = {
+    "publicUrl": "https://db.example.com",
+    "secrets": {
+        "emailUrl": "smtps://user:mail-password@mail.example.com",
+        "databaseAdminUrl": "postgresql://admin:database-password@db.internal:5433/rillbase",
+        "valkeyUrl": "rediss://:valkey-password@valkey.internal:6380/0",
+    },
+    "database": {"internal": False, "host": "db.internal", "port": 5433, "sslmode": "verify-full"},
+    "valkey": {"internal": False, "port": 6380},
+    "tracesEndpoint": "http://collector.tracing:4318",
+}
+_EVERYTHING = {
+    **MINIMAL,
+    "hosts": ["www.example.com"],
+    "trustedProxies": ["10.1.0.0/16"],
+    "settings": {"RILLBASE_DEFAULT_PLAN": "standard"},
+    "commonLabels": {"team": "data"},
+    "commonAnnotations": {"example.com/contact": "data@example.com"},
+    "images": {
+        "pullSecrets": ["registry"],
+        "server": {
+            "repository": "registry.example.com/rillbase/server",
+            "digest": "sha256:" + "a" * 64,
+        },
+    },
+    "grid": {"master": "kubernetes", "nodeSelector": {"pool": "spark"}},
+    "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
+    "gateway": {"enabled": True, "parents": [{"name": "public", "namespace": "gateways"}]},
+    "metrics": {
+        "serviceMonitors": {"enabled": True, "labels": {"release": "prometheus"}},
+        "alerts": {"enabled": True},
+        "dashboards": {"enabled": True},
+    },
+    "networkPolicies": {"callers": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]},
+}
+#: By name, what people might give.
+MATRIX: Mapping[str, Mapping[str, Any]] = {
+    "minimal": MINIMAL,
+    "external servers": _EXTERNAL,
+    "everything": _EVERYTHING,
+    "own secret": {"publicUrl": "https://db.example.com", "secrets": {"existing": "mine"}},
+    "small": {
+        **MINIMAL,
+        "fullnameOverride": "rb",
+        "app": {"autoscaling": {"enabled": False}, "replicas": 1},
+        "worker": {"replicas": 1},
+        "relay": {"replicas": 1},
+        "networkPolicies": {"enabled": False},
+    },
+}
+
+every_values = pytest.mark.parametrize("name", MATRIX)
+
+
+@dataclass(frozen=True)
+class Release:
+    """All objects of one rendering."""
+
+    objects: list[Object]
+
+    def of(self, *kinds: str) -> list[Object]:
+        return [each for each in self.objects if each["kind"] in kinds]
+
+    def one(self, kind: str, end: str) -> Object:
+        """Return the object of a kind whose name ends so."""
+        found = [each for each in self.of(kind) if each["metadata"]["name"].endswith(end)]
+        assert len(found) == 1, (kind, end, [each["metadata"]["name"] for each in self.of(kind)])
+        return found[0]
+
+    def pods(self) -> Iterator[tuple[str, Object]]:
+        """All pods that may come of it: their parts, and what they are like."""
+        for each in self.of("Deployment", "StatefulSet", "Job"):
+            yield _part(each), each["spec"]["template"]
+        for each in self.of("Pod"):
+            yield _part(each), each
+        for each in self.of("ConfigMap"):
+            if "pod.yaml" in each["data"]:
+                yield "executor", yaml.safe_load(each["data"]["pod.yaml"])
+
+
+def _part(each: Object) -> str:
+    part: str = each["metadata"]["labels"]["app.kubernetes.io/component"]
+    return part
+
+
+def containers(pod: Object) -> list[Object]:
+    return [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+
+
+def helm(
+    *arguments: str, values: Mapping[str, Any] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run helm; values go to its standard input."""
+    program = kube_tools.helm()
+    if program is None:
+        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    command = [str(program), *arguments]
+    if values is not None:
+        command += ["--values", "-"]
+    return subprocess.run(
+        command,
+        input=yaml.safe_dump(dict(values or {})),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def template(values: Mapping[str, Any], release: str = "rb") -> subprocess.CompletedProcess[str]:
+    arguments = ("template", release, str(CHART), "--namespace", "data", "--kube-version", NEWEST)
+    return helm(*arguments, values=values)
+
+
+def rendered(name: str) -> Release:
+    """Return what one of the matrix renders to."""
+    return _rendered(name)
+
+
+@functools.cache
+def _rendered(name: str) -> Release:
+    done = template(MATRIX[name])
+    assert done.returncode == 0, done.stderr
+    return Release([each for each in yaml.safe_load_all(done.stdout) if each])
+
+
+def matches(selector: Object, labels: Object) -> bool:
+    wanted = selector.get("matchLabels", {})
+    expressions = selector.get("matchExpressions", [])
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        labels.get(each["key"]) in each["values"] for each in expressions
+    )
+
+
+def labels_of_pods(release: Release) -> dict[str, Object]:
+    return {part: pod["metadata"]["labels"] for part, pod in release.pods()}

@@ -1,0 +1,251 @@
+"""What helm makes of the chart is what Kubernetes takes, and what the programs are."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+from django.core.management import get_commands
+
+from foundation.environment import Environment
+from rillbase_server.version import VERSION
+from scripts import kube_tools
+from tests.kube.rendering import (
+    CHART,
+    MATRIX,
+    MINIMAL,
+    Object,
+    containers,
+    every_values,
+    helm,
+    labels_of_pods,
+    matches,
+    rendered,
+    template,
+)
+
+
+@every_values
+def test_helm_finds_no_fault(name: str) -> None:
+    done = helm("lint", "--strict", "--quiet", str(CHART), values=MATRIX[name])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@functools.cache
+def schema(version: str, kind: str) -> Any:
+    folder = kube_tools.schemas()
+    if folder is None:
+        pytest.skip("schemas are not here: python -m scripts.kube_tools schemas")
+    return jsonschema_rs.validator_for(json.loads((folder / version / f"{kind}.json").read_text()))
+
+
+def complaints(version: str, each: Object) -> list[str]:
+    group, _, number = each["apiVersion"].rpartition("/")
+    validator = schema(version, kube_tools.file_name(group, number, each["kind"]))
+    where = f"{each['kind']} {each['metadata']['name']}"
+    return [f"{where}: {error.message[:300]}" for error in validator.iter_errors(each)]
+
+
+@pytest.mark.parametrize("version", kube_tools.SUPPORTED)
+@every_values
+def test_each_supported_kubernetes_knows_every_field(name: str, version: str) -> None:
+    release = rendered(name)
+    found = [text for each in release.objects for text in complaints(version, each)]
+    templates = [pod for part, pod in release.pods() if part == "executor"]
+    found += [
+        text
+        for pod in templates
+        for text in complaints(version, {**pod, "metadata": {**pod["metadata"], "name": "x"}})
+    ]
+    assert found == []
+
+
+def test_a_schema_refuses_what_kubernetes_would_not_know() -> None:
+    version = kube_tools.SUPPORTED[0]
+    deployment = json.loads(json.dumps(rendered("minimal").one("Deployment", "-app")))
+    deployment["spec"]["template"]["spec"]["containers"][0]["securityContxt"] = {}
+    assert any("securityContxt" in text for text in complaints(version, deployment))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"publicUrl": "http://db.example.com"}, "publicUrl"),
+        ({"publicUrl": ""}, "publicUrl"),
+        ({"apps": {}}, "apps"),
+        ({"app": {"replica": 3}}, "replica"),
+        ({"settings": {"RILLBASE_SECRET_KEY": "in the values"}}, "RILLBASE_SECRET_KEY"),
+        ({"settings": {"PATH": "/"}}, "PATH"),
+        ({"secrets": {"emailUrl": ""}}, "secrets.emailUrl is needed"),
+        ({"secrets": {"emailUrl": "log://"}}, "emailUrl"),
+        ({"database": {"internal": False}}, "host"),
+        ({"database": {"internal": False, "host": "db"}}, "secrets.databaseAdminUrl is needed"),
+        ({"gateway": {"enabled": True}}, "parents"),
+    ],
+)
+def test_values_that_cannot_be_meant_are_refused_by_name(change: Object, said: str) -> None:
+    done = template({**MINIMAL, **change})
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_a_long_release_name_still_makes_names() -> None:
+    done = template(MINIMAL, release="a-release-with-a-name-as-long-as-helm-allows-it-to-be")
+    names = [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout) if each]
+    assert max(len(name) for name in names) <= 63
+
+
+def test_the_chart_is_of_the_programs_release() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+
+
+def variables(pod: Object) -> set[str]:
+    return {each["name"] for container in containers(pod) for each in container.get("env", [])}
+
+
+@every_values
+def test_every_setting_is_one_that_the_programs_read(name: str) -> None:
+    known = {field.upper() for field in Environment.model_fields} | {"RILLBASE_NODE_TOKEN"}
+    for part, pod in rendered(name).pods():
+        ours = {each for each in variables(pod) if each.startswith(("RILLBASE_", "DATABASE_"))}
+        assert ours <= known, part
+
+
+@every_values
+def test_every_command_is_one_that_there_is(name: str) -> None:
+    known = set(get_commands())
+    for part, pod in rendered(name).pods():
+        for container in containers(pod):
+            command = container.get("command", [])
+            if command[:2] == ["python", "manage.py"]:
+                assert command[2] in known, part
+
+
+def test_only_the_migrations_log_in_as_the_administrator_of_the_database() -> None:
+    for name in ("minimal", "external servers"):
+        for part, pod in rendered(name).pods():
+            text = json.dumps(pod)
+            administers = "database-admin-url" in text or "$(POSTGRES_PASSWORD)" in text
+            assert administers == (part == "migrations"), part
+
+
+@every_values
+def test_no_secret_is_anywhere_but_in_the_secret(name: str) -> None:
+    others = [each for each in rendered(name).objects if each["kind"] != "Secret"]
+    text = json.dumps(others)
+    for word in ("mail-password", "database-password", "valkey-password@"):
+        assert word not in text
+
+
+def test_a_secret_of_ones_own_is_used_and_none_is_made() -> None:
+    release = rendered("own secret")
+    assert release.of("Secret") == []
+    references = [
+        each["valueFrom"]["secretKeyRef"]["name"]
+        for _, pod in release.pods()
+        for container in containers(pod)
+        for each in container.get("env", [])
+        if "secretKeyRef" in each.get("valueFrom", {})
+    ]
+    assert set(references) == {"mine"}
+
+
+@every_values
+def test_every_key_that_is_referred_to_is_in_the_secret(name: str) -> None:
+    release = rendered(name)
+    referred = {
+        each["valueFrom"]["secretKeyRef"]["key"]
+        for _, pod in release.pods()
+        for container in containers(pod)
+        for each in container.get("env", [])
+        if "secretKeyRef" in each.get("valueFrom", {})
+    }
+    described = (CHART / "values.yaml").read_text()
+    assert all(key in described for key in referred)
+    for secret in release.of("Secret"):
+        assert referred <= set(secret["data"])
+        assert secret["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+@every_values
+def test_all_but_servers_wait_for_the_migrations(name: str) -> None:
+    for part, pod in rendered(name).pods():
+        waits = any("await_servers" in c.get("command", []) for c in containers(pod))
+        servers = part.startswith(("postgresql", "valkey"))
+        assert waits != (servers or part in {"migrations", "helm-test", "executor"}), part
+
+
+def test_an_upgrade_goes_from_the_storage_node_to_the_grid_to_the_app_to_the_workers() -> None:
+    pods = dict(rendered("minimal").pods())
+    waits = {part: pod["spec"]["initContainers"][0]["command"][5:] for part, pod in pods.items()
+             if "initContainers" in pod["spec"]}  # fmt: skip
+    assert waits["storage-node"] == waits["relay"] == []
+    assert waits["grid"] == ["--storage"]
+    assert waits["app"] == ["--storage", "--ready", "http://rb-rillbase-grid:8082"]
+    assert waits["worker"] == ["--storage", "--ready", "http://rb-rillbase-app:80"]
+
+
+@every_values
+def test_whatever_selects_pods_selects_some(name: str) -> None:
+    release = rendered(name)
+    pods = labels_of_pods(release)
+    for each in release.of("Deployment", "StatefulSet", "PodDisruptionBudget"):
+        selector = each["spec"]["selector"]
+        found = [part for part, labels in pods.items() if matches(selector, labels)]
+        assert found == [each["metadata"]["labels"]["app.kubernetes.io/component"]]
+    for each in release.of("NetworkPolicy"):
+        assert any(matches(each["spec"]["podSelector"], labels) for labels in pods.values())
+    for each in release.of("HorizontalPodAutoscaler"):
+        target = each["spec"]["scaleTargetRef"]["name"]
+        assert "replicas" not in release.one("Deployment", target)["spec"]
+
+
+@every_values
+def test_each_service_leads_to_a_port_of_its_pods_and_monitors_to_a_service(name: str) -> None:
+    release = rendered(name)
+    pods = dict(release.pods())
+    for service in release.of("Service"):
+        part = service["spec"]["selector"]["app.kubernetes.io/component"]
+        names = {port["name"] for c in containers(pods[part]) for port in c.get("ports", [])}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= names
+    for monitor in release.of("ServiceMonitor"):
+        selected = [
+            service
+            for service in release.of("Service")
+            if matches(monitor["spec"]["selector"], service["metadata"]["labels"])
+        ]
+        ports = {port["name"] for service in selected for port in service["spec"]["ports"]}
+        assert {end["port"] for end in monitor["spec"]["endpoints"]} <= ports
+        assert len(selected) == 1
+
+
+def test_clients_are_told_before_a_pod_is_killed() -> None:
+    pod = rendered("minimal").one("Deployment", "-app")["spec"]["template"]["spec"]
+    settings = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    assert (settings["RILLBASE_DRAIN_S"], pod["terminationGracePeriodSeconds"]) == ("30", 60)
+
+
+def test_what_is_kept_is_on_volumes_that_outlive_the_release() -> None:
+    kept = {
+        each["metadata"]["name"]: each["spec"]["persistentVolumeClaimRetentionPolicy"]
+        for each in rendered("minimal").of("StatefulSet")
+        if "volumeClaimTemplates" in each["spec"]
+    }
+    assert set(kept) == {
+        "rb-rillbase-postgresql",
+        "rb-rillbase-storage-node",
+        "rb-rillbase-valkey-broker",
+    }
+    assert all(each == {"whenDeleted": "Retain", "whenScaled": "Retain"} for each in kept.values())
+
+
+def test_the_files_of_the_chart_are_packed(tmp_path: Path) -> None:
+    done = helm("package", str(CHART), "--destination", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"rillbase-{VERSION}.tgz").exists()

@@ -1,0 +1,150 @@
+"""No pod of the chart may do more than it needs: Pod Security's "restricted", and further."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.kube.rendering import (
+    Object,
+    Release,
+    containers,
+    every_values,
+    labels_of_pods,
+    matches,
+    rendered,
+)
+
+ALLOWED_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
+#: Who calls the API server, where it does so at all.
+CALLS_THE_API = {"grid"}
+
+
+@every_values
+def test_pods_keep_to_restricted_pod_security(name: str) -> None:
+    for part, pod in rendered(name).pods():
+        spec = pod["spec"]
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), part
+        assert spec["securityContext"]["runAsNonRoot"] is True, part
+        assert spec["securityContext"]["runAsUser"] >= 10_000, part
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, part
+        for volume in spec.get("volumes", []):
+            assert set(volume) - {"name"} <= ALLOWED_VOLUMES, part
+        for container in containers(pod):
+            security = container["securityContext"]
+            assert security["allowPrivilegeEscalation"] is False, part
+            assert security["capabilities"] == {"drop": ["ALL"]}, part
+            assert "hostPort" not in str(container.get("ports", [])), part
+
+
+@every_values
+def test_root_file_systems_are_read_only(name: str) -> None:
+    for part, pod in rendered(name).pods():
+        for container in containers(pod):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True, part
+
+
+@every_values
+def test_every_container_asks_for_what_it_needs_and_has_a_bound(name: str) -> None:
+    for part, pod in rendered(name).pods():
+        if part == "executor":  # Spark sets them
+            continue
+        for container in containers(pod):
+            resources = container["resources"]
+            assert set(resources["requests"]) >= {"cpu", "memory"}, part
+            assert "memory" in resources["limits"], part
+
+
+@every_values
+def test_whatever_stays_has_all_probes(name: str) -> None:
+    release = rendered(name)
+    for each in release.of("Deployment", "StatefulSet"):
+        for container in each["spec"]["template"]["spec"]["containers"]:
+            probes = {"startupProbe", "livenessProbe", "readinessProbe"}
+            assert probes <= set(container), each["metadata"]["name"]
+
+
+@every_values
+def test_the_api_servers_token_is_only_where_it_is_used(name: str) -> None:
+    for part, pod in rendered(name).pods():
+        assert not pod["spec"]["automountServiceAccountToken"] or part in CALLS_THE_API, part
+    if name == "minimal":
+        assert rendered(name).of("Role", "ClusterRole") == []
+
+
+@every_values
+def test_images_are_named_in_full_and_never_latest(name: str) -> None:
+    for part, pod in rendered(name).pods():
+        for container in containers(pod):
+            assert re.search(r"(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$", container["image"]), (
+                part
+            )
+
+
+def calls(pod: Object) -> set[tuple[str, int]]:
+    """Return the servers that a pod's settings and arguments name, and their ports."""
+    found = set()
+    for container in containers(pod):
+        texts = [str(each.get("value", "")) for each in container.get("env", [])]
+        texts += container.get("command", [])
+        for text in texts:
+            parts = urlsplit(text.replace("$(", "").replace(")", ""))
+            if parts.hostname and parts.hostname.startswith("rb-"):
+                found.add((parts.hostname, parts.port or 80))
+    return found
+
+
+def allows(policy: Object, way: str, pod: Object, peer: Object, port: int) -> bool:
+    """Whether a policy lets a pod go to, or be called by, a peer at a port."""
+    if not matches(policy["spec"]["podSelector"], pod):
+        return False
+    side = "from" if way == "ingress" else "to"
+    for rule in policy["spec"].get(way, []):
+        peers = rule.get(side)
+        meant = peers is None or any(
+            "podSelector" in each and matches(each["podSelector"], peer) for each in peers
+        )
+        ports = rule.get("ports")
+        if meant and (ports is None or port in [each["port"] for each in ports]):
+            return True
+    return False
+
+
+def is_open(release: Release, caller: Object, server: Object, port: int) -> bool:
+    policies = release.of("NetworkPolicy")
+    goes_out = any(allows(each, "egress", caller, server, port) for each in policies)
+    comes_in = any(allows(each, "ingress", server, caller, port) for each in policies)
+    return goes_out and comes_in
+
+
+@pytest.mark.parametrize("name", ["minimal", "everything", "own secret"])
+def test_every_way_that_is_needed_is_open_on_both_sides(name: str) -> None:
+    release = rendered(name)
+    pods = labels_of_pods(release)
+    services = {each["metadata"]["name"]: each for each in release.of("Service")}
+    for part, pod in release.pods():
+        for host, port in calls(pod):
+            service = services[host.split(".")[0]]
+            server = service["spec"]["selector"]["app.kubernetes.io/component"]
+            (target,) = (
+                each["containerPort"]
+                for other, template in release.pods()
+                if other == server
+                for container in containers(template)
+                for each in container.get("ports", [])
+                for way in service["spec"]["ports"]
+                if way["port"] == port and way["targetPort"] == each["name"]
+            )
+            assert is_open(release, pods[part], pods[server], target), (part, host, port)
+
+
+def test_nobody_else_comes_to_the_servers() -> None:
+    release = rendered("minimal")
+    pods = labels_of_pods(release)
+    stranger = {"app.kubernetes.io/name": "stranger"}
+    for server, port in (("postgresql", 5432), ("valkey-broker", 6379), ("storage-node", 6390)):
+        policies = release.of("NetworkPolicy")
+        assert not any(allows(e, "ingress", pods[server], stranger, port) for e in policies)
+        assert not is_open(release, pods["postgresql"], pods["storage-node"], 6390)

@@ -1,0 +1,58 @@
+"""What a process waits for before it starts, and for how long."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from rillbase_server.awaited import ReadyServer, StorageNode, wait_for_as_long
+from rillbase_server.version import VERSION
+from tests.own_valkey import free_port
+
+
+class Upgraded:
+    """A server that is of one release after the other."""
+
+    name = "a server"
+
+    def __init__(self, *releases: str | OSError) -> None:
+        self._releases = list(releases)
+
+    def release(self) -> str:
+        now = self._releases.pop(0)
+        if isinstance(now, OSError):
+            raise now
+        return now
+
+
+def test_what_is_there_is_not_waited_for(server: str) -> None:
+    said = StringIO()
+    call_command("await_servers", "--storage", "--ready", server, stdout=said)
+    assert said.getvalue() == "ready to start\n"
+
+
+def test_the_storage_node_and_servers_say_of_which_release_they_are(server: str) -> None:
+    assert StorageNode().release() == ReadyServer(server).release() == VERSION
+
+
+def test_an_older_server_is_waited_for_until_it_was_upgraded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rillbase_server.awaited.PAUSE_S", 0.0)
+    said: list[str] = []
+    upgraded = Upgraded("0.0.9", OSError("refused"), "99.0.0")
+    assert wait_for_as_long(upgraded, 600.0, said.append)
+    assert said == [
+        "waiting for a server: it is of release 0.0.9",
+        "waiting for a server: refused",
+    ]
+
+
+def test_after_a_while_it_goes_without() -> None:
+    said = StringIO()
+    nobody = f"http://127.0.0.1:{free_port()}"
+    call_command("await_servers", "--ready", nobody, "--patience-s", "0", stdout=said)
+    assert f"going on without {nobody}" in said.getvalue()
+    assert said.getvalue().endswith("ready to start\n")

@@ -1,0 +1,25 @@
+"""What `helm test` asks, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from rillbase_server import smoke
+
+
+def test_a_server_that_is_well_passes(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert smoke.main([server + "/"]) == 0
+    assert "answers as it should" in capsys.readouterr().out
+
+
+def test_answers_that_are_not_right_are_told(
+    server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered = smoke.fetch
+
+    def open_to_all(url: str) -> tuple[int, bytes]:
+        return (200, b"[]") if url.endswith("/tenants") else answered(url)
+
+    monkeypatch.setattr(smoke, "fetch", open_to_all)
+    assert smoke.main([server]) == 1
+    assert "/api/v1/tenants answered 200 instead of 401" in capsys.readouterr().out
