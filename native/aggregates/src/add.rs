@@ -10,8 +10,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rillbase_engine::{Batch, Millis, Sequence, prefix_end};
-use rillbase_query::bson::{Document, DocumentBuf};
-use rillbase_query::ejson;
 
 use crate::catalog::{Aggregate, Shape};
 use crate::claims::Claim;
@@ -20,6 +18,7 @@ use crate::contribution::Contribution;
 use crate::definition::{Definition, Source};
 use crate::deltas::Deltas;
 use crate::error::{Code, Error, Result, malformed};
+use crate::fields::{Fields, Read};
 use crate::store::{Aggregates, bounds};
 
 /// For so long an event is known by its id, in milliseconds.
@@ -111,24 +110,27 @@ impl Event {
             let detail = "this aggregate follows a collection, and takes no events";
             return Err(Error::new(Code::BadEvent, detail));
         }
-        let parsed = ejson::parse_document(json);
-        let parsed = parsed.map_err(|error| Error::at(Code::BadEvent, error.pointer, error.detail))?;
-        let document = parsed.as_ref();
-        let contribution = Contribution::of(definition, document, now)?;
-        let expires = contribution.bucket.and_then(|bucket| definition.expires(bucket));
+        let read = Read::event(json)?;
+        let fields = read.fields();
+        let contribution = Contribution::of(definition, fields, now)?;
+        let expires = contribution
+            .bucket
+            .and_then(|bucket| definition.expires(bucket));
         if expires.is_some_and(|expires| expires <= now) {
             let detail = "the event is older than the aggregate's retention";
             return Err(Error::at(Code::EventTooOld, pointer(definition), detail));
         }
         let building = match &shape.building {
             None => None,
-            Some(building) => {
-                Some(Contribution::of(&building.generation.definition, document, now)?)
-            }
+            Some(building) => Some(Contribution::of(
+                &building.generation.definition,
+                fields,
+                now,
+            )?),
         };
         Ok(Self {
             json: json.into(),
-            id: read_id(aggregate, definition, document, now)?,
+            id: read_id(aggregate, definition, fields, now)?,
             contributions: (contribution, building),
         })
     }
@@ -142,18 +144,20 @@ fn pointer(definition: &Definition) -> String {
 fn read_id(
     aggregate: &Aggregate,
     definition: &Definition,
-    document: Document<'_>,
+    fields: Fields<'_>,
     now: i64,
 ) -> Result<Option<Id>> {
-    let Some(value) = document.get("event_id") else {
+    let Some(value) = fields.get("event_id") else {
         return Ok(None);
     };
-    let id = value.as_str().filter(|id| (1..=MOST_ID_BYTES).contains(&id.len()));
+    let id = value
+        .as_str()
+        .filter(|id| (1..=MOST_ID_BYTES).contains(&id.len()));
     let Some(id) = id else {
         let detail = "an event_id is a string of 1 to 256 bytes";
         return Err(Error::at(Code::BadEvent, "/event_id", detail));
     };
-    let at = Contribution::moment(definition, document, now)?;
+    let at = Contribution::moment(definition, fields, now)?;
     if at.saturating_add(REMEMBERED) <= now {
         let detail = "the event is older than ids are remembered, which is 24 hours";
         return Err(Error::at(Code::EventTooOld, pointer(definition), detail));
@@ -192,7 +196,12 @@ impl Facts {
 
 impl Group {
     /// Takes in the events of a call that are new; says which.
-    pub(crate) fn take(&mut self, add: &Add, known: &dyn Fn(&[u8]) -> Result<bool>, now: Millis) -> Result<Vec<bool>> {
+    pub(crate) fn take(
+        &mut self,
+        add: &Add,
+        known: &dyn Fn(&[u8]) -> Result<bool>,
+        now: Millis,
+    ) -> Result<Vec<bool>> {
         // All ids are looked up before anything is taken in.
         let mut fresh = Vec::with_capacity(add.events.len());
         let mut own: HashSet<&[u8]> = HashSet::new();
@@ -206,10 +215,13 @@ impl Group {
             });
         }
         let retention = add.shape.current.definition.retention;
-        let facts = self.facts.entry(add.aggregate.number).or_insert_with(|| Facts {
-            expiry: retention.and_then(|length| now.checked_add_signed(length)),
-            ..Facts::default()
-        });
+        let facts = self
+            .facts
+            .entry(add.aggregate.number)
+            .or_insert_with(|| Facts {
+                expiry: retention.and_then(|length| now.checked_add_signed(length)),
+                ..Facts::default()
+            });
         for (event, _) in add.events.iter().zip(&fresh).filter(|(_, fresh)| **fresh) {
             facts.push(&event.json);
             let (current, building) = &event.contributions;
@@ -249,7 +261,10 @@ impl Aggregates {
         let _claim = self.claim(adds);
         let now = self.db.now();
         let mut group = Group::default();
-        let outcomes: Vec<_> = adds.iter().map(|add| self.take(&mut group, add, now)).collect();
+        let outcomes: Vec<_> = adds
+            .iter()
+            .map(|add| self.take(&mut group, add, now))
+            .collect();
         let batch = group.batch(self);
         if batch.is_empty() {
             return outcomes;
@@ -275,7 +290,10 @@ impl Aggregates {
 
     fn take(&self, group: &mut Group, add: &Add, now: Millis) -> Result<Vec<bool>> {
         if add.aggregate.is_dropped() {
-            return Err(Error::new(Code::Unknown, "there is no aggregate of this name"));
+            return Err(Error::new(
+                Code::Unknown,
+                "there is no aggregate of this name",
+            ));
         }
         let known = |key: &[u8]| Ok(self.db.get(&self.spaces.ids, key)?.is_some());
         match add.refresh(now)? {
@@ -296,7 +314,11 @@ impl Aggregates {
         let (lower, upper) = bounds(&prefix, end.as_deref());
         let mut scan = self.db.scan(&self.spaces.facts, lower, upper, None)?;
         let place = [&prefix[..], &(!after).to_be_bytes()].concat();
-        if after == 0 { scan.last()? } else { scan.seek_back(&place)? }
+        if after == 0 {
+            scan.last()?
+        } else {
+            scan.seek_back(&place)?
+        }
         let mut found = Vec::new();
         while scan.is_valid() && found.len() < count {
             let sequence = !Reader(scan.key().get(8..).unwrap_or_default())
@@ -307,7 +329,11 @@ impl Aggregates {
             while !reader.is_empty() {
                 let json = reader.slice().ok_or_else(malformed)?.to_vec();
                 if (sequence, place) > (after, index) || after == 0 {
-                    found.push(Fact { sequence, index: place, json });
+                    found.push(Fact {
+                        sequence,
+                        index: place,
+                        json,
+                    });
                 }
                 place += 1;
             }
@@ -316,9 +342,4 @@ impl Aggregates {
         found.truncate(count);
         Ok(found)
     }
-}
-
-/// Reads an event again that was kept.
-pub(crate) fn reread(json: &[u8]) -> Result<DocumentBuf> {
-    ejson::parse_document(json).map_err(|_| malformed())
 }

@@ -99,7 +99,9 @@ impl Answering<'_> {
             }
             Ok(())
         })?;
-        groups.retain(|_, group| matches!(group.row.0.first(), Some(State::Count(count)) if *count > 0));
+        groups.retain(
+            |_, group| matches!(group.row.0.first(), Some(State::Count(count)) if *count > 0),
+        );
         Ok(groups)
     }
 
@@ -109,7 +111,9 @@ impl Answering<'_> {
         for slot in values.iter_mut().take(self.plan.dimensions.len()) {
             let before = reader.0;
             Value::skip(&mut reader).ok_or_else(malformed)?;
-            *slot = before.get(..before.len() - reader.0.len()).unwrap_or_default();
+            *slot = before
+                .get(..before.len() - reader.0.len())
+                .unwrap_or_default();
         }
         for by in &self.plan.by {
             match by {
@@ -130,7 +134,8 @@ impl Answering<'_> {
         let measures = self.plan.measures.iter().zip(&mut group.items);
         for ((place, measure), items) in measures.filter(|((_, one), _)| one.has_items) {
             // A transaction's own changes may take away what is first.
-            let only_one = matches!(measure.op, Op::Min(_) | Op::Max(_)) && self.sight.own.is_none();
+            let only_one =
+                matches!(measure.op, Op::Min(_) | Op::Max(_)) && self.sight.own.is_none();
             let backwards = matches!(measure.op, Op::Max(_));
             walk.items(key, *place, backwards, &mut |item, count| {
                 *items.entry(item.to_vec()).or_default() += count;
@@ -166,7 +171,10 @@ impl Answering<'_> {
             found.unwrap_or_else(|| left.1.cmp(&right.1))
         });
         keyed.truncate(self.plan.query.limit);
-        Ok(keyed.into_iter().map(|(_, key, group)| (key, group)).collect())
+        Ok(keyed
+            .into_iter()
+            .map(|(_, key, group)| (key, group))
+            .collect())
     }
 
     fn place(&self, sort: Sort, key: &[u8], group: &Group) -> Result<Place> {
@@ -295,7 +303,9 @@ fn place(measure: &Measure, row: &Row, items: &Items) -> Place {
         (Op::Count, state) => Place::Whole(whole(state)),
         (Op::Sum(..), Some(State::Exact(sum))) => Place::Double(sum.value()),
         (Op::Sum(..), state) => Place::Whole(whole(state)),
-        (Op::Avg(..), state) => mean(state, row.0.get(measure.slot + 1)).map_or(Place::Nothing, Place::Double),
+        (Op::Avg(..), state) => {
+            mean(state, row.0.get(measure.slot + 1)).map_or(Place::Nothing, Place::Double)
+        }
         (Op::Min(_), _) if measure.has_items => of_item(positive().next()),
         (Op::Max(_), _) if measure.has_items => of_item(positive().next_back()),
         (Op::Min(_) | Op::Max(_), Some(State::Least(value) | State::Greatest(value)))
@@ -365,7 +375,14 @@ fn write_double(out: &mut String, double: Option<f64>) {
         }
         // JSON has no numbers for these.
         Some(double) if double.is_nan() => write_text(out, "NaN"),
-        Some(double) => write_text(out, if double > 0.0 { "Infinity" } else { "-Infinity" }),
+        Some(double) => write_text(
+            out,
+            if double > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            },
+        ),
         None => out.push_str("null"),
     }
 }
@@ -393,7 +410,10 @@ fn write_measure(out: &mut String, measure: &Measure, row: &Row, items: &Items) 
             write_value(out, positive().next().map(|(value, _)| value.as_slice()));
         }
         (Op::Max(_), _) if measure.has_items => {
-            write_value(out, positive().next_back().map(|(value, _)| value.as_slice()));
+            write_value(
+                out,
+                positive().next_back().map(|(value, _)| value.as_slice()),
+            );
         }
         (Op::Min(_) | Op::Max(_), Some(State::Least(value) | State::Greatest(value))) => {
             write_value(out, Some(value));

@@ -22,6 +22,7 @@ use crate::contribution::Contribution;
 use crate::definition::Source;
 use crate::deltas::Deltas;
 use crate::error::{Code, Error, Result, malformed};
+use crate::fields::Fields;
 use crate::store::Aggregates;
 
 const MOST_TEXT_BYTES: usize = 256;
@@ -90,7 +91,7 @@ impl Apply {
             let parsed = ejson::parse_document(json);
             let parsed = parsed.map_err(|error| refuse(index, &error.pointer, &error.detail))?;
             Change::read(parsed.as_ref(), index, |row| {
-                Contribution::of(&built.definition, row, 0)
+                Contribution::of(&built.definition, Fields::Document(row), 0)
             })
         };
         let changes: Result<Vec<Change>> = changes.enumerate().map(read).collect();
@@ -177,7 +178,9 @@ impl Aggregates {
         // What is read here must not change before it is written.
         let _alone = self.applying.lock();
         let mut group = Group::default();
-        let outcomes = applies.iter().map(|apply| self.apply_one(&mut group, apply));
+        let outcomes = applies
+            .iter()
+            .map(|apply| self.apply_one(&mut group, apply));
         let outcomes: Vec<Result<bool>> = outcomes.collect();
         let mut batch = Batch::new();
         let spaces = &self.spaces;
@@ -193,7 +196,9 @@ impl Aggregates {
         }
         match self.db.write(batch, self.durability) {
             Ok(sequence) => {
-                applies.iter().for_each(|apply| apply.aggregate.note(sequence));
+                applies
+                    .iter()
+                    .for_each(|apply| apply.aggregate.note(sequence));
                 outcomes
             }
             Err(error) => {
@@ -205,13 +210,19 @@ impl Aggregates {
 
     fn apply_one(&self, group: &mut Group, apply: &Apply) -> Result<bool> {
         if apply.aggregate.is_dropped() {
-            return Err(Error::new(Code::Unknown, "there is no aggregate of this name"));
+            return Err(Error::new(
+                Code::Unknown,
+                "there is no aggregate of this name",
+            ));
         }
         let generation = apply.aggregate.generation(apply.generation)?;
         let key = |kind: &[u8], name: &[u8]| [&apply.generation.to_be_bytes(), kind, name].concat();
         if let Some((text, place)) = &apply.position {
             let key = key(b"p", apply.partition.as_bytes());
-            if self.position(group, &key)?.is_some_and(|known| known >= *place) {
+            if self
+                .position(group, &key)?
+                .is_some_and(|known| known >= *place)
+            {
                 return Ok(false);
             }
             group.positions.insert(key, (text.clone(), *place));
@@ -219,7 +230,10 @@ impl Aggregates {
         for change in &apply.changes {
             let key = key(b"d", &change.key);
             let kept = self.kept(group, &key)?;
-            if kept.as_ref().is_some_and(|kept| kept.version >= change.version) {
+            if kept
+                .as_ref()
+                .is_some_and(|kept| kept.version >= change.version)
+            {
                 continue;
             }
             if let Some(before) = kept.and_then(|kept| kept.contribution) {

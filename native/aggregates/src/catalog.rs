@@ -193,7 +193,10 @@ impl Catalog {
             let aggregate = read(scan.key(), scan.value()).ok_or_else(malformed)??;
             // When it was last written to is not kept: it may have been just now.
             aggregate.note(newest);
-            known.insert((aggregate.namespace, aggregate.name.clone()), Arc::new(aggregate));
+            known.insert(
+                (aggregate.namespace, aggregate.name.clone()),
+                Arc::new(aggregate),
+            );
             scan.advance()?;
         }
         Ok(Self {
@@ -250,19 +253,29 @@ impl Catalog {
         let mut left = None;
         match (found, known) {
             (Some(aggregate), Some(known)) => {
-                left = known.building.as_ref().map(|one| Arc::clone(&one.generation));
+                left = known
+                    .building
+                    .as_ref()
+                    .map(|one| Arc::clone(&one.generation));
                 let building = Some(Building {
                     generation: fresh,
                     text: text.to_owned(),
                     since: since(),
                     is_ready: Arc::default(),
                 });
-                let shape = Shape { building, ..Shape::clone(&known) };
+                let shape = Shape {
+                    building,
+                    ..Shape::clone(&known)
+                };
                 self.change(&aggregate, shape, number + 1)?;
                 *next = number + 1;
             }
             _ => {
-                let shape = Shape { current: fresh, text: text.to_owned(), building: None };
+                let shape = Shape {
+                    current: fresh,
+                    text: text.to_owned(),
+                    building: None,
+                };
                 self.make((namespace, name), number + 1, shape)?;
                 *next = number + 2;
             }
@@ -273,7 +286,11 @@ impl Catalog {
     fn make(&self, (namespace, name): (u64, &str), number: u64, shape: Shape) -> Result<()> {
         let mut batch = Batch::new();
         self.put_next(&mut batch, number + 1);
-        batch.put(&self.keyspace, &key(namespace, name), &value(number, &shape));
+        batch.put(
+            &self.keyspace,
+            &key(namespace, name),
+            &value(number, &shape),
+        );
         self.db.write(batch, Durability::Sync)?;
         let aggregate = Aggregate {
             namespace,
@@ -297,7 +314,11 @@ impl Catalog {
     fn change(&self, aggregate: &Aggregate, shape: Shape, next: u64) -> Result<()> {
         let mut batch = Batch::new();
         self.put_next(&mut batch, next);
-        batch.put(&self.keyspace, &aggregate.key(), &value(aggregate.number, &shape));
+        batch.put(
+            &self.keyspace,
+            &aggregate.key(),
+            &value(aggregate.number, &shape),
+        );
         let sequence = self.db.write(batch, Durability::Sync)?;
         *aggregate.shape.write() = Arc::new(shape);
         aggregate.note(sequence);
@@ -305,7 +326,11 @@ impl Catalog {
     }
 
     /// Lets queries see the generation that was built; returns the one that they saw.
-    pub(crate) fn switch(&self, aggregate: &Aggregate, number: u64) -> Result<Option<Arc<Generation>>> {
+    pub(crate) fn switch(
+        &self,
+        aggregate: &Aggregate,
+        number: u64,
+    ) -> Result<Option<Arc<Generation>>> {
         let next = self.next.lock();
         let shape = aggregate.shape();
         if shape.current.number == number {

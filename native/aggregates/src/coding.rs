@@ -95,7 +95,16 @@ mod tests {
 
     #[test]
     fn numbers_come_back_as_they_were() {
-        let numbers = [0, 1, -1, 63, -64, i128::from(i64::MIN), i128::MAX, i128::MIN];
+        let numbers = [
+            0,
+            1,
+            -1,
+            63,
+            -64,
+            i128::from(i64::MIN),
+            i128::MAX,
+            i128::MIN,
+        ];
         let mut bytes = Vec::new();
         for number in numbers {
             put_signed(&mut bytes, number);

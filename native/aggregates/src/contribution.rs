@@ -6,12 +6,13 @@
 //! input        := 0 | 1 signed | 2 double{8} | 3 slice       one for each measure
 //! ```
 
-use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::date;
 
 use crate::coding::{Reader, put_signed, put_slice, put_varint};
 use crate::definition::{Definition, Field, Measure, Number, Op, Source, double};
 use crate::error::{Code, Error, Result};
+use crate::fields::Fields;
 use crate::scaled::{self, Misfit};
 use crate::value::{Value, encode_field};
 
@@ -46,9 +47,9 @@ pub struct Contribution {
 
 impl Contribution {
     /// What a document adds; `now` is the time of one that does not say.
-    pub fn of(definition: &Definition, document: Document<'_>, now: i64) -> Result<Self> {
+    pub fn of(definition: &Definition, fields: Fields<'_>, now: i64) -> Result<Self> {
         let reading = Reading {
-            document,
+            fields,
             is_event: definition.source == Source::Events,
         };
         let bucket = match &definition.time {
@@ -72,9 +73,9 @@ impl Contribution {
     }
 
     /// When a document happened; `now` if it does not say, or if there is no time.
-    pub fn moment(definition: &Definition, document: Document<'_>, now: i64) -> Result<i64> {
+    pub fn moment(definition: &Definition, fields: Fields<'_>, now: i64) -> Result<i64> {
         let reading = Reading {
-            document,
+            fields,
             is_event: definition.source == Source::Events,
         };
         match &definition.time {
@@ -160,7 +161,7 @@ impl Contribution {
 /// Reads fields of a document. An event with a field that makes no sense is refused; a document is
 /// somebody else's, and such a field is passed over.
 struct Reading<'a> {
-    document: Document<'a>,
+    fields: Fields<'a>,
     is_event: bool,
 }
 
@@ -172,7 +173,7 @@ impl<'a> Reading<'a> {
 
     /// A field, unless it is null or missing.
     fn find(&self, field: &Field) -> Option<ValueRef<'a>> {
-        let found = field.find(self.document);
+        let found = self.fields.find(field);
         found.filter(|value| !matches!(value, ValueRef::Null | ValueRef::Undefined))
     }
 
@@ -197,7 +198,7 @@ impl<'a> Reading<'a> {
 
     /// Appends a field's value.
     fn value(&self, field: &Field, out: &mut Vec<u8>) -> Result<()> {
-        let found = field.find(self.document);
+        let found = self.fields.find(field);
         if self.is_event {
             let is_plain = match found {
                 Some(ValueRef::String(text)) => text.len() <= MOST_VALUE_BYTES,
@@ -280,7 +281,7 @@ fn misfit_of_integer(value: ValueRef<'_>) -> Misfit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rillbase_query::ejson;
+    use crate::fields::Read;
 
     const DEFINITION: &str = r#"{"dimensions":["a","b.c"],"time":{"field":"at","bucket":"5m"},
         "measures":{"n":{"op":"count"},"t":{"op":"sum","field":"x","type":"decimal"},
@@ -289,8 +290,8 @@ mod tests {
     fn of(event: &str, source: &str) -> Result<Contribution> {
         let definition = DEFINITION.replacen('{', &format!(r#"{{"source":"{source}","#), 1);
         let definition = Definition::parse(definition.as_bytes()).unwrap();
-        let event = ejson::parse_document(event.as_bytes()).unwrap();
-        Contribution::of(&definition, event.as_ref(), 1_000_000)
+        let event = Read::event(event.as_bytes()).unwrap();
+        Contribution::of(&definition, event.fields(), 1_000_000)
     }
 
     #[test]

@@ -42,6 +42,14 @@ impl Field {
         inner.get(last)
     }
 
+    /// Its name, if it is no path.
+    pub(crate) fn single(&self) -> Option<&str> {
+        match self.path.as_slice() {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
     /// Where it is in an event.
     pub fn pointer(&self) -> String {
         let segments = self.path.iter().map(|name| format!("/{}", segment(name)));
@@ -175,7 +183,14 @@ impl Definition {
         check_members(
             document,
             "",
-            &["dimensions", "time", "measures", "rollups", "source", "retention"],
+            &[
+                "dimensions",
+                "time",
+                "measures",
+                "rollups",
+                "source",
+                "retention",
+            ],
         )?;
         let dimensions = parse_dimensions(document)?;
         let source = parse_source(document)?;
@@ -236,7 +251,11 @@ impl Definition {
     /// When the bucket that begins at `bucket` is not kept any longer.
     pub fn expires(&self, bucket: i64) -> Option<i64> {
         let length = self.time.as_ref()?.bucket;
-        Some(bucket.saturating_add(length).saturating_add(self.retention?))
+        Some(
+            bucket
+                .saturating_add(length)
+                .saturating_add(self.retention?),
+        )
     }
 }
 
@@ -372,7 +391,11 @@ fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure
             Op::Min(_) | Op::Max(_) | Op::Distinct(_) => source == Source::View,
             _ => false,
         };
-        let slot = if matches!(op, Op::Count) { 0 } else { empty.len() };
+        let slot = if matches!(op, Op::Count) {
+            0
+        } else {
+            empty.len()
+        };
         if !has_items {
             empty.extend(slots(&op));
         }

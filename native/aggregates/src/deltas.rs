@@ -135,8 +135,7 @@ fn apply_input(row: &mut Row, measure: &Measure, input: &Input, times: i64) {
         }
         _ => {}
     }
-    if let (Op::Avg(..), Some(State::Count(count))) =
-        (&measure.op, row.0.get_mut(measure.slot + 1))
+    if let (Op::Avg(..), Some(State::Count(count))) = (&measure.op, row.0.get_mut(measure.slot + 1))
     {
         *count += times;
     }

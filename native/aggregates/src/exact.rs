@@ -107,7 +107,11 @@ impl ExactSum {
 
     /// The nearest double.
     pub fn value(&self) -> f64 {
-        match (self.nan != 0, self.infinite != 0, self.negative_infinite != 0) {
+        match (
+            self.nan != 0,
+            self.infinite != 0,
+            self.negative_infinite != 0,
+        ) {
             (true, ..) | (_, true, true) => f64::NAN,
             (_, true, _) => f64::INFINITY,
             (_, _, true) => f64::NEG_INFINITY,
@@ -125,7 +129,11 @@ impl ExactSum {
         let mut carry = 0_i64;
         for (place, word) in words.iter_mut().enumerate() {
             let digit = u8::try_from(place).map_or(0, |place| self.take(place));
-            let digit = if negative { -i64::from(digit) } else { i64::from(digit) };
+            let digit = if negative {
+                -i64::from(digit)
+            } else {
+                i64::from(digit)
+            };
             let sum = digit + carry;
             *word = (sum & i64::from(u32::MAX)) as u32;
             carry = sum >> LIMB_BITS;
@@ -176,7 +184,11 @@ fn low_digit(number: i128) -> i32 {
 /// The double that is nearest to a number of units, given as words from the lowest on.
 #[allow(clippy::cast_precision_loss, reason = "53 bits are exact")]
 fn round(words: &[u32]) -> f64 {
-    let bit = |at: usize| words.get(at / 32).is_some_and(|word| word >> (at % 32) & 1 == 1);
+    let bit = |at: usize| {
+        words
+            .get(at / 32)
+            .is_some_and(|word| word >> (at % 32) & 1 == 1)
+    };
     let Some(top) = (0..words.len() * 32).rev().find(|&at| bit(at)) else {
         return 0.0;
     };
@@ -191,7 +203,10 @@ fn round(words: &[u32]) -> f64 {
             significand += 1;
         }
     }
-    scale(significand as f64, i32::try_from(lowest).unwrap_or(i32::MAX) - UNIT)
+    scale(
+        significand as f64,
+        i32::try_from(lowest).unwrap_or(i32::MAX) - UNIT,
+    )
 }
 
 /// A number times a power of two; exact, or infinite.

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 
 use rillbase_engine::{Batch, Sequence};
 
-use crate::add::reread;
 use crate::catalog::{Aggregate, Building};
 use crate::coding::{Reader, put_varint};
 use crate::contribution::Contribution;
 use crate::deltas::Deltas;
 use crate::error::{Result, malformed};
+use crate::fields::Read;
 use crate::store::Aggregates;
 
 /// So many events are brought in by one step.
@@ -50,15 +50,18 @@ impl Aggregates {
         let facts = self.facts(aggregate, (sequence, index), STEP)?;
         let mut deltas = Deltas::default();
         let mut last = None;
-        for fact in facts.iter().take_while(|fact| fact.sequence <= building.since) {
+        for fact in facts
+            .iter()
+            .take_while(|fact| fact.sequence <= building.since)
+        {
             last = Some((fact.sequence, fact.index));
-            let event = reread(&fact.json)?;
+            let event = Read::event(&fact.json)?;
             // The time of an event that did not say was that of its writing, which is not kept
             // apart: it counts as of now.
             let now = i64::try_from(self.db.now()).unwrap_or(i64::MAX);
             // An event that the new definition has no place for was accepted by the old one.
             let definition = &building.generation.definition;
-            if let Ok(contribution) = Contribution::of(definition, event.as_ref(), now) {
+            if let Ok(contribution) = Contribution::of(definition, event.fields(), now) {
                 deltas.add(&building.generation, &contribution, 1);
             }
         }

@@ -55,7 +55,11 @@ impl<'a> Parts<'a> {
             Value::skip(&mut reader)?;
         }
         let values = all.get(..all.len() - reader.0.len())?;
-        let bucket = if has_time { Some(millis(&mut reader)?) } else { None };
+        let bucket = if has_time {
+            Some(millis(&mut reader)?)
+        } else {
+            None
+        };
         Some(Self { values, bucket })
     }
 }

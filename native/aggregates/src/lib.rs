@@ -4,7 +4,7 @@
 //! In the order in which data flows:
 //!
 //! - [`Definition`] — dimensions, buckets, measures, rollups.
-//! - [`Contribution`] — what one event or document adds; `scaled.rs`, `value.rs` read its fields.
+//! - [`Contribution`] — what one event or document adds; `fields.rs`, `scaled.rs` and `value.rs` read its fields.
 //! - [`Deltas`] — what many contributions change: one delta for each row.
 //! - [`Row`], [`State`] — what a row keeps, and how deltas fold; `exact.rs`, `distinct.rs` and
 //!   `sketch.rs` are what measures keep. All of it is associative and commutative.
@@ -48,6 +48,7 @@ mod deltas;
 mod distinct;
 mod error;
 mod exact;
+mod fields;
 mod fill;
 mod hash;
 mod keys;
@@ -69,6 +70,7 @@ pub use contribution::{Contribution, Input};
 pub use definition::{Definition, Measure, Op, Source};
 pub use deltas::{Deltas, Generation};
 pub use error::{Code, Error, Refused, Result};
+pub use fields::{Fields, Flat, Nested};
 pub use query::{Compare, Moment, Query};
 pub use staged::Staged;
 pub use state::{Fold, Row, State};

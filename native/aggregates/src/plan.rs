@@ -52,7 +52,10 @@ pub(crate) struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub(crate) fn new(definition: &'a Definition, query: &'a Query) -> Result<Self> {
         let rollup = choose(definition, query)?;
-        let dimensions = definition.rollups.get(rollup).map_or(&[][..], Vec::as_slice);
+        let dimensions = definition
+            .rollups
+            .get(rollup)
+            .map_or(&[][..], Vec::as_slice);
         let by = group(definition, query, dimensions)?;
         let measures = shown(definition, query)?;
         let sort = sort(definition, query, (dimensions, &by), &measures)?;
@@ -175,7 +178,11 @@ fn choose(definition: &Definition, query: &Query) -> Result<usize> {
         if !fields(document.as_ref(), &mut names) {
             return Ok(0);
         }
-        needed.extend(names.into_iter().filter_map(|name| definition.dimension(name)));
+        needed.extend(
+            names
+                .into_iter()
+                .filter_map(|name| definition.dimension(name)),
+        );
     }
     let fits = |(_, rollup): &(usize, &Vec<usize>)| {
         needed.iter().all(|dimension| rollup.contains(dimension))
@@ -200,7 +207,9 @@ fn group(definition: &Definition, query: &Query, dimensions: &[usize]) -> Result
     if let Some((document, _)) = &query.filter {
         let mut names = Vec::new();
         fields(document.as_ref(), &mut names);
-        let unknown = names.into_iter().find(|name| by(definition, dimensions, name).is_none());
+        let unknown = names
+            .into_iter()
+            .find(|name| by(definition, dimensions, name).is_none());
         if let Some(name) = unknown {
             let detail = format!("'{name}' is no dimension of the rollup that is read");
             let pointer = format!("/filter/{}", crate::error::segment(name));
@@ -248,19 +257,25 @@ fn sort(
     (dimensions, group): (&[usize], &[By]),
     measures: &[(usize, &Measure)],
 ) -> Result<Vec<(Sort, bool)>> {
-    let keys = query.order.iter().enumerate().map(|(place, (name, descends))| {
-        let asked = by(definition, dimensions, name);
-        let by = group.iter().position(|by| Some(*by) == asked);
-        let measure = measures.iter().position(|(_, measure)| measure.name == *name);
-        match (by, measure) {
-            (Some(by), _) => Ok((Sort::By(by), *descends)),
-            (_, Some(measure)) => Ok((Sort::Measure(measure), *descends)),
-            _ => {
-                let detail = format!("'{name}' is not shown");
-                Err(refuse(format!("/order/{place}"), detail))
+    let keys = query
+        .order
+        .iter()
+        .enumerate()
+        .map(|(place, (name, descends))| {
+            let asked = by(definition, dimensions, name);
+            let by = group.iter().position(|by| Some(*by) == asked);
+            let measure = measures
+                .iter()
+                .position(|(_, measure)| measure.name == *name);
+            match (by, measure) {
+                (Some(by), _) => Ok((Sort::By(by), *descends)),
+                (_, Some(measure)) => Ok((Sort::Measure(measure), *descends)),
+                _ => {
+                    let detail = format!("'{name}' is not shown");
+                    Err(refuse(format!("/order/{place}"), detail))
+                }
             }
-        }
-    });
+        });
     keys.collect()
 }
 

@@ -180,7 +180,10 @@ fn order(value: ValueRef<'_>) -> Result<Vec<(String, bool)>> {
         match (name, direction) {
             (Some(name), Some(1)) => Ok((name, false)),
             (Some(name), Some(-1)) => Ok((name, true)),
-            _ => Err(refuse(format!("/order/{place}"), "[name, 1 or -1] is expected")),
+            _ => Err(refuse(
+                format!("/order/{place}"),
+                "[name, 1 or -1] is expected",
+            )),
         }
     });
     keys.collect()

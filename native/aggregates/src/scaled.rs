@@ -31,12 +31,19 @@ pub(crate) fn parse(text: &str, scale: u32, rounds: bool) -> Result<i128, Misfit
         None => (1, mantissa.strip_prefix('+').unwrap_or(mantissa)),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_number = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+    let is_number = whole
+        .bytes()
+        .chain(fraction.bytes())
+        .all(|byte| byte.is_ascii_digit());
     if !is_number || (whole.is_empty() && fraction.is_empty()) {
         return Err(Misfit::NoNumber);
     }
     if exponent.abs() > MOST_EXPONENT {
-        return Err(if exponent > 0 { Misfit::TooLarge } else { Misfit::TooFine });
+        return Err(if exponent > 0 {
+            Misfit::TooLarge
+        } else {
+            Misfit::TooFine
+        });
     }
     let places = i32::try_from(fraction.len()).map_err(|_| Misfit::TooFine)?;
     let shift = i32::try_from(scale).unwrap_or_default() + exponent - places;
@@ -48,7 +55,9 @@ pub(crate) fn parse(text: &str, scale: u32, rounds: bool) -> Result<i128, Misfit
 fn shifted(whole: &str, fraction: &str, shift: i32, rounds: bool) -> Result<i128, Misfit> {
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
     let dropped = usize::try_from(-shift).unwrap_or(0).min(digits.len());
-    let (kept, rest) = digits.split_at_checked(digits.len() - dropped).unwrap_or_default();
+    let (kept, rest) = digits
+        .split_at_checked(digits.len() - dropped)
+        .unwrap_or_default();
     let mut number = 0_i128;
     let zeros = usize::try_from(shift).unwrap_or(0);
     for digit in kept.iter().copied().chain(std::iter::repeat_n(b'0', zeros)) {
@@ -65,7 +74,10 @@ fn shifted(whole: &str, fraction: &str, shift: i32, rounds: bool) -> Result<i128
     }
     // Digits that lie wholly behind the first place round to nothing.
     let is_near = usize::try_from(-shift).unwrap_or(0) == dropped;
-    let half = rest.iter().enumerate().map(|(at, _)| if at == 0 { b'5' } else { b'0' });
+    let half = rest
+        .iter()
+        .enumerate()
+        .map(|(at, _)| if at == 0 { b'5' } else { b'0' });
     let up = match rest.iter().copied().cmp(half) {
         std::cmp::Ordering::Less => false,
         std::cmp::Ordering::Equal => number % 2 == 1,
@@ -80,7 +92,9 @@ pub(crate) fn text(units: i128, scale: u32) -> String {
     let scale = scale as usize;
     let padded = format!("{digits:0>width$}", width = scale + 1);
     let sign = if units < 0 { "-" } else { "" };
-    let (whole, fraction) = padded.split_at_checked(padded.len() - scale).unwrap_or_default();
+    let (whole, fraction) = padded
+        .split_at_checked(padded.len() - scale)
+        .unwrap_or_default();
     match fraction {
         "" => format!("{sign}{whole}"),
         _ => format!("{sign}{whole}.{fraction}"),

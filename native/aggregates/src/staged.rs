@@ -37,7 +37,9 @@ impl Aggregates {
     pub fn stage(&self, staged: &mut Staged, add: &Add) -> Result<Vec<bool>> {
         let known = |key: &[u8]| Ok(self.db.get(&self.spaces.ids, key)?.is_some());
         let fresh = staged.group.take(add, &known, self.db.now())?;
-        staged.read.push((Arc::clone(&add.aggregate), Arc::clone(&add.shape)));
+        staged
+            .read
+            .push((Arc::clone(&add.aggregate), Arc::clone(&add.shape)));
         Ok(fresh)
     }
 
@@ -59,7 +61,10 @@ impl Aggregates {
         }
         transaction.write_blindly(&staged.group.batch(self));
         let sequence = transaction.commit(self.durability)?;
-        staged.read.iter().for_each(|(aggregate, _)| aggregate.note(sequence));
+        staged
+            .read
+            .iter()
+            .for_each(|(aggregate, _)| aggregate.note(sequence));
         Ok(sequence)
     }
 }

@@ -115,11 +115,7 @@ fn folding(lifetimes: &Arc<Lifetimes>) -> KeyspaceOptions {
 
 impl Aggregates {
     /// Opens the aggregates of a database, which was opened with the same lifetimes.
-    pub fn open(
-        db: &Arc<Db>,
-        durability: Durability,
-        lifetimes: &Arc<Lifetimes>,
-    ) -> Result<Self> {
+    pub fn open(db: &Arc<Db>, durability: Durability, lifetimes: &Arc<Lifetimes>) -> Result<Self> {
         let plain = |name: &str| db.create_keyspace(name, KeyspaceOptions::default());
         let spaces = Spaces {
             rows: db.create_keyspace(ROWS, folding(lifetimes))?,
@@ -278,7 +274,10 @@ fn delete_all(batch: &mut Batch, keyspace: &Keyspace, number: u64) {
 }
 
 /// The bounds of all keys that begin with a prefix.
-pub(crate) fn bounds<'a>(prefix: &'a [u8], end: Option<&'a [u8]>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+pub(crate) fn bounds<'a>(
+    prefix: &'a [u8],
+    end: Option<&'a [u8]>,
+) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
     (
         Bound::Included(prefix),
         end.map_or(Bound::Unbounded, Bound::Excluded),

@@ -109,13 +109,19 @@ impl<'a> Walk<'a> {
         let end = prefix_end(&prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let (db, rows) = (self.sight.db, self.sight.rows);
-        let mut scan = db.scan(rows, Bound::Included(&prefix), upper, Some(self.sight.snapshot))?;
+        let mut scan = db.scan(
+            rows,
+            Bound::Included(&prefix),
+            upper,
+            Some(self.sight.snapshot),
+        )?;
         scan.seek(&self.start(&prefix))?;
         let mut read = 0;
         while scan.is_valid() {
             read += 1;
             if read > MOST_READ {
-                let detail = "the query reads more than a million rows: choose a smaller rollup or period";
+                let detail =
+                    "the query reads more than a million rows: choose a smaller rollup or period";
                 return Err(Error::new(Code::TooExpensive, detail));
             }
             let parts = self.parts(scan.key())?;
@@ -173,7 +179,10 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let next = allowed.range::<[u8], _>((Bound::Excluded(value), Bound::Unbounded));
-            let mut target = key.get(..ROLLUP_BYTES + before).unwrap_or_default().to_vec();
+            let mut target = key
+                .get(..ROLLUP_BYTES + before)
+                .unwrap_or_default()
+                .to_vec();
             match next.into_iter().next() {
                 Some(next) => target.extend_from_slice(next),
                 None => target.push(BEHIND),
@@ -183,7 +192,11 @@ impl<'a> Walk<'a> {
         let Some(bucket) = parts.bucket else {
             return Ok(Wanted::Yes);
         };
-        let head = || key.get(..ROLLUP_BYTES + parts.values.len()).unwrap_or_default().to_vec();
+        let head = || {
+            key.get(..ROLLUP_BYTES + parts.values.len())
+                .unwrap_or_default()
+                .to_vec()
+        };
         let kept_from = self.kept_from();
         match self.from.max(kept_from) {
             Some(from) if bucket < from => {
@@ -208,7 +221,11 @@ impl<'a> Walk<'a> {
         let now = i64::try_from(self.sight.snapshot.time()).unwrap_or(i64::MAX);
         // The first whose end, and the retention behind it, is later than now.
         let oldest = now.saturating_sub(retention).saturating_sub(time.bucket);
-        Some(oldest.saturating_sub(oldest.rem_euclid(time.bucket)).saturating_add(time.bucket))
+        Some(
+            oldest
+                .saturating_sub(oldest.rem_euclid(time.bucket))
+                .saturating_add(time.bucket),
+        )
     }
 
     fn matches(&self, parts: Parts<'_>) -> Result<bool> {
@@ -216,9 +233,9 @@ impl<'a> Walk<'a> {
             return Ok(true);
         };
         let document = self.document(parts)?;
-        filter.matches(document.as_ref()).map_err(|failure| {
-            Error::at(Code::BadQuery, "/filter", failure.into_error().detail)
-        })
+        filter
+            .matches(document.as_ref())
+            .map_err(|failure| Error::at(Code::BadQuery, "/filter", failure.into_error().detail))
     }
 
     /// What the filter looks at.
@@ -251,8 +268,16 @@ impl<'a> Walk<'a> {
         prefix.push(u8::try_from(measure).unwrap_or(u8::MAX));
         let (db, items) = (self.sight.db, self.sight.items);
         let mut scan = db.scan_prefix(items, &prefix, Some(self.sight.snapshot))?;
-        let step = if backwards { Scan::retreat } else { Scan::advance };
-        if backwards { scan.last()? } else { scan.first()? }
+        let step = if backwards {
+            Scan::retreat
+        } else {
+            Scan::advance
+        };
+        if backwards {
+            scan.last()?
+        } else {
+            scan.first()?
+        }
         let mut read = 0;
         while scan.is_valid() {
             read += 1;

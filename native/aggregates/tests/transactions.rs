@@ -31,7 +31,9 @@ fn transfer(db: &Db, store: &Aggregates, amount: u64) {
 }
 
 fn sum(rows: &str) -> i64 {
-    let number = rows.trim_start_matches(r#"[{"sum":"#).trim_end_matches("}]");
+    let number = rows
+        .trim_start_matches(r#"[{"sum":"#)
+        .trim_end_matches("}]");
     number.parse().unwrap_or(0)
 }
 
@@ -45,8 +47,8 @@ fn what_moves_from_one_aggregate_to_another_always_sums_to_zero() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let snapshot = world.db().snapshot();
-                let [left, right] = ["left", "right"]
-                    .map(|name| sum(&world.rows_at(name, ALL, &snapshot)));
+                let [left, right] =
+                    ["left", "right"].map(|name| sum(&world.rows_at(name, ALL, &snapshot)));
                 assert_eq!(left + right, 0);
                 checked.fetch_add(1, Ordering::Relaxed);
             }
@@ -59,13 +61,17 @@ fn what_moves_from_one_aggregate_to_another_always_sums_to_zero() {
                 })
             })
             .collect();
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
         while checked.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    let expected: i64 = (0..3).flat_map(|writer| (1..200).map(move |n| n * 7 + writer)).sum();
+    let expected: i64 = (0..3)
+        .flat_map(|writer| (1..200).map(move |n| n * 7 + writer))
+        .sum();
     assert_eq!(sum(&world.rows("right", ALL)), expected);
     world.crash(true);
     assert_eq!(sum(&world.rows("left", ALL)), -expected);
@@ -75,13 +81,19 @@ fn what_moves_from_one_aggregate_to_another_always_sums_to_zero() {
 fn a_transaction_sees_what_it_adds_and_others_do_not() {
     let world = World::new(12);
     world.define("left", ACCOUNT);
-    world.add("left", &[r#"{"owner":"a","by":1}"#.to_owned()]).unwrap();
+    world
+        .add("left", &[r#"{"owner":"a","by":1}"#.to_owned()])
+        .unwrap();
     let (db, store) = (world.db(), world.aggregates());
     let transaction = db.begin().unwrap();
     let mut staged = Staged::default();
-    let add = world.read("left", &[r#"{"owner":"a","by":5}"#.to_owned()]).unwrap();
+    let add = world
+        .read("left", &[r#"{"owner":"a","by":5}"#.to_owned()])
+        .unwrap();
     store.stage(&mut staged, &add).unwrap();
-    world.add("left", &[r#"{"owner":"a","by":10}"#.to_owned()]).unwrap();
+    world
+        .add("left", &[r#"{"owner":"a","by":10}"#.to_owned()])
+        .unwrap();
     let query = world.query(ALL);
     let own = store.query(
         &world.find("left"),
@@ -100,21 +112,28 @@ fn the_first_to_commit_wins_on_ordinary_rows_and_nobody_loses_on_aggregates() {
     let world = World::new(13);
     world.define("left", ACCOUNT);
     let (db, store) = (world.db(), world.aggregates());
-    let values = db.create_keyspace("values", KeyspaceOptions::default()).unwrap();
+    let values = db
+        .create_keyspace("values", KeyspaceOptions::default())
+        .unwrap();
     let begin = |key: Option<&[u8]>| {
         let mut transaction = db.begin().unwrap();
         if let Some(key) = key {
             transaction.put(&values, key, b"mine");
         }
         let mut staged = Staged::default();
-        let add = world.read("left", &[r#"{"owner":"a","by":1}"#.to_owned()]).unwrap();
+        let add = world
+            .read("left", &[r#"{"owner":"a","by":1}"#.to_owned()])
+            .unwrap();
         store.stage(&mut staged, &add).unwrap();
         (transaction, staged)
     };
     let (first, second, third) = (begin(Some(b"key")), begin(Some(b"key")), begin(None));
     store.commit(&second.1, second.0).unwrap();
     let lost = store.commit(&first.1, first.0).unwrap_err();
-    assert!(lost.to_string().contains("written by somebody else"), "{lost}");
+    assert!(
+        lost.to_string().contains("written by somebody else"),
+        "{lost}"
+    );
     store.commit(&third.1, third.0).unwrap();
     assert_eq!(world.rows("left", ALL), r#"[{"sum":2}]"#);
 }
@@ -127,7 +146,9 @@ fn of_two_who_add_the_same_event_one_does() {
     let event = [r#"{"owner":"a","by":1,"event_id":"once"}"#.to_owned()];
     let transaction = db.begin().unwrap();
     let mut staged = Staged::default();
-    let fresh = store.stage(&mut staged, &world.read("left", &event).unwrap()).unwrap();
+    let fresh = store
+        .stage(&mut staged, &world.read("left", &event).unwrap())
+        .unwrap();
     assert_eq!(fresh, [true]);
     assert_eq!(world.add("left", &event).unwrap(), [true]);
     assert!(store.commit(&staged, transaction).is_err());

@@ -78,9 +78,10 @@ impl Batch {
         let at = self.bytes.len();
         self.bytes
             .extend_from_slice(other.bytes.get(HEADER_ROOM..).unwrap_or_default());
-        let moved = other.named.iter().map(|&(place, number)| {
-            (place - HEADER_ROOM + at, number + self.count)
-        });
+        let moved = other
+            .named
+            .iter()
+            .map(|&(place, number)| (place - HEADER_ROOM + at, number + self.count));
         self.named.extend(moved);
         self.count = self.count.saturating_add(other.count);
         for keyspace in &other.keyspaces {

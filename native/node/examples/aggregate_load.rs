@@ -80,7 +80,13 @@ impl Call {
     }
 
     fn json(&self) -> String {
-        let Self { customer, app, server, endpoint, latency } = self;
+        let Self {
+            customer,
+            app,
+            server,
+            endpoint,
+            latency,
+        } = self;
         format!(
             r#"{{"customer":"c{customer}","app":"a{app}","server":"s{server}","endpoint":"e{endpoint}","latency_ms":{latency}}}"#
         )
@@ -88,7 +94,13 @@ impl Call {
 
     /// The same in Valkey: the event, and a counter of each level, together.
     fn counters(&self, out: &mut Vec<u8>) {
-        let Self { customer, app, server, endpoint, latency } = self;
+        let Self {
+            customer,
+            app,
+            server,
+            endpoint,
+            latency,
+        } = self;
         let latency = latency.to_string();
         request(out, &["MULTI"]);
         request(out, &["RPUSH", "calls", &self.json()]);
@@ -268,7 +280,12 @@ fn main() -> Result<()> {
     })?;
     let rate = events as f64 / took.as_secs_f64();
     let (times, bytes) = queries.unwrap_or_default();
-    let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
+    let at = |share: usize| {
+        times
+            .get(times.len() * share / 100)
+            .copied()
+            .unwrap_or_default()
+    };
     let mut out = std::io::stdout();
     writeln!(
         out,

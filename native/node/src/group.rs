@@ -176,13 +176,15 @@ impl Node {
         match open.end() {
             Under::Writing(transaction, staged) => {
                 let committed = self.aggregates.commit(&staged, *transaction);
-                committed.map(|_| Outcome::Set).map_err(|error| match error {
-                    // The engine would name its own key.
-                    rillbase_aggregates::Error::Engine(Error::Conflict { .. }) => {
-                        Refusal::new("CONFLICT", "somebody else was faster: begin again")
-                    }
-                    other => other.into(),
-                })
+                committed
+                    .map(|_| Outcome::Set)
+                    .map_err(|error| match error {
+                        // The engine would name its own key.
+                        rillbase_aggregates::Error::Engine(Error::Conflict { .. }) => {
+                            Refusal::new("CONFLICT", "somebody else was faster: begin again")
+                        }
+                        other => other.into(),
+                    })
             }
             Under::Reading(_) => Ok(Outcome::Set),
             Under::Ended => Err(Refusal::new(

@@ -137,7 +137,11 @@ impl Moments {
     pub(crate) fn expire(&self, now: Millis) {
         let mut state = self.state.lock();
         state.held.retain(|_, moment| moment.until > now);
-        if state.shared.as_ref().is_some_and(|shared| shared.until <= now) {
+        if state
+            .shared
+            .as_ref()
+            .is_some_and(|shared| shared.until <= now)
+        {
             state.shared = None;
         }
     }

@@ -37,7 +37,7 @@ impl World {
             background_threads: 0,
             ..Options::default()
         };
-        let db = Arc::new(Db::open("db", options)?);
+        let db = Arc::new(Db::open("/db", options)?);
         let aggregates = Aggregates::open(&db, Durability::Sync, &lifetimes)?;
         self.open = Some((db, aggregates));
         Ok(())
@@ -118,8 +118,10 @@ impl World {
     pub(crate) fn refusal(&self, name: &str, query: &str) -> String {
         let snapshot = self.db().snapshot();
         let now = i64::try_from(self.clock.now()).unwrap();
-        let answer = Query::parse(query.as_bytes(), now)
-            .and_then(|query| self.aggregates().query(&self.find(name), &query, &snapshot, None));
+        let answer = Query::parse(query.as_bytes(), now).and_then(|query| {
+            self.aggregates()
+                .query(&self.find(name), &query, &snapshot, None)
+        });
         answer.unwrap_err().to_string()
     }
 

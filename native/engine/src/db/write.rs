@@ -100,7 +100,11 @@ impl Core {
 
     /// Folds what this write has changed in rows with what was there, now that it is visible.
     fn fold_rows(&self, logging: &Logging) {
-        if !logging.memtables.iter().any(|(_, memtable)| memtable.accumulates()) {
+        if !logging
+            .memtables
+            .iter()
+            .any(|(_, memtable)| memtable.accumulates())
+        {
             return;
         }
         // In this order: a snapshot that is taken later sees at least what is visible now.

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
+use crate::db::snapshots::Horizon;
 use crate::key::{Kind, Sequence, Tag};
+use crate::merge::Merge;
 use crate::options::KeyspaceOptions;
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::table::hash;
 use crate::value::Value;
-use crate::db::snapshots::Horizon;
-use crate::merge::Merge;
 use bloom::Bloom;
 use rows::{Rows, RowsCursor};
 use skip_list::SkipList;

@@ -142,7 +142,11 @@ impl RowsCursor {
             self.key = Arc::clone(key);
             self.entries.extend(entries.iter().rev().cloned());
         }
-        self.at = if at_newest { 0 } else { self.entries.len().saturating_sub(1) };
+        self.at = if at_newest {
+            0
+        } else {
+            self.entries.len().saturating_sub(1)
+        };
     }
 
     pub(crate) fn is_valid(&self) -> bool {
@@ -154,7 +158,9 @@ impl RowsCursor {
     }
 
     pub(crate) fn tag(&self) -> Tag {
-        self.entries.get(self.at).map_or(Tag::OLDEST, |(tag, _)| *tag)
+        self.entries
+            .get(self.at)
+            .map_or(Tag::OLDEST, |(tag, _)| *tag)
     }
 
     pub(crate) fn value(&self) -> &[u8] {
@@ -262,7 +268,9 @@ mod tests {
 
     fn row(rows: &Rows) -> Vec<(Sequence, u64)> {
         let entries = rows.versions(b"row", Tag::NEWEST);
-        let shown = entries.iter().map(|(tag, value)| (tag.sequence(), number(value)));
+        let shown = entries
+            .iter()
+            .map(|(tag, value)| (tag.sequence(), number(value)));
         shown.collect()
     }
 

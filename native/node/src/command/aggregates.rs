@@ -31,7 +31,10 @@ pub(super) fn find(node: &Node, session: &Session, name: &str) -> Result<Arc<Agg
 fn body<'a>(words: &mut Words<'a>) -> Result<&'a str> {
     let text = words.text()?;
     if text.len() > MOST_TEXT_BYTES {
-        return Err(Refusal::new("OUT_OF_RANGE", "the text is longer than 256 KiB"));
+        return Err(Refusal::new(
+            "OUT_OF_RANGE",
+            "the text is longer than 256 KiB",
+        ));
     }
     Ok(text)
 }
@@ -84,7 +87,11 @@ pub(super) fn list(
     mut words: Words<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
-    let prefix = if words.take("PREFIX") { words.text()? } else { "" };
+    let prefix = if words.take("PREFIX") {
+        words.text()?
+    } else {
+        ""
+    };
     words.end()?;
     let all = node.aggregates.list(session.namespace()?.number);
     let names = all.iter().map(|aggregate| aggregate.name.as_str());
@@ -320,7 +327,9 @@ pub(super) fn close_snapshot(
     mut words: Words<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
-    let was_open = node.moments.close(words.text()?, session.namespace()?.number);
+    let was_open = node
+        .moments
+        .close(words.text()?, session.namespace()?.number);
     reply.integer(u64::from(was_open));
     Ok(Step::Done)
 }

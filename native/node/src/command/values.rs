@@ -72,7 +72,9 @@ fn at(node: &Node, session: &Session, words: &mut Words<'_>) -> Result<Option<Mo
         return Ok(None);
     }
     let namespace = session.namespace()?.number;
-    node.moments.find(words.text()?, namespace, node.now()).map(Some)
+    node.moments
+        .find(words.text()?, namespace, node.now())
+        .map(Some)
 }
 
 fn keys(session: &Session, mut words: Words<'_>) -> Result<Vec<Vec<u8>>> {
