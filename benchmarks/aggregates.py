@@ -11,8 +11,8 @@ each batch of events, is a transaction that is on disk when it is answered.
 
 PostgreSQL is driven by pgbench with prepared statements and as many clients as make it fastest; the
 node by a native program over as many connections, each with commands under way as a pipeline;
-Valkey by the same program, five updates in one MULTI, `appendfsync always`. A ratio is the median of
-the rounds', each of which runs all beside one another. Client and server share the machine's cores.
+Valkey by the same program, five updates in one MULTI, `appendfsync always`. A ratio is the median
+of the rounds', each of which runs all beside one another. Client and server share the machine's cores.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers import postgres_aggregates
+from benchmarks.support.durable_servers import TOKEN, ask, running_node, running_valkey
 from benchmarks.support.native import built
 from benchmarks.support.report import Report, median
-from benchmarks.support.storage_node import TOKEN, ask, running_node, running_valkey
 from rillbase_server.launcher.ports import LOOPBACK
 
 _PEERS = ("postgres-trigger", "postgres-upsert", "valkey-hincrby")
@@ -102,8 +101,8 @@ def main() -> None:
 
 
 def _ours(node: Path, load: _Load, definition: object, hot: int, batch: int) -> float:
-    with running_node(node, "sync") as port:
-        ask(port, "bench", "RB.AGG.DEFINE", "calls", json.dumps(definition))
+    with running_node(node) as port:
+        ask(port, "RB.AGG.DEFINE", "calls", json.dumps(definition))
         rate = load.rate(port, "node", hot, batch)
         if definition is _DEFINITION:
             _check(port)
@@ -115,7 +114,7 @@ def _check(port: int) -> None:
     counts = set()
     for depth in range(1, 5):
         asked = {"rollup": _DIMENSIONS[:depth], "group_by": [], "snapshot": "fresh"}
-        answer = json.loads(ask(port, "bench", "RB.AGG.QUERY", "calls", json.dumps(asked)))
+        answer = json.loads(ask(port, "RB.AGG.QUERY", "calls", json.dumps(asked)))
         counts.add((answer["rows"][0]["calls"], answer["rows"][0]["latency"]))
     if len(counts) != 1:
         raise RuntimeError(f"levels differ: {counts}")
@@ -148,13 +147,13 @@ def _add_peers(
         report.add(f"{name}_vs_{peer}", median(ratios), "x", "our rate by theirs", goal)
 
 
-def _peer(peer: str, load: _Load, case: tuple[int, int], clients: int, seconds: int) -> float:
+def _peer(
+    peer: str, load: _Load | None, case: tuple[int, int], clients: int, seconds: int
+) -> float:
     hot, batch = case
-    if peer == "valkey-hincrby":
-        with tempfile.TemporaryDirectory(prefix="rillbase-valkey-") as directory:
-            durable = ["--appendonly", "yes", "--appendfsync", "always", "--dir", directory]
-            with running_valkey(durable) as port:
-                return load.rate(port, "valkey", hot, batch)
+    if peer == "valkey-hincrby" and load is not None:
+        with running_valkey() as port:
+            return load.rate(port, "valkey", hot, batch)
     kind = peer.removeprefix("postgres-")
     with postgres_aggregates.running() as url:
         return postgres_aggregates.rate(
@@ -165,10 +164,9 @@ def _peer(peer: str, load: _Load, case: tuple[int, int], clients: int, seconds: 
 def _fastest(peer: str, case: tuple[int, int], arguments: argparse.Namespace) -> int:
     """Return the number of clients with which PostgreSQL takes the most."""
     seconds = max(1, arguments.seconds // 2)
-    found = {
-        clients: _peer(peer, None, case, clients, seconds)  # type: ignore[arg-type]
-        for clients in arguments.clients
-    } if len(arguments.clients) > 1 else {arguments.clients[0]: 0.0}
+    if len(arguments.clients) == 1:
+        return int(arguments.clients[0])
+    found = {clients: _peer(peer, None, case, clients, seconds) for clients in arguments.clients}
     return max(found, key=lambda clients: found[clients])
 
 
@@ -187,8 +185,8 @@ def _add_cost(report: Report, ours: tuple[Path, _Load], batch: int, rounds: int)
 
 def _add_dashboard(report: Report, node: Path, load: _Load, seconds: int) -> None:
     """Measure a dashboard's query while events come at full rate, and among few and many."""
-    with running_node(node, "sync") as port:
-        ask(port, "bench", "RB.AGG.DEFINE", "calls", json.dumps(_DEFINITION))
+    with running_node(node) as port:
+        ask(port, "RB.AGG.DEFINE", "calls", json.dumps(_DEFINITION))
         _fill_day(port)
         query = ["--query", json.dumps(_DASHBOARD)]
         size = ["--hot", "20", "--pipeline", str(load.pipeline)]
@@ -208,7 +206,7 @@ def _add_dashboard(report: Report, node: Path, load: _Load, seconds: int) -> Non
 
 def _fill_day(port: int) -> None:
     """Give 20 endpoints a call in each five minutes of a day."""
-    now = int(ask(port, "bench", "TIME")[0]) * 1000
+    now = int(ask(port, "TIME")[0]) * 1000
     for step in range(288):
         at = now - step * 300_000
         events = [
@@ -218,7 +216,7 @@ def _fill_day(port: int) -> None:
             })
             for endpoint in range(20)
         ]  # fmt: skip
-        ask(port, "bench", "RB.AGG.ADD", "calls", *events)
+        ask(port, "RB.AGG.ADD", "calls", *events)
 
 
 def _numbers(text: str) -> list[int]:

@@ -7,9 +7,8 @@
     python -m storage_engine.tool backup DIR TARGET
     python -m storage_engine.tool restore BACKUP DIR
 
-Each locks the database, so whoever has it open must close it first; only `dump` looks on. A
-keyspace with merge operands opens only where its merge is known, which is not here: such a database
-is verified, dumped and restored, not opened.
+Each locks the database, so whoever has it open must close it first; only `dump` looks on. What a
+merge operand means is not known here: compactions leave operands as they are.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ def _existing(directory: Path) -> Path:
 
 
 def _opened(directory: Path) -> Engine:
-    return Engine(_existing(directory), background_threads=1)
+    return Engine(_existing(directory), background_threads=1, unknown_merges=True)
 
 
 class Progress:

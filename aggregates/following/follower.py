@@ -21,7 +21,6 @@ from redis.exceptions import RedisError
 from aggregates.following.lead import Lead
 from aggregates.following.streams import (
     Entry,
-    Grid,
     Missed,
     Streams,
     Track,
@@ -97,7 +96,7 @@ class Follower:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         await self._forget()
-        await asyncio.to_thread(self._lead.release)
+        await asyncio.to_thread(self._lead.end)
         await self._wire.aclose()
         await node_client.close()
         await close_relay_pool()
@@ -126,12 +125,12 @@ class Follower:
             await view.forget_coming()
 
     async def _follow(self) -> None:
-        """Follow until the streams are others, or somebody else follows."""
+        """Follow until the streams are others, nothing is left, or somebody else follows."""
         grid = await newest_grid()
-        if grid is None:
+        await self._care()
+        if grid is None or not self._views:
             return
         streams = Streams(self._wire, grid)
-        await self._care(grid)
         tracks = await self._tracks(streams)
         round_ = Round(streams, tracks, self._views)
         cared_s = time.monotonic()
@@ -141,9 +140,11 @@ class Follower:
                 cared_s = time.monotonic()
                 if await newest_grid() != grid or not await asyncio.to_thread(self._lead.take):
                     return
-                await self._care(grid)
+                await self._care()
+                if not self._views:
+                    return
 
-    async def _care(self, grid: Grid) -> None:
+    async def _care(self) -> None:
         """Learn which views there are by now."""
         found = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
         for gone in [key for key in self._views if key not in found]:

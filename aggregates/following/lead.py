@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 
 import psycopg
 
@@ -14,10 +15,12 @@ _LOCK = "SELECT pg_try_advisory_lock(hashtext('rillbase:views'), 0)"
 
 
 class Lead:
-    """One process's claim. Its methods block."""
+    """One process's claim. Its methods block, and may be called by any thread."""
 
     def __init__(self) -> None:
         self._connection: psycopg.Connection | None = None
+        self._lock = threading.Lock()
+        self._over = False
 
     @property
     def held(self) -> bool:
@@ -26,29 +29,45 @@ class Lead:
 
     def take(self) -> bool:
         """Take the lock, or see that it is still held. Tell whether this process follows."""
-        if self._connection is not None:
-            try:
-                self._connection.execute("SELECT 1")
-            except psycopg.Error:
-                self.release()
-                raise
-            return True
-        connection = psycopg.connect(
-            environment().role_url(Role.RELAY),
-            autocommit=True,
-            application_name="rillbase:views-lead",
-            connect_timeout=5,
-        )
-        row = connection.execute(_LOCK).fetchone()
-        if row is None or not row[0]:
-            connection.close()
-            return False
-        self._connection = connection
-        return True
+        with self._lock:
+            if self._over:
+                return False
+            if self._connection is None:
+                self._connection = _locked()
+            else:
+                self._check(self._connection)
+            return self._connection is not None
 
-    def release(self) -> None:
-        """Let another process follow."""
+    def end(self) -> None:
+        """Let another process follow, also if somebody is still taking the lock."""
+        with self._lock:
+            self._over = True
+            self._close()
+
+    def _check(self, connection: psycopg.Connection) -> None:
+        try:
+            connection.execute("SELECT 1")
+        except psycopg.Error:
+            self._close()
+            raise
+
+    def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(psycopg.Error):
                 connection.close()
+
+
+def _locked() -> psycopg.Connection | None:
+    """Return a connection that holds the lock, if nobody else has it."""
+    connection = psycopg.connect(
+        environment().role_url(Role.RELAY),
+        autocommit=True,
+        application_name="rillbase:views-lead",
+        connect_timeout=5,
+    )
+    row = connection.execute(_LOCK).fetchone()
+    if row is not None and row[0]:
+        return connection
+    connection.close()
+    return None

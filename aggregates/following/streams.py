@@ -17,7 +17,7 @@ from foundation.postgres import Statement
 from foundation.valkey_wire import Reply, ValkeyWire
 
 #: Entries of each stream that one read returns, and how long it waits for the first.
-AT_ONCE, WAIT_MS = 1_000, 200
+AT_ONCE, WAIT_MS = 250, 200
 _ENTRY_PARTS = 2
 
 _NEWEST = Statement(

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import multiprocessing
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, WebSocketException
-from websockets.typing import Subprotocol
+
+from benchmarks.support.client import insert, opened, subscribe
 
 KINDS = ("residual", "silent", "many")
 WRITES_PER_S = 50.0
@@ -80,27 +80,14 @@ async def _again(what: Callable[[Hostile], Awaitable[None]], hostile: Hostile) -
 
 
 async def _open(hostile: Hostile) -> ClientConnection:
-    return await connect(
-        f"ws://127.0.0.1:{hostile.port}/v1/realtime",
-        subprotocols=[Subprotocol("rillbase.v1")],
-        additional_headers={"Authorization": f"Bearer {hostile.key}"},
-        compression=None,
-        max_queue=1,
-        ping_interval=None,
-        close_timeout=0.1,
-    )
+    return await opened(hostile.port, hostile.key, queue=1, close_timeout_s=0.1)
 
 
 async def _subscribe(hostile: Hostile) -> None:
     connection = await _open(hostile)
     for number in range(_QUERIES[hostile.kind]):
-        asked = {
-            "type": "subscribe",
-            "id": f"s{number}",
-            "collection": hostile.collection,
-            "filter": _filter(hostile.kind, number),
-        }
-        await connection.send(json.dumps(asked))
+        wanted = _filter(hostile.kind, number)
+        await connection.send(subscribe(f"s{number}", hostile.collection, wanted))
     if hostile.kind == "silent":
         await asyncio.Event().wait()
     if hostile.kind == "many":
@@ -128,14 +115,8 @@ async def _write(hostile: Hostile) -> None:
     reading = asyncio.create_task(_drain(connection))
     try:
         for number in range(1_000_000_000):
-            document: dict[str, object] = {"n": number, "text": _TEXT}
-            asked = {
-                "type": "insert",
-                "id": f"w{number}",
-                "collection": hostile.collection,
-                "document": document,
-            }
-            await connection.send(json.dumps(asked))
+            document = {"n": number, "text": _TEXT}
+            await connection.send(insert(f"w{number}", hostile.collection, document))
             await asyncio.sleep(1 / WRITES_PER_S)
     finally:
         reading.cancel()

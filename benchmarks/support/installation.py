@@ -20,7 +20,7 @@ from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedValkey
 from rillbase_server.launcher.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-START_DEADLINE_S = 30.0
+START_DEADLINE_S = 120.0
 #: Spark takes its time.
 SERVICE_DEADLINE_S = 120.0
 

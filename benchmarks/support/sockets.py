@@ -12,13 +12,14 @@ import json
 import multiprocessing
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.typing import Subprotocol
+import psutil
+from websockets.asyncio.client import ClientConnection
 
-SUBSCRIPTIONS_A_CONNECTION = 500
-MAX_FRAME_BYTES = 32 * 1024 * 1024
+from benchmarks.support.client import SUBSCRIPTIONS_A_CONNECTION, insert, opened, subscribe
+
 #: Subscriptions that wait for their result at once.
 SUBSCRIBING = 64
 READY_S = 120.0
@@ -38,6 +39,8 @@ class Crowd:
     fan_out: int
     writes_per_s: float
     seconds: float
+    #: Processes whose CPU time is looked at, by name; their children belong to them.
+    services: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def shards(self) -> int:
@@ -59,6 +62,8 @@ class Heard:
     writing_s: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
     answers_ms: list[float] = field(default_factory=list)
+    #: CPU time of each service from the first write until the last event was heard, in seconds.
+    cpu_s: dict[str, float] = field(default_factory=dict)
 
 
 def run(crowd: Crowd) -> Heard:
@@ -94,11 +99,14 @@ class _Run:
                     await self._subscribe(connection, number)
             await asyncio.wait_for(self._all_ready.wait(), READY_S)
             heard.subscribing_s = time.perf_counter() - begun
+            before = _cpu_s(crowd.services)
             await self._write_all()
             heard.expected = (heard.written - heard.refused) * crowd.fan_out
             end = time.perf_counter() + DRAIN_S
             while heard.delivered < heard.expected and time.perf_counter() < end:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
+            after = _cpu_s(crowd.services)
+            heard.cpu_s = {name: after[name] - before[name] for name in after}
         finally:
             for reader in readers:
                 reader.cancel()
@@ -107,31 +115,12 @@ class _Run:
         return heard
 
     async def _open(self) -> ClientConnection:
-        connection = await connect(
-            f"ws://127.0.0.1:{self._crowd.port}/v1/realtime",
-            subprotocols=[Subprotocol("rillbase.v1")],
-            additional_headers={"Authorization": f"Bearer {self._crowd.key}"},
-            compression=None,
-            max_size=MAX_FRAME_BYTES,
-            ping_interval=None,
-        )
-        welcome = json.loads(await connection.recv())
-        if welcome["type"] != "welcome":
-            raise RuntimeError(f"no welcome: {welcome}")
-        return connection
+        return await opened(self._crowd.port, self._crowd.key)
 
     async def _subscribe(self, connection: ClientConnection, number: int) -> None:
         await self._room.acquire()
-        await connection.send(
-            json.dumps(
-                {
-                    "type": "subscribe",
-                    "id": f"s{number}",
-                    "collection": self._crowd.collection,
-                    "filter": {"shard": number // self._crowd.fan_out},
-                }
-            )
-        )
+        wanted = {"shard": number // self._crowd.fan_out}
+        await connection.send(subscribe(f"s{number}", self._crowd.collection, wanted))
 
     async def _listen(self, connection: ClientConnection) -> None:
         heard = self._heard
@@ -165,20 +154,12 @@ class _Run:
                 await asyncio.sleep(pause)
             name = f"w{number}"
             sent[name] = time.perf_counter()
-            await connection.send(
-                json.dumps(
-                    {
-                        "type": "insert",
-                        "id": name,
-                        "collection": crowd.collection,
-                        "document": {
-                            "shard": chance.randrange(crowd.shards),
-                            "sent": time.time_ns() // 1000,
-                            "text": f"write number {number}",
-                        },
-                    }
-                )
-            )
+            document = {
+                "shard": chance.randrange(crowd.shards),
+                "sent": time.time_ns() // 1000,
+                "text": f"write number {number}",
+            }
+            await connection.send(insert(name, crowd.collection, document))
             heard.written += 1
         end = time.perf_counter() + DRAIN_S
         while sent and time.perf_counter() < end:  # noqa: ASYNC110 -- a look now and then is cheap
@@ -194,3 +175,12 @@ class _Run:
             if frame["type"] in ("ack", "error"):
                 heard.answers_ms.append((time.perf_counter() - sent.pop(frame["id"])) * 1000)
                 heard.refused += frame["type"] == "error"
+
+
+def _cpu_s(services: Mapping[str, int]) -> dict[str, float]:
+    used = {}
+    for name, pid in services.items():
+        process = psutil.Process(pid)
+        times = [member.cpu_times() for member in (process, *process.children(recursive=True))]
+        used[name] = float(sum(each.user + each.system for each in times))
+    return used

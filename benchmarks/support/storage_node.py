@@ -7,11 +7,11 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import redis
 from redis.backoff import ConstantBackoff
@@ -24,6 +24,14 @@ TOKEN = "the-token-of-the-benchmark"
 _START_TIMEOUT_S = 60.0
 
 
+class Load(TypedDict):
+    """What a server answered: commands a second, and how long pipelines took."""
+
+    rate: float
+    p50_us: float
+    p99_us: float
+
+
 @dataclass(frozen=True, slots=True)
 class Loader:
     """`node_load`: pipelined commands over some connections."""
@@ -34,6 +42,10 @@ class Loader:
 
     def rate(self, port: int, command: str, pipeline: int, user: str = "") -> float:
         """Return how many commands a second a server answers."""
+        return self.load(port, command, pipeline, user)["rate"]
+
+    def load(self, port: int, command: str, pipeline: int, user: str = "") -> Load:
+        """Load a server."""
         access = ["--user", user, "--token", TOKEN] if user else []
         address = ["--address", f"{LOOPBACK}:{port}"]
         return self._run([*address, *access, "--command", command, "--pipeline", str(pipeline)])
@@ -42,33 +54,34 @@ class Loader:
         """Return the same for the store without a node: a thread for each connection."""
         with tempfile.TemporaryDirectory(prefix="rillbase-embedded-") as directory:
             where = ["--embedded", directory, "--durability", durability]
-            return self._run([*where, "--command", command, "--pipeline", "1"])
+            return self._run([*where, "--command", command, "--pipeline", "1"])["rate"]
 
-    def _run(self, arguments: list[str]) -> float:
+    def _run(self, arguments: list[str]) -> Load:
         size = ["--seconds", str(self.seconds), "--connections", str(self.connections)]
         command = [str(self.program), *arguments, *size]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return float(json.loads(done.stdout.splitlines()[-1])["rate"])
+        return cast("Load", json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
-def running_node(program: Path, durability: str) -> Iterator[int]:
-    """Yield the port of a node that has the topic `load` in the namespace `bench`."""
+def running_node(program: Path, durability: str, *options: str) -> Iterator[int]:
+    """Yield the port of a node that has the topic `load` in two namespaces."""
     with tempfile.TemporaryDirectory(prefix="rillbase-node-") as directory:
         port = free_port()
-        command = [str(program), "--directory", directory, "--durability", durability]
+        command = [str(program), "--directory", directory, "--durability", durability, *options]
         environment = {**os.environ, "RILLBASE_NODE_TOKEN": TOKEN}
         with _running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, TOKEN):
-            ask(port, "admin", "RB.NAMESPACE.CREATE", "bench", TOKEN)
-            ask(port, "bench", "RB.TOPIC.CREATE", "load")
+            for name in ("bench", "other"):
+                _ask(port, "admin", "RB.NAMESPACE.CREATE", name, TOKEN)
+                _ask(port, name, "RB.TOPIC.CREATE", "load")
             yield port
 
 
 @contextmanager
-def running_valkey(durable: Sequence[str] = ("--appendonly", "no")) -> Iterator[int]:
-    """Yield the port of a Valkey that keeps nothing, or what its options say."""
+def running_valkey() -> Iterator[int]:
+    """Yield the port of a Valkey that keeps nothing."""
     port = free_port()
-    options = ["--bind", LOOPBACK, "--save", "", *durable]
+    options = ["--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
     command = [str(valkey_binary()), "--port", str(port), *options]
     with _running(command, dict(os.environ), port, None):
         yield port
@@ -101,8 +114,7 @@ def _await(port: int, token: str | None) -> None:
             return
 
 
-def ask(port: int, user: str, *words: str) -> Any:
-    """Return what a node answers."""
+def _ask(port: int, user: str, *words: str) -> None:
     never = Retry(ConstantBackoff(0), 0)
     with redis.Redis(port=port, username=user, password=TOKEN, retry=never) as client:
-        return client.execute_command(*words)
+        client.execute_command(*words)

@@ -15,12 +15,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
-from websockets.typing import Subprotocol
 
-QUERIES_A_CONNECTION = 500
-MAX_FRAME_BYTES = 32 * 1024 * 1024
+from benchmarks.support.client import SUBSCRIPTIONS_A_CONNECTION, insert, opened, subscribe
+
 #: Subscriptions of a connection that wait for their result at once.
 SUBSCRIBING = 32
 RETRY_S = 0.1
@@ -65,8 +64,8 @@ class Watchers:
 
     async def start(self) -> None:
         """Subscribe all."""
-        for first in range(0, len(self.watched), QUERIES_A_CONNECTION):
-            part = self.watched[first : first + QUERIES_A_CONNECTION]
+        for first in range(0, len(self.watched), SUBSCRIPTIONS_A_CONNECTION):
+            part = self.watched[first : first + SUBSCRIPTIONS_A_CONNECTION]
             self._tasks.append(asyncio.create_task(self._keep(part)))
 
     async def close(self) -> None:
@@ -113,32 +112,15 @@ class Watchers:
             await asyncio.sleep(RETRY_S)
 
     async def _open(self) -> ClientConnection:
-        connection = await connect(
-            f"ws://127.0.0.1:{self._port}/v1/realtime",
-            subprotocols=[Subprotocol("rillbase.v1")],
-            additional_headers={"Authorization": f"Bearer {self._key}"},
-            compression=None,
-            max_size=MAX_FRAME_BYTES,
-            ping_interval=None,
-        )
-        welcome = json.loads(await connection.recv())
-        if welcome["type"] != "welcome":
-            raise RuntimeError(f"no welcome: {welcome}")
-        return connection
+        return await opened(self._port, self._key)
 
     async def _subscribe(self, connection: ClientConnection, part: list[Watched]) -> None:
         for begin in range(0, len(part), SUBSCRIBING):
             several = part[begin : begin + SUBSCRIBING]
             for watched in several:
-                asked: Frame = {
-                    "type": "subscribe",
-                    "id": str(watched.number),
-                    "collection": self._collection,
-                    "filter": {"shard": watched.number},
-                }
-                if watched.resume:
-                    asked["resume"] = watched.resume
-                await connection.send(json.dumps(asked))
+                wanted = {"shard": watched.number}
+                name = str(watched.number)
+                await connection.send(subscribe(name, self._collection, wanted, watched.resume))
             while any(watched.state == "waiting" for watched in several):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -203,13 +185,7 @@ class Watchers:
     async def _insert(self, connection: ClientConnection, shard: int, name: str) -> None:
         """Write one document; a duplicate is one whose first answer got lost."""
         document = {"_id": f"{name}-{shard}", "shard": shard}
-        asked = {
-            "type": "insert",
-            "id": name,
-            "collection": self._collection,
-            "document": document,
-        }
-        await connection.send(json.dumps(asked))
+        await connection.send(insert(name, self._collection, document))
         while True:
             frame = json.loads(await asyncio.wait_for(connection.recv(), ANSWER_TIMEOUT_S))
             if frame.get("id") == name:

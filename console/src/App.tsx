@@ -79,7 +79,8 @@ function Home() {
   if (error !== null) return <ErrorNotice error={error} />;
   if (tenants === undefined) return null;
   const last = localStorage.getItem(LAST_TENANT);
-  const target = tenants.find(({ slug }) => slug === last) ?? tenants[0];
+  const open = tenants.filter(({ state }) => state === "active");
+  const target = open.find(({ slug }) => slug === last) ?? open[0];
   return target === undefined ? <Welcome /> : <Redirect to={`/t/${target.slug}`} />;
 }
 

@@ -10,6 +10,8 @@ import { ToastProvider } from "./ui/toasts";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/controls.css";
+import "./styles/overlays.css";
+import "./styles/parts.css";
 import "./styles/layout.css";
 
 const MAX_RETRIES = 2;

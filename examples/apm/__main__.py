@@ -29,6 +29,7 @@ from examples.apm.rillbase import Line, Refused, Watched, opened
 from examples.apm.world import MINUTE_MS, World
 
 FRAME_S = 0.25
+SETTLE_S = 20.0
 BY_ENDPOINT = ["customer", "app", "endpoint", "at"]
 BY_CUSTOMER = ["customer", "at"]
 #: Rows that a subscription may hold.
@@ -65,6 +66,7 @@ def main() -> int:
     customers = _watch(line, "customers", BY_CUSTOMER, begins_ms)
     try:
         run(World.begun(begins_ms, wanted.seed), line, (endpoints, customers), wanted)
+        settle(line, endpoints)
     except KeyboardInterrupt:
         pass
     except (Refused, RequestException) as refused:
@@ -103,8 +105,6 @@ def run(
     with Live(console=console, screen=screen, auto_refresh=False) as live:
         while not line.error:
             passed_s = time.monotonic() - began_s
-            if wanted.seconds is not None and passed_s > wanted.seconds:
-                return
             played_ms = begins_ms + passed_s * 1000 * wanted.speed
             events = list(world.step(min(played_ms, time.time() * 1000)))
             if events:
@@ -114,7 +114,18 @@ def run(
                 traffic = traffic_of(list(customers.rows.values()))
                 foot = _foot(world, line, endpoints.told + customers.told)
                 live.update(terminal.drawn(series, traffic, foot, console.height), refresh=True)
+            if wanted.seconds is not None and passed_s > wanted.seconds:
+                return
             time.sleep(FRAME_S)
+
+
+def settle(line: Line, rows: Watched) -> None:
+    """Wait until everything that was added has been told."""
+    patience_s = time.monotonic() + SETTLE_S
+    while not line.error and time.monotonic() < patience_s:
+        if sum(row["count"] for row in list(rows.rows.values())) >= line.added:
+            return
+        time.sleep(FRAME_S)
 
 
 def _foot(world: World, line: Line, told: int) -> Text:

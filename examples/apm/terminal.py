@@ -64,7 +64,7 @@ def _bar(share: float) -> str:
 def _side(series: Sequence[Series], traffic: dict[str, list[int]], rows: int) -> Group:
     flows = Text()
     for place, (customer, counts) in enumerate(traffic.items()):
-        shown, colour = counts[-28:], COLOURS[place % len(COLOURS)]
+        shown, colour = counts[-26:], COLOURS[place % len(COLOURS)]
         flows.append(f"{customer:<10}", INK)
         flows.append("".join(_bar(count / (max(shown) or 1)) for count in shown), colour)
         flows.append(f" {counts[-1]:>4}\n", QUIET)

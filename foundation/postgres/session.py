@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from struct import pack, unpack
+from typing import cast
 from uuid import UUID
 
 import psycopg
@@ -23,10 +24,13 @@ from psycopg import pq
 from psycopg.pq import ExecStatus, PollingStatus, TransactionStatus
 
 Parameter = bytes | None
+#: Reads the cell of a row and a column.
+Reader = Callable[[int, int], bytes]
 _BINARY = 1
 _numbers = count(1)
 
-_EPOCH_2000_US = 946_684_800_000_000
+#: PostgreSQL counts microseconds from here.
+EPOCH_2000_US = 946_684_800_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +93,10 @@ class Result:
             raise psycopg.DataError(f"column {column} is null")
         return cell
 
+    def reader(self) -> Reader:
+        """Return what reads a cell of columns that are never null, for very many rows."""
+        return cast("Reader", self._raw.get_value)
+
     def text(self, row: int, column: int) -> str:
         return self.bytes(row, column).decode()
 
@@ -105,7 +113,7 @@ class Result:
     def time_ms(self, row: int, column: int) -> int:
         """Return a timestamptz as milliseconds since 1970."""
         microseconds: int = unpack("!q", self.bytes(row, column))[0]
-        return (microseconds + _EPOCH_2000_US) // 1000
+        return (microseconds + EPOCH_2000_US) // 1000
 
 
 def int2(value: int) -> bytes:
@@ -126,7 +134,7 @@ def boolean(value: bool) -> bytes:  # noqa: FBT001 -- it is the value itself
 
 def timestamptz(moment: datetime.datetime) -> bytes:
     since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return pack("!q", since // datetime.timedelta(microseconds=1) - _EPOCH_2000_US)
+    return pack("!q", since // datetime.timedelta(microseconds=1) - EPOCH_2000_US)
 
 
 Step = tuple[Statement, Sequence[Parameter]]

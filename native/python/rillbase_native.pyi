@@ -626,6 +626,8 @@ class EngineError(Exception):
     file: str | None
     offset: int | None
 
+_Compression: TypeAlias = Literal["none", "lz4", "zstd"]
+
 class _LevelStats(TypedDict):
     runs: int
     files: int
@@ -663,6 +665,7 @@ class _EngineStats(TypedDict):
     open_table_bytes: int
     snapshots: int
     write_amplification: float
+    direct_io: bool
 
 class _Verified(TypedDict):
     tables: int
@@ -683,11 +686,25 @@ class KeyspaceOptions:
         strategy: Literal[
             "leveled", "size_tiered", "lazy_leveled", "time_window"
         ] = "leveled",
-        compression: Literal["none", "lz4", "zstd"] = "lz4",
+        fanout: int = 10,
+        runs: int = 4,
+        window_ms: int = ...,
+        expiry: Literal["by_entry", "by_key"] = "by_entry",
+        compression: _Compression | Sequence[_Compression] = ...,
         memtable_bytes: int = ...,
+        table_bytes: int = ...,
+        base_bytes: int = ...,
         block_bytes: int = ...,
         filter_bits: int = 10,
-    ) -> KeyspaceOptions: ...
+        tail_bytes: int = 0,
+    ) -> KeyspaceOptions:
+        """Arrange tables by `strategy`.
+
+        `fanout` is how many times larger a level is than the one above (`leveled`), `runs` how many
+        runs a level or a window collects (the others), `window_ms` how long a window is.
+        `compression` is that of all levels, or of each, the last for all that follow. Filters leave
+        out the last `tail_bytes` of keys, for `Engine.scan_head`.
+        """
 
 @final
 class Engine:
@@ -702,8 +719,22 @@ class Engine:
         keyspaces: Mapping[str, KeyspaceOptions] | None = None,
         *,
         cache_bytes: int = ...,
+        table_cache_bytes: int = ...,
+        memtables_bytes: int = ...,
+        log_bytes: int = ...,
         background_threads: int = 2,
-    ) -> Engine: ...
+        sub_compactions: int = 1,
+        write_rate: int = 0,
+        direct_io: bool = False,
+        unknown_merges: bool = False,
+    ) -> Engine:
+        """Open the database in a directory, or make one.
+
+        A large compaction is divided among `sub_compactions` threads; flushes and compactions
+        write at most `write_rate` bytes a second, if it is not 0. With `direct_io` tables go past
+        the system's cache, where it lets them (`stats()["direct_io"]`). With `unknown_merges`
+        keyspaces open whose merge is not known here: keys with operands cannot be read.
+        """
     def keyspaces(self) -> list[str]:
         """Return the names of the keyspaces."""
 
@@ -745,6 +776,19 @@ class Engine:
         snapshot: EngineSnapshot | None = None,
     ) -> EngineScan:
         """Return an iterator over keys from `start` up to `end`, exclusive, with their values."""
+
+    def scan_head(
+        self,
+        keyspace: str,
+        head: bytes,
+        *,
+        reverse: bool = False,
+        snapshot: EngineSnapshot | None = None,
+    ) -> EngineScan:
+        """Return an iterator over keys that are `head` and a tail of `tail_bytes`, with values.
+
+        Tables whose filters do not know the head are not read. Other keys that begin so may come.
+        """
 
     def snapshot(self) -> EngineSnapshot:
         """Return the database as it is now."""

@@ -55,7 +55,7 @@ class Live:
 
     def around(self, app: App) -> App:
         """Return the application with everything in front of it that is not a plain call."""
-        return Realtime(TicketedStreams(app, self.queries), self.kinds, self.crowd)
+        return Realtime(TicketedStreams(app, self.queries, self.topics), self.kinds, self.crowd)
 
     async def start(self) -> None:
         DRAIN.listen(self.crowd, environment().rillbase_drain_s)

@@ -1,4 +1,4 @@
-"""GET /v1/collections/{c}/live, with credentials in headers or with an EventSource's ticket."""
+"""GET /v1/collections/{c}/live, and whatever an EventSource opens with a ticket."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from realtime.api.stream import Stream
 from realtime.registration.wanted import MEMBERS
 from realtime.socket.callers import Handshake, Party, by_ticket
 from realtime.socket.crowd import Crowd
+from realtime.topics.api import TopicStreams
 from rillbase_native import Value
 from tenants import cors
 from tenants.credentials.standing import standing_of
@@ -47,26 +48,11 @@ class LiveQueries:
         party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
         return await self._answer(party, message, call.body)
 
-    async def by_ticket(self, scope: Scope, receive: Receive) -> tuple[Answer, dict[str, str]]:
-        """Answer an EventSource, which can send no headers. Return the headers for its page."""
-        if scope["method"] != "GET":
-            raise MethodNotAllowed(headers={"Allow": "GET"})
-        handshake = Handshake.of(scope)
-        head = handshake.head
-        head.get_host()
-        text = head.query.get("ticket", "")
-        if set(head.query) != {"ticket"}:
-            raise InvalidBody("A ticket stands for its whole query: it is the only parameter.")
-        party, ticket = await by_ticket(handshake, text)
-        query = {name: str(value) for name, value in (ticket.query or {}).items()}
-        collection = query.pop("collection", "")
-        headers = dict(cors.answer_headers(head, party.tenant))
-        await let_in(party.principal, party.tenant, headers)
-        call = Call(
-            head, Body(head, receive), party.principal, party.tenant, {"collection": collection}
-        )
-        message = _message(collection_name(call, READ), query, head)
-        return await self._answer(party, message, call.body), headers
+    async def by_ticket(self, party: Party, call: Call) -> Answer:
+        """Answer who has a ticket, whose query stands in place of the path's parameters."""
+        query = {name: text for name, text in call.parameters.items() if name != "collection"}
+        message = _message(collection_name(call, READ), query, call.head)
+        return await self._answer(party, message, call.body)
 
     async def _answer(self, party: Party, message: Value, body: Body) -> Answer:
         kind = self._kinds.of(message)
@@ -98,9 +84,10 @@ def _message(collection: str, given: dict[str, str], head: Head) -> Value:
 class TicketedStreams:
     """Lets in whoever presents an EventSource's ticket, and passes everything else on."""
 
-    def __init__(self, app: App, live: LiveQueries) -> None:
+    def __init__(self, app: App, queries: LiveQueries, topics: TopicStreams) -> None:
         self._app = app
-        self._live = live
+        self._queries = queries
+        self._topics = topics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not _is_ours(scope):
@@ -109,10 +96,28 @@ class TicketedStreams:
         scope["state"]["route"] = ROUTE
         headers: dict[str, str] = {}
         try:
-            answer, headers = await self._live.by_ticket(scope, receive)
+            answer = await self._answer(scope, receive, headers)
         except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
             answer = problem_answer(translate(raised))
         await answer.send(send, headers, with_body=True)
+
+    async def _answer(self, scope: Scope, receive: Receive, headers: dict[str, str]) -> Answer:
+        """Answer an EventSource, which can send no headers. Note the headers for its page."""
+        if scope["method"] != "GET":
+            raise MethodNotAllowed(headers={"Allow": "GET"})
+        handshake = Handshake.of(scope)
+        head = handshake.head
+        head.get_host()
+        if set(head.query) != {"ticket"}:
+            raise InvalidBody("A ticket stands for its whole query: it is the only parameter.")
+        party, ticket = await by_ticket(handshake, head.query["ticket"])
+        query = {name: str(value) for name, value in (ticket.query or {}).items()}
+        headers.update(cors.answer_headers(head, party.tenant))
+        await let_in(party.principal, party.tenant, headers)
+        call = Call(head, Body(head, receive), party.principal, party.tenant, query)
+        if "topic" in query:
+            return await self._topics.by_ticket(party, call)
+        return await self._queries.by_ticket(party, call)
 
 
 def _is_ours(scope: Scope) -> bool:

@@ -35,6 +35,16 @@ _WANTED: JsonObject = {
         "options": {"type": "object"},
     },
 }
+_FOLLOWED: JsonObject = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["topic", "subscription_id"],
+    "properties": {
+        "topic": {"type": "string", "example": "traffic"},
+        "subscription_id": {"type": "string"},
+        "after": {"type": "integer", "minimum": 0},
+    },
+}
 _ISSUE: JsonObject = {
     "operationId": "realtime_tickets_create",
     "tags": [_TAG],
@@ -48,7 +58,7 @@ _ISSUE: JsonObject = {
                     "additionalProperties": False,
                     "properties": {
                         "origin": {"type": "string", "example": "https://app.example"},
-                        "live": _WANTED,
+                        "live": {"oneOf": [_WANTED, _FOLLOWED]},
                     },
                 }
             }

@@ -10,7 +10,10 @@ from foundation.json_types import JsonObject
 from realtime import tickets
 from realtime.registration import wanted
 from realtime.registration.wanted import MEMBERS
+from realtime.topics import wanted as topic_wanted
 from rillbase_native import Value
+from storage_engine.topics import facts, names
+from storage_engine.topics.facts import READ
 from tenants.credentials.standing import standing_of
 from tenants.data_plane import Call
 from tenants.reading import (
@@ -22,13 +25,15 @@ from tenants.reading import (
 MAX_ORIGIN_CHARS = 300
 #: Members of a live query that its address can carry.
 IN_ADDRESS = tuple(name for name in MEMBERS if name != "resume")
+#: What names a subscription to a topic, and where to begin.
+OF_TOPIC = ("topic", "subscription_id", "after")
 
 
 async def issue(call: Call) -> Answer:
     """Make a ticket for the caller: for a WebSocket, or with `live` for one EventSource."""
     parameters(call)
     body = as_object(await read_body(call), ("origin", "live"))
-    query = _query(call, body.get("live"))
+    query = await _query(call, body.get("live"))
     ticket = tickets.Ticket(
         standing=standing_of(call.principal, call.head),
         claims=dict(call.principal.claims),
@@ -38,8 +43,7 @@ async def issue(call: Call) -> Answer:
     text = await tickets.issue(ticket)
     told: JsonObject = {"ticket": text, "expires_in_s": ticket.lifetime_s}
     if query is not None:
-        address = f"/v1/collections/{query['collection']}/live"
-        told["url"] = f"{address}?{urlencode({'ticket': text})}"
+        told["url"] = f"{_address(query)}?{urlencode({'ticket': text})}"
     return json_answer(told, status=201, headers={"Cache-Control": "no-store"})
 
 
@@ -53,10 +57,18 @@ def _origin(call: Call, value: Value | None) -> str:
     return value.text()
 
 
-def _query(call: Call, value: Value | None) -> JsonObject | None:
-    """Return a live query's parameters, each as its address has it."""
+def _address(query: JsonObject) -> str:
+    if "topic" in query:
+        return f"/v1/topics/{query['topic']}/subscriptions/{query['subscription']}/live"
+    return f"/v1/collections/{query['collection']}/live"
+
+
+async def _query(call: Call, value: Value | None) -> JsonObject | None:
+    """Return what a ticket is good for, each part as its address has it."""
     if value is None or value.is_null:
         return None
+    if value.kind == "object" and value.get("topic") is not None:
+        return await _subscription(call, as_object(value.ejson(canonical=True), OF_TOPIC))
     found = wanted.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
     call.require_collection_scope("documents:read", found.collection)
     return {
@@ -64,3 +76,13 @@ def _query(call: Call, value: Value | None) -> JsonObject | None:
         for name in IN_ADDRESS
         if (member := value.get(name)) is not None
     }
+
+
+async def _subscription(call: Call, value: Value) -> JsonObject:
+    """Return which subscription to a topic is followed, and behind which position."""
+    facts.allow(call.principal, READ)
+    found = topic_wanted.read(value)
+    topic = await facts.find(call.tenant.id, found.topic)
+    names.read(found.existing or "", topic)
+    query: JsonObject = {"topic": topic.name, "subscription": found.existing or ""}
+    return query if found.after is None else {**query, "after": str(found.after)}

@@ -213,12 +213,15 @@ local function release(epoch, qp, query)
   return true
 end
 
--- args: grid epoch, query partition, app server, query.
+-- args: grid epoch, query partition, app server, queries.
 local function unregister(keys, args)
-  local epoch, qp, query = keys[1] .. ':' .. args[1], args[2], args[4]
-  if redis.call('SREM', epoch .. ':held:' .. qp .. ':' .. args[3], query) == 1
-    and release(epoch, qp, query) then
-    redis.call('ZADD', epoch .. ':idle:' .. qp, text(now_ms()), query)
+  local epoch, qp = keys[1] .. ':' .. args[1], args[2]
+  for position = 4, #args do
+    local query = args[position]
+    if redis.call('SREM', epoch .. ':held:' .. qp .. ':' .. args[3], query) == 1
+      and release(epoch, qp, query) then
+      redis.call('ZADD', epoch .. ':idle:' .. qp, text(now_ms()), query)
+    end
   end
   return 'ok'
 end

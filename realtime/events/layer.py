@@ -138,9 +138,9 @@ class GridLayer:
             )
         ]
 
-    async def unregister(self, query_partition: int, hub: str, query: bytes) -> None:
-        """Let go of a query; when nobody holds it, it ends after its time to live."""
-        await self._functions.call("unregister", self._epoch, query_partition, hub, query)
+    async def unregister(self, query_partition: int, hub: str, *queries: bytes) -> None:
+        """Let go of queries; one that nobody holds ends after its time to live."""
+        await self._functions.call("unregister", self._epoch, query_partition, hub, *queries)
 
     async def hub_alive(self, hub: str, ttl_ms: int = HUB_LEASE_MS) -> bool:
         """Extend an app server's lease; return whether its queries are still held."""

@@ -7,6 +7,8 @@ import json
 import re
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
+from uuid import UUID
 
 from documents.live import Outlet, Subscriber
 from documents.models.collection import NAME_PATTERN
@@ -22,7 +24,16 @@ from realtime.registration.wanted import MATCHES, Wanted
 from rillbase_native import LiveQuery, Value
 
 READ = "documents:read"
+_SHOWN = ("filter", "sort", "offset", "limit")
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
+
+
+class Reads(NamedTuple):
+    """What a query takes for granted: a collection, and the version of its rules (0: of none)."""
+
+    tenant_id: UUID
+    collection: bytes
+    rules_version: int
 
 
 class DocumentQueries:
@@ -35,6 +46,27 @@ class DocumentQueries:
         self._numbers = itertools.count(1)
         #: By the machine's number.
         self.watched: dict[int, Watched] = {}
+        #: The same by what their queries take for granted, so that looking at that costs as much as
+        #: there are collections and not as there are subscriptions.
+        self.by_reads: dict[Reads, dict[int, Watched]] = {}
+
+    def add(self, watched: Watched, query: LiveQuery) -> None:
+        """Know a subscription from now on."""
+        self.watched[watched.number] = watched
+        reads = Reads(watched.subscriber.tenant.id, query.collection, query.rules_version)
+        self.by_reads.setdefault(reads, {})[watched.number] = watched
+        watched.reads = reads
+
+    def discard(self, watched: Watched) -> None:
+        """Know a subscription no more."""
+        self.watched.pop(watched.number, None)
+        if watched.reads is None:
+            return
+        others = self.by_reads.get(watched.reads, {})
+        others.pop(watched.number, None)
+        if not others:
+            self.by_reads.pop(watched.reads, None)
+        watched.reads = None
 
     async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
         """Begin a subscription, or raise why not."""
@@ -61,6 +93,9 @@ class Watched:
     outlet: Outlet
     subscriber: Subscriber
     query: LiveQuery | None = None
+    #: Under what it is known to its kind.
+    reads: Reads | None = None
+    _told: JsonObject | None = None
 
     @property
     def source(self) -> Source:
@@ -88,7 +123,7 @@ class Watched:
 
     def close(self) -> None:
         """Send nothing more."""
-        self.kind.watched.pop(self.number, None)
+        self.kind.discard(self)
         if self.running.attached.pop(self.number, None) is not None:
             self.running.hub.detach(self.number)
             self.running.wake()
@@ -117,12 +152,12 @@ class Watched:
         }
 
     def _shown(self) -> JsonObject:
-        shown: JsonObject = {}
-        for name in ("filter", "sort", "offset", "limit"):
-            value = self.message.get(name)
-            if value is not None:
-                shown[name] = json.loads(value.ejson())
-        return shown
+        if self._told is None:
+            values = ((name, self.message.get(name)) for name in _SHOWN)
+            self._told = {
+                name: json.loads(value.ejson()) for name, value in values if value is not None
+            }
+        return self._told
 
     async def _allowed(self, *, fresh: bool = False) -> LiveQuery:
         """Return the query with the caller's access rule in it, or raise why there is none."""
@@ -149,7 +184,7 @@ class Watched:
         self, query: LiveQuery, *, resume: str | None = None, reset: str | None = None
     ) -> None:
         options = self.wanted.options
-        self.kind.watched[self.number] = self
+        self.kind.add(self, query)
         self.running.attached[self.number] = Attached(self.outlet, query.hash)
         self.running.hub.attach(
             self.number,

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 
 import psycopg
@@ -23,7 +24,7 @@ from foundation.errors import Unavailable
 from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS
 from realtime import valkey
 from realtime.events import layer as events
-from realtime.events.layer import QUERY_TTL_MS, GridLayer
+from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
 from realtime.grid.layout import Grid, read_grids
 from realtime.hub import moving
 from realtime.hub.logs import Entry, LogReader
@@ -36,6 +37,8 @@ ALIVE_S = 3.0
 #: Whoever has not been heard of for so long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
 FRAMES_AT_ONCE = 1_000
+#: Queries that are let go in one call: the server answers nobody else meanwhile.
+LET_GO_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
 MIB = 1024 * 1024
 OUTBOX_BYTES = 8 * MIB
@@ -137,10 +140,28 @@ class Running:
         self.hub.drained(subscription, frames, size_bytes)
         self.wake()
 
+    async def let_go(self, queries: Iterable[bytes]) -> None:
+        """Hold queries no more, unless they are watched: wishes are not served in order."""
+        grid, layer = self.grid, self.layer
+        gone: dict[int, list[bytes]] = defaultdict(list)
+        for query in queries:
+            if self.hub.query(query) is None:
+                gone[query_partition(query, grid.query_partitions)].append(query)
+        for partition, several in gone.items():
+            for begin in range(0, len(several), LET_GO_AT_ONCE):
+                part = several[begin : begin + LET_GO_AT_ONCE]
+                await layer.unregister(partition, self.name, *part)
+
     def _pump(self) -> None:
         self._pumping = False
-        for wish in self.hub.wishes():
-            self.spawn(self._served(wish))
+        wishes = self.hub.wishes()
+        # A client that leaves may have had very many.
+        gone = [query for kind, query, *_ in wishes if kind == "unregister"]
+        if gone:
+            self.spawn(self._let_go(gone))
+        for wish in wishes:
+            if wish[0] != "unregister":
+                self.spawn(self._served(wish))
         frames = self.hub.poll(FRAMES_AT_ONCE)
         for subscription, frame, is_last in frames:
             attached = self.attached.get(subscription)
@@ -152,6 +173,12 @@ class Running:
                 attached.outlet.ended()
         if len(frames) == FRAMES_AT_ONCE:
             self.wake()
+
+    async def _let_go(self, queries: list[bytes]) -> None:
+        try:
+            await self.let_go(queries)
+        except RedisError as away:
+            log.info("queries are held on, until this server's lease is over: %s", away)
 
     async def _served(self, wish: Wish) -> None:
         try:

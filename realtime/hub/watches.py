@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from itertools import islice
-from uuid import UUID
 
 import psycopg
 
@@ -18,7 +16,7 @@ from documents.store.database import pool, scope
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
-from realtime.hub.documents import DocumentQueries, Watched
+from realtime.hub.documents import DocumentQueries, Reads, Watched
 
 log = logging.getLogger(__name__)
 
@@ -49,17 +47,18 @@ class Watches:
 
     async def look(self) -> None:
         """Look once."""
-        watched: dict[tuple[UUID, bytes], list[Watched]] = defaultdict(list)
-        for one in self._queries.watched.values():
-            if one.query is not None:
-                watched[(one.subscriber.tenant.id, one.query.collection)].append(one)
-        keys = iter(watched)
-        while some := list(islice(keys, TOGETHER)):
-            steps = [step for tenant, raw in some for step in (scope(tenant), (_LOOK, (raw,)))]
+        watched = self._queries.by_reads
+        reads = iter(list(watched))
+        while some := list(islice(reads, TOGETHER)):
+            steps = [
+                step
+                for each in some
+                for step in (scope(each.tenant_id), (_LOOK, (each.collection,)))
+            ]
             async with pool().session() as session:
                 results = (await session.run(steps))[1::2]
-            for key, result in zip(some, results, strict=True):
-                await _judge(watched[key], result)
+            for each, result in zip(some, results, strict=True):
+                await _judge(each, list(watched.get(each, {}).values()), result)
 
     async def _keep_looking(self) -> None:
         while True:
@@ -70,9 +69,10 @@ class Watches:
                 log.warning("access rules could not be looked at: %s", away)
 
 
-async def _judge(watched: list[Watched], result: Result) -> None:
-    for one in watched:
-        if not result.rows:
+async def _judge(reads: Reads, watched: list[Watched], result: Result) -> None:
+    if not result.rows:
+        for one in watched:
             one.end(NotFound("The collection has been deleted."))
-        elif one.query is not None and one.query.rules_version not in (0, result.integer(0, 0)):
+    elif reads.rules_version not in (0, result.integer(0, 0)):
+        for one in watched:
             await one.judge(one.subscriber)

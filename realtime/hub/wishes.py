@@ -14,7 +14,6 @@ from foundation.limits import limiter
 from foundation.metrics import REGISTRATIONS
 from realtime import valkey
 from realtime.events import layer as events
-from realtime.events.layer import query_partition
 from realtime.hub.documents import DocumentQueries, Watched
 from realtime.hub.logs import Entry, listed
 from realtime.hub.process import HubProcess, Running, Wish
@@ -48,8 +47,6 @@ class Wishes:
         match kind:
             case "register":
                 await self._register(running, query)
-            case "unregister":
-                await self._let_go(running, query)
             case "renew":
                 await self._renew(running, query, number)
             case "judge":
@@ -121,13 +118,7 @@ class Wishes:
             as_tuple(registered.snapshot),
             registered.rows,
         )
-        await self._let_go(running, query.hash)
-
-    async def _let_go(self, running: Running, query: bytes) -> None:
-        """Hold a query no more, unless it is watched: wishes are not served in order."""
-        if running.hub.query(query) is None:
-            partition = query_partition(query, running.grid.query_partitions)
-            await running.layer.unregister(partition, running.name, query)
+        await running.let_go([query.hash])
 
     async def _renew(self, running: Running, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when there is room for it."""

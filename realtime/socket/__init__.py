@@ -7,5 +7,6 @@ messages    what clients say        frames    what they are told
 requests    writes and queries, by the same handlers as their REST calls
 outgoing    frames on their way to one client
 crowd       all connections of the process: credentials looked at again, goodbye
+patience    whoever asks for what is refused, again and again, is read more slowly
 quotas      how many connections and subscriptions a tenant has over all processes
 """

@@ -86,6 +86,8 @@ class Connection:
         self._order = InOrder()
         self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
+        #: For how long nothing is read before the next message.
+        self._rest_s = 0.0
 
     async def run(self) -> None:
         """Serve the client until it goes or has to go."""
@@ -159,6 +161,7 @@ class Connection:
         self.tell(frames.welcome(self.id))
         while (text := await self._next(messages.MAX_BYTES)) is not None:
             await self._take(text)
+            await self._rest()
 
     async def _greeted(self) -> Party | None:
         """Return who it is; None: the client has gone before it said so."""
@@ -238,7 +241,16 @@ class Connection:
         except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
             self._refuse(message.id, translate(failed))
 
+    async def _rest(self) -> None:
+        """Read nothing for a while, if too much of what was read is refused."""
+        rest_s, self._rest_s = self._rest_s, 0.0
+        if rest_s > 0:
+            await asyncio.sleep(rest_s)
+
     def _refuse(self, message_id: str | None, error: ApiError) -> None:
+        if error.status == TooManySubscriptions.status and self.party is not None:
+            rest_s = self._crowd.patience.refused(self.party.tenant.id)
+            self._rest_s = max(self._rest_s, rest_s)
         self.tell(frames.error(message_id, error, self._request_id))
 
     async def _counted(self) -> Party:
@@ -289,6 +301,7 @@ class Connection:
         self._one_less()
 
     def _forget(self, held: Held) -> None:
+        held.uncount()
         if self._held.get(held.name) is held:
             del self._held[held.name]
             self._one_less()

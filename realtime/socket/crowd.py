@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Protocol
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from foundation.metrics import SOCKETS
 from realtime.socket import frames
 from realtime.socket.callers import Party
 from realtime.socket.held import Held
+from realtime.socket.patience import Patience
 from realtime.socket.quotas import Counts, Quotas
 from tenants.credentials.cache import at_most
 from tenants.credentials.standing import Standing, read_together, stand
@@ -74,6 +75,9 @@ class Crowd:
     def __init__(self, process: str) -> None:
         self.connections: dict[str, Guest] = {}
         self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
+        #: How many subscriptions count against each tenant's quota.
+        self._subscriptions = Counter[UUID]()
+        self.patience = Patience()
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
@@ -119,14 +123,24 @@ class Crowd:
 
     async def count_in(self, held: Held, party: Party) -> None:
         """Count a subscription in, or raise that its tenant has too many."""
-        allowed = _allowed(party)
-        held.counts = True
-        found = await self._open(party.tenant.id, allowed)
+        tenant, allowed = party.tenant.id, _allowed(party)
+        self._subscriptions[tenant] += 1
+        held.counted(lambda: self._uncount(tenant))
+        try:
+            found = await self._open(tenant, allowed)
+        except BaseException:
+            held.uncount()
+            raise
         if found.subscriptions > allowed.subscriptions:
-            held.counts = False
+            held.uncount()
             raise TooManySubscriptions(
                 f"The tenant may have {allowed.subscriptions} subscriptions."
             )
+
+    def _uncount(self, tenant: UUID) -> None:
+        self._subscriptions[tenant] -= 1
+        if not self._subscriptions[tenant]:
+            del self._subscriptions[tenant]
 
     async def _open(self, tenant: UUID, allowed: Counts) -> Counts:
         """Return what a tenant has everywhere; others are not asked when it is too much here."""
@@ -136,13 +150,14 @@ class Crowd:
         return await self._quotas.with_others(tenant, allowed)
 
     def _count(self, tenant: UUID) -> Counts:
-        guests = self._by_tenant.get(tenant, ())
-        return Counts(len(guests), sum(_counting(guest) for guest in guests))
+        return Counts(len(self._by_tenant.get(tenant, ())), self._subscriptions.get(tenant, 0))
 
     def _discard(self, connection: Guest, tenant: UUID) -> None:
         if self.connections.pop(connection.id, None) is None:
             return
         self._told.discard(connection.id)
+        for held in connection.subscriptions:
+            held.uncount()
         others = self._by_tenant[tenant]
         others.discard(connection)
         if not others:
@@ -198,10 +213,6 @@ class Crowd:
             for connection in self.connections.values():
                 if not connection.busy:
                     connection.tell(beat)
-
-
-def _counting(guest: Guest) -> int:
-    return sum(held.counts for held in guest.subscriptions)
 
 
 def _allowed(party: Party) -> Counts:

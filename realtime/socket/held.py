@@ -33,8 +33,8 @@ class Held:
         self.name = name
         self.id = secrets.token_hex(8)
         self.begun_at = time.time()
-        #: Whether it has been let in, and counts against its tenant's quota.
-        self.counts = False
+        #: What is called when it no longer counts against its tenant's quota; None: it does not.
+        self._uncount: Callable[[], None] | None = None
         self._way = way
         self._request_id = request_id
         self._forget = forget
@@ -42,6 +42,18 @@ class Held:
         self._over = False
         #: Frames and bytes that left before the subscription was there to be told.
         self._early = (0, 0)
+
+    def counted(self, uncount: Callable[[], None]) -> None:
+        """Learn that it counts against its tenant's quota, until `uncount` is called: once."""
+        self._uncount = uncount
+        if self._over:
+            self.uncount()
+
+    def uncount(self) -> None:
+        """Count no more. A second time does nothing."""
+        uncount, self._uncount = self._uncount, None
+        if uncount is not None:
+            uncount()
 
     def send(self, frame: bytes) -> None:
         """Pass a frame of the subscription on."""
@@ -51,6 +63,7 @@ class Held:
     def ended(self) -> None:
         """Give the name free: the subscription has said its last word."""
         self._over = True
+        self.uncount()
         self._forget(self)
 
     def begun(self, subscription: Subscription) -> None:
@@ -74,6 +87,7 @@ class Held:
     def close(self) -> None:
         """End the subscription without a word."""
         self._over = True
+        self.uncount()
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None

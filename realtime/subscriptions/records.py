@@ -9,14 +9,13 @@ import asyncio
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from uuid import UUID
 
 from redis.exceptions import RedisError
 
 from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
-from foundation.json_types import JsonObject, JsonValue
+from foundation.json_types import JsonObject
 from foundation.metrics import SUBSCRIPTIONS
 from realtime.socket.crowd import Crowd, Guest
 from realtime.socket.held import Held
@@ -28,6 +27,8 @@ log = logging.getLogger(__name__)
 TELL_S = 2.0
 LISTEN_S = 0.4
 KILLS_AT_ONCE = 1_000
+#: Subscriptions that are described before others get their turn.
+AT_ONCE = 20
 STATES = ("starting", "live", "stale")
 
 
@@ -54,17 +55,26 @@ class Records:
         self._tasks = []
 
     async def tell(self) -> None:
-        """Write down what there is now."""
-        found: dict[UUID, list[JsonValue]] = defaultdict(list)
+        """Write down what there is now, with pauses: events must not wait for all of it."""
+        found: dict[UUID, list[bytes]] = defaultdict(list)
+        states = Counter[str]()
         before, self._before = self._before, {}
-        for guest in self._crowd.connections.values():
+        described = 0
+        for guest in list(self._crowd.connections.values()):
             if guest.party is None:
                 continue
             rows = found[guest.party.tenant.id]
             for held in guest.subscriptions:
-                if held.subscription is not None and len(rows) < names.MAX_SHOWN:
-                    rows.append(self._row(guest, held, before))
-        _measure(found)
+                if held.subscription is None or len(rows) >= names.MAX_SHOWN:
+                    continue
+                row = self._row(guest, held, before)
+                states[str(row.get("state"))] += 1
+                rows.append(to_json(row))
+                described += 1
+                if described % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        for state in STATES:
+            SUBSCRIPTIONS.labels(state).set(states[state])
         await asyncio.gather(*(self._write(tenant_id, rows) for tenant_id, rows in found.items()))
 
     async def listen(self) -> None:
@@ -96,11 +106,12 @@ class Records:
             **figures,
         }
 
-    async def _write(self, tenant_id: UUID, rows: list[JsonValue]) -> None:
+    async def _write(self, tenant_id: UUID, rows: list[bytes]) -> None:
         index = names.processes(tenant_id)
         key = names.record(tenant_id, self._process)
+        record = b"[" + b",".join(rows) + b"]"
         await asyncio.gather(
-            wire().call("SET", key, to_json(rows), "EX", names.RECORD_LIFETIME_S),
+            wire().call("SET", key, record, "EX", names.RECORD_LIFETIME_S),
             wire().call("ZADD", index, int(time.time()), self._process),
             wire().call("EXPIRE", index, names.RECORD_LIFETIME_S),
         )
@@ -120,11 +131,3 @@ class Records:
                 await self.listen()
             except RedisError as away:
                 log.debug("nobody could be asked whom to end: %s", away)
-
-
-def _measure(found: Mapping[UUID, list[JsonValue]]) -> None:
-    states = Counter(
-        str(row["state"]) for rows in found.values() for row in rows if isinstance(row, dict)
-    )
-    for state in STATES:
-        SUBSCRIPTIONS.labels(state).set(states[state])

@@ -41,11 +41,18 @@ class TopicStreams:
     async def live(self, call: Call) -> Answer:
         """Answer a caller who has been let in."""
         given = parameters(call, "after")
+        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        return await self._answer(party, call, given.get("after"))
+
+    async def by_ticket(self, party: Party, call: Call) -> Answer:
+        """Answer who has a ticket, whose query stands in place of the path's parameters."""
+        return await self._answer(party, call, call.parameters.get("after"))
+
+    async def _answer(self, party: Party, call: Call, after: str | None) -> Answer:
         facts.allow(call.principal, READ)
         await call.body.read(0)
-        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
         stream = Stream(party, self._crowd, request_id.get(), _EVENT_ID)
-        await stream.begin(self._kind, _message(call, given.get("after")))
+        await stream.begin(self._kind, _message(call, after))
         return Answer(
             200, stream.parts(call.body), {"Cache-Control": "no-store"}, "text/event-stream"
         )

@@ -59,7 +59,9 @@ class Kubelet:
             process.wait()
 
     def _join(self) -> None:
-        node = {"metadata": {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}}
+        node = {
+            "metadata": {"name": NODE, "labels": {"kubernetes.io/hostname": NODE, "pool": "spark"}}
+        }
         try:
             self._core.create_node(node)
         except ApiException as failed:

@@ -70,6 +70,7 @@ MATRIX: Mapping[str, Mapping[str, Any]] = {
         "app": {"autoscaling": {"enabled": False}, "replicas": 1},
         "worker": {"replicas": 1},
         "relay": {"replicas": 1},
+        "views": {"replicas": 1},
         "networkPolicies": {"enabled": False},
     },
 }

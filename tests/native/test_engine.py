@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -121,6 +122,63 @@ def test_what_cannot_be_done_is_refused_by_code(tmp_path: Path) -> None:
     assert code(raised) == "stopped"
     with pytest.raises(ValueError, match="no strategy"):
         KeyspaceOptions(strategy="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strategy", ["leveled", "size_tiered", "lazy_leveled", "time_window"])
+def test_options_change_no_answer(
+    strategy: Literal["leveled", "size_tiered", "lazy_leveled", "time_window"], tmp_path: Path
+) -> None:
+    options = KeyspaceOptions(
+        strategy=strategy,
+        fanout=4,
+        runs=2,
+        window_ms=1000,
+        expiry="by_key",
+        compression=("none", "lz4", "zstd"),
+        memtable_bytes=10_000,
+        table_bytes=10_000,
+        base_bytes=20_000,
+    )
+    expected = {f"key{number:05}".encode(): b"value" * 20 for number in range(1000)}
+    for sub_compactions, direct_io in ((1, False), (3, True)):
+        with Engine(
+            tmp_path,
+            {"left": options},
+            sub_compactions=sub_compactions,
+            direct_io=direct_io,
+            table_cache_bytes=100_000,
+            memtables_bytes=20_000,
+            log_bytes=100_000,
+            write_rate=100_000_000,
+        ) as engine:
+            engine.create_keyspace("left", options)
+            for key, value in expected.items():
+                batch = engine.batch()
+                batch.put("left", key, value)
+                batch.write(sync=False)
+            assert dict(engine.scan("left")) == expected
+            engine.compact("left")
+            assert dict(engine.scan("left")) == expected
+            # Where the file system does not allow it, the system's cache is used.
+            assert direct_io or not engine.stats()["direct_io"]
+
+
+def test_a_head_finds_its_keys_of_any_tail(tmp_path: Path) -> None:
+    options = KeyspaceOptions(tail_bytes=8)
+    with Engine(tmp_path, {"lists": options}) as engine:
+        engine.create_keyspace("lists", options)
+        for number in range(10):
+            batch = engine.batch()
+            for name in (b"one", b"two"):
+                batch.put("lists", name + number.to_bytes(8, "big"), bytes([number]))
+            batch.write()
+            engine.flush()
+        assert [value for _, value in engine.scan_head("lists", b"two")] == [
+            bytes([number]) for number in range(10)
+        ]
+        newest, _ = next(engine.scan_head("lists", b"one", reverse=True))
+        assert newest == b"one" + (9).to_bytes(8, "big")
+        assert list(engine.scan_head("lists", b"six")) == []
 
 
 def test_damage_names_file_and_offset(tmp_path: Path) -> None:

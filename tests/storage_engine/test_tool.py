@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from rillbase_native import Engine
+from rillbase_native import Engine, EngineError
 from storage_engine.tool import main
+
+ENGINE_TESTS = Path(__file__).parents[2] / "native" / "engine" / "tests"
 
 
 @pytest.fixture
@@ -93,6 +96,27 @@ def test_a_backup_is_restored(
     assert entries(restored) == entries(database)
     assert main(["restore", str(backup), str(database)]) == 1
     assert "not empty" in capsys.readouterr().err
+
+
+def test_what_it_cannot_fold_it_leaves_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Another program wrote it: `list` of `merged` has operands in a table and in the log.
+    database, restored = tmp_path / "database", tmp_path / "restored"
+    shutil.copytree(ENGINE_TESTS / "version_1" / "database", database)
+    for command in ("stats", "compact", "verify"):
+        assert main([command, str(database)]) == 0
+    assert main(["backup", str(database), str(tmp_path / "backup")]) == 0
+    assert main(["restore", str(tmp_path / "backup"), str(restored)]) == 0
+    capsys.readouterr()
+    for directory in (database, restored):
+        for table in sorted(directory.glob("*.table")):
+            assert main(["dump", str(directory), table.name]) == 0
+        shown = capsys.readouterr().out
+        for operand in ("one ", "two ", "three"):
+            assert f'Merge "list" = "{operand}"' in shown
+        with pytest.raises(EngineError, match="append"):
+            Engine(directory)
 
 
 def test_a_directory_without_a_database_stays_without(

@@ -151,6 +151,9 @@ pub struct Options {
     pub keyspaces: Vec<(String, KeyspaceOptions)>,
     /// How keyspaces behave that were not named.
     pub default_keyspace: KeyspaceOptions,
+    /// Also opens keyspaces whose merge is not given, for programs that look after any database:
+    /// operands then stay as they are, and reading a key that has some fails.
+    pub unknown_merges: bool,
     /// The budget of the block cache.
     pub cache_bytes: usize,
     /// The budget of open tables: half for their top index, properties and range deletes, half for
@@ -180,6 +183,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             keyspaces: Vec::new(),
             default_keyspace: KeyspaceOptions::default(),
+            unknown_merges: false,
             cache_bytes: 64 << 20,
             table_cache_bytes: 64 << 20,
             memtables_bytes: 256 << 20,

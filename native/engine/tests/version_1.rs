@@ -111,7 +111,11 @@ fn expected(now: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
 fn versions(vfs: &MemoryVfs) -> Vec<u8> {
     let dir = PathBuf::from(DIR).join("log");
     let mut names = vfs.list(&dir).unwrap();
-    names.retain(|name| name.ends_with(".wal"));
+    names.retain(|name| {
+        Path::new(name)
+            .extension()
+            .is_some_and(|kind| kind == "wal")
+    });
     names.sort();
     let read = |name: &String| {
         let mut header = [0; 5];

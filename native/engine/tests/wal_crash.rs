@@ -412,6 +412,8 @@ struct Sample {
     image: Image,
     original: State,
     close: bool,
+    /// How many bytes lie from one flipped bit to the next.
+    step: usize,
 }
 
 /// Logs of both versions, closed and not.
@@ -419,9 +421,10 @@ fn samples() -> Vec<Sample> {
     let mut samples = Vec::new();
     for close in [true, false] {
         let (vfs, original) = sample(close);
-        for image in [image_of(&vfs), image_of_version_1(close)] {
+        for (image, step) in [(image_of(&vfs), 1), (image_of_version_1(close), 3)] {
             samples.push(Sample {
                 image,
+                step,
                 original: original.clone(),
                 close,
             });
@@ -445,7 +448,7 @@ fn a_flipped_bit_anywhere_is_named_or_harmless() {
     for sample in samples() {
         let (image, original, close) = (&sample.image, &sample.original, sample.close);
         for (path, bytes) in image {
-            for offset in 0..bytes.len() {
+            for offset in (0..bytes.len()).step_by(sample.step) {
                 let vfs = made_of(image, 1);
                 vfs.damage(path, |bytes| bytes[offset] ^= 1 << (offset % 8))
                     .unwrap();

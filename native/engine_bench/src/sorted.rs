@@ -37,6 +37,7 @@ impl Sorted {
     }
 
     /// Whether compactions drop what has ended; otherwise somebody has to delete it.
+    #[must_use]
     pub fn forgets(&self) -> bool {
         self.0.forgets()
     }

@@ -6,19 +6,19 @@ use rillbase_engine::{Db, Expiry, KeyspaceOptions, Millis, Sequence};
 
 use crate::error::Result;
 use crate::instant::Instant;
-use crate::keys::Spaces;
+use crate::keys::{self, Spaces};
 use crate::look::{Cost, Window};
 use crate::name::Name;
 use crate::place::Place;
 use crate::record::{Publication, Stored, Subscription};
 use crate::store::{Answer, Operation, Store, StoreOptions, Topic};
 
-/// What keyspaces of topics need: all that is under a key expires together, and hardly anything is
-/// looked up by a whole key, so filters would be bytes for nothing.
+/// What keyspaces of topics need: all that is under a key expires together, and filters know which
+/// lists a table has, so that a look-up reads only tables that have something of what it looks for.
 pub fn keyspace_options() -> KeyspaceOptions {
     KeyspaceOptions {
         expiry: Expiry::ByKey,
-        filter_bits: 0,
+        tail_bytes: keys::PLACE_BYTES,
         ..KeyspaceOptions::default()
     }
 }

@@ -34,14 +34,21 @@ pub(crate) const ENDED: u8 = 2;
 const LISTS: u8 = 1;
 const USERS: u8 = 2;
 const NAMES: u8 = 3;
+/// Time and sequence, behind what a list's keys begin with.
+pub(crate) const PLACE_BYTES: usize = 16;
 /// Kind, time and sequence.
-const TAIL_BYTES: usize = 17;
+const TAIL_BYTES: usize = PLACE_BYTES + 1;
 
 /// The bytes that all keys of a topic's lists begin with.
 pub(crate) fn topic(number: u64) -> Vec<u8> {
     let mut key = vec![LISTS];
     key.extend_from_slice(Id::root().child(number).as_bytes());
     key
+}
+
+/// The bytes that all keys of a list begin with: all but a time and a sequence.
+pub(crate) fn list(topic: &[u8], id: &[u8], kind: u8) -> Vec<u8> {
+    [topic, id, &[0, kind]].concat()
 }
 
 /// Where a list is at a time: what comes first at or behind it is the newest that is not newer.

@@ -57,6 +57,10 @@ impl Wanted {
         self.next(0).is_none()
     }
 
+    fn kinds(&self) -> impl Iterator<Item = u8> {
+        (SUBSCRIPTIONS..BEHIND).filter(|kind| self.window(*kind).is_some())
+    }
+
     /// The first kind behind another that is wanted.
     fn next(&self, kind: u8) -> Option<(u8, Window)> {
         let mut later = kind + 1..BEHIND;
@@ -145,7 +149,7 @@ impl Look<'_> {
         let mut walk = Walk {
             look: self,
             scan,
-            begun: false,
+            at: At::Nowhere,
             cost: Cost::default(),
         };
         let mut passed: Option<&[u8]> = None;
@@ -178,28 +182,55 @@ impl Next {
     }
 }
 
+/// What the scan shows from where it is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Nowhere,
+    /// All lists.
+    All,
+    /// The lists of one id, and whatever lies in the same tables.
+    One,
+}
+
 struct Walk<'a> {
     look: &'a Look<'a>,
     scan: Scan,
-    begun: bool,
+    at: At,
     cost: Cost,
 }
 
 impl Walk<'_> {
     /// To the first entry at or behind a key, which is not before where the scan is.
     fn go(&mut self, target: &[u8]) -> Result<()> {
-        if self.begun {
-            for _ in 0..STEPS {
-                if !self.scan.is_valid() || self.scan.key() >= target {
-                    return Ok(());
-                }
-                self.scan.advance()?;
-            }
+        for _ in 0..STEPS {
             if !self.scan.is_valid() || self.scan.key() >= target {
                 return Ok(());
             }
+            self.scan.advance()?;
         }
-        self.begun = true;
+        if !self.scan.is_valid() || self.scan.key() >= target {
+            return Ok(());
+        }
+        self.cost.seeks += 1;
+        Ok(self.scan.seek(target)?)
+    }
+
+    /// To the first entry at or behind a key of an id, from wherever the scan is. For the lists of
+    /// an id alone no table is read that has none of those that are wanted.
+    fn enter(&mut self, id: &[u8], reach: Reach, target: &[u8]) -> Result<()> {
+        if reach == Reach::Own {
+            let topic = self.look.topic;
+            let wanted = self.look.wanted.kinds();
+            let lists: Vec<Vec<u8>> = wanted.map(|kind| keys::list(topic, id, kind)).collect();
+            let heads: Vec<&[u8]> = lists.iter().map(Vec::as_slice).collect();
+            self.at = At::One;
+            self.cost.seeks += 1;
+            return Ok(self.scan.seek_heads(target, &heads)?);
+        }
+        if self.at == At::All {
+            return self.go(target);
+        }
+        self.at = At::All;
         self.cost.seeks += 1;
         Ok(self.scan.seek(target)?)
     }
@@ -214,7 +245,7 @@ impl Walk<'_> {
         if reach == Reach::Own {
             place.push(0);
         }
-        self.go(&keys::at(topic, id, kind, window.to))?;
+        self.enter(id, reach, &keys::at(topic, id, kind, window.to))?;
         while self.scan.is_valid() && self.scan.key().starts_with(&place) {
             let Some(next) = self.list(visit)? else {
                 continue;

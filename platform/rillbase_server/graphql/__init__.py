@@ -5,7 +5,9 @@ access rules, limits, preconditions, idempotency keys and error codes are the sa
 about it is here:
 
     documents    fields over any collection, documents as JSON
+    aggregates   fields over any aggregate, rows as JSON
     typed        fields over the collections that have a JSON Schema, with types made from it
+    topics       fields over topics
     control      tenants, members, keys, collections and the rest of the control plane
     live         subscriptions: frames of the live protocol as payloads
     assembly     one schema per tenant, made from all of these, in a bounded cache

@@ -26,12 +26,18 @@ from graphql import (
     GraphQLScalarType,
     GraphQLSchema,
 )
+from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from documents.store.database import pool, scope
 from foundation.json_types import JsonObject
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid
+from rillbase_server.graphql.aggregates import (
+    AggregateMutations,
+    AggregateQueries,
+    AggregateSubscriptions,
+)
 from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.control import ControlPlane
 from rillbase_server.graphql.documents import (
@@ -41,6 +47,12 @@ from rillbase_server.graphql.documents import (
 )
 from rillbase_server.graphql.live import DocumentSubscriptions
 from rillbase_server.graphql.operations import Texts
+from rillbase_server.graphql.topics import (
+    SCALARS,
+    TopicMutations,
+    TopicQueries,
+    TopicSubscriptions,
+)
 from rillbase_server.graphql.typed.fields import CollectionFields, Declared
 from rillbase_server.graphql.typed.filters import Filters
 from rillbase_server.graphql.typed.shapes import Record, Schema, shape_of
@@ -57,7 +69,13 @@ _SCHEMAS = Statement(
 )
 
 #: Types of which an answer may have many.
-_OF_MANY = ("AnyDocument", "AnyDocumentEdge", "LiveDocuments")
+_OF_MANY = (
+    "AnyDocument",
+    "AnyDocumentEdge",
+    "LiveDocuments",
+    "TopicPublication",
+    "LivePublications",
+)
 
 #: Names of collections with their JSON Schemas, as text.
 Found = tuple[tuple[str, bytes], ...]
@@ -114,24 +132,25 @@ async def _collections(tenant_id: UUID) -> Found:
 
 
 @strawberry.type
-class Query(DocumentQueries):
+class Query(DocumentQueries, TopicQueries, AggregateQueries):
     pass
 
 
 @strawberry.type
-class Mutation(DocumentMutations):
+class Mutation(DocumentMutations, TopicMutations, AggregateMutations):
     pass
 
 
 @strawberry.type
-class Subscription(DocumentSubscriptions):
+class Subscription(DocumentSubscriptions, TopicSubscriptions, AggregateSubscriptions):
     pass
 
 
 @lru_cache(maxsize=1)
 def static_schema() -> GraphQLSchema:
     """Return the part that is written down as classes."""
-    made = strawberry.Schema(Query, Mutation, Subscription, types=[AnyDocument])
+    config = StrawberryConfig(scalar_map=dict(SCALARS))
+    made = strawberry.Schema(Query, Mutation, Subscription, types=[AnyDocument], config=config)
     schema = made._schema  # the library has no other name for it
     for name in _OF_MANY:
         for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():

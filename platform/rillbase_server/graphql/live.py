@@ -66,6 +66,10 @@ class LiveTransaction:
     index: int
     count: int
 
+    @classmethod
+    def of(cls, txn: JsonObject) -> LiveTransaction:
+        return cls(id=str(txn["id"]), index=int(str(txn["index"])), count=int(str(txn["count"])))
+
 
 @strawberry.type(description="One message of a live query.")
 class LiveDocuments:
@@ -142,10 +146,16 @@ class LiveContext(Context):
 
 
 async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDocuments, None]:
-    """Open a subscription and yield its payloads; raise what ends it."""
+    """Open a subscription to documents and yield its payloads; raise what ends it."""
+    async for frame in frames(context, message):
+        yield payload(str(message["collection"]), frame)
+
+
+async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonObject, None]:
+    """Open a subscription and yield its frames; raise what ends it."""
     if not isinstance(context, LiveContext):
         raise TypeError("subscriptions come over connections")
-    party, collection = context.party, str(message["collection"])
+    party = context.party
     given = {name: value for name, value in message.items() if value is not None}
     value = Value.parse(to_json({"type": "subscribe", "id": LIVE, **given}))
     feed = Feed()
@@ -157,7 +167,7 @@ async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDoc
             if frame["type"] == "end":
                 _raise(frame["error"])
                 return
-            yield payload(collection, frame)
+            yield frame
     finally:
         party.release(held)
 
@@ -178,7 +188,7 @@ def payload(collection: str, frame: JsonObject) -> LiveDocuments:
         node=row(collection, envelope) if is_event else None,
         index=cast("int | None", frame.get("index")),
         old_index=cast("int | None", frame.get("old_index")),
-        transaction=_transaction(txn) if isinstance(txn, dict) else None,
+        transaction=LiveTransaction.of(txn) if isinstance(txn, dict) else None,
         state=None if state is None else LiveState(state),
         reason=cast("str | None", frame.get("reason")),
         resume=cast("str | None", frame.get("resume")),
@@ -187,12 +197,6 @@ def payload(collection: str, frame: JsonObject) -> LiveDocuments:
 
 def _item(value: JsonValue) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def _transaction(txn: JsonObject) -> LiveTransaction:
-    return LiveTransaction(
-        id=str(txn["id"]), index=int(str(txn["index"])), count=int(str(txn["count"]))
-    )
 
 
 def _raise(problem: JsonValue) -> None:

@@ -138,16 +138,25 @@ async def look(call: Call) -> Answer:
     topic, form = await topic_of(call, READ), canonical(call)
     now, limit = times.now_ms(), _limit(given.get("limit"))
     words = [*_place(given, topic), *_window(given, now)]
-    bound = b"topic:" + topic.tenant_id.bytes + topic.id.bytes
-    after = _after(given.get("cursor"), bound)
+    after = _after(given.get("cursor"), _bound(topic))
     reply = await topic.call("RB.DATA", *words, "AFTER", after, "COUNT", limit + 1)
     found = replies.publications(reply)
     page = found[:limit]
     following = None
     if len(found) > limit:
-        following = seal(str(page[-1].position).encode(), bound)
+        following = cursor_behind(topic, page[-1].position)
     items = shown.publications(topic, page, canonical=form)
     return Answer(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")
+
+
+def cursor_behind(topic: TopicFacts, position: int) -> str:
+    """Return the cursor of what follows a publication."""
+    return seal(str(position).encode(), _bound(topic))
+
+
+def _bound(topic: TopicFacts) -> bytes:
+    """Return what a cursor is good for."""
+    return b"topic:" + topic.tenant_id.bytes + topic.id.bytes
 
 
 async def unsubscribe(call: Call) -> Answer:

@@ -43,9 +43,14 @@ def test_commands_are_answered_as_over_a_connection(node: Node) -> None:
     made = speaker.execute("RB.SUB", "news", "ID", "1", "NAME", "mine")
     told = speaker.execute("RB.PUB", b"news", "ID", "1.2", "NAME", "first", "DATA", '{"n": 1}')
     assert member(told, b"matched") == 1
-    ((_, publications),) = speaker.execute("RB.SUB.READ", member(made, b"subscription"), 0)
-    assert publications[0][b"name"] == b"first"
-    assert publications[0][b"data"] == b'{"n":1}'
+    reply = speaker.execute("RB.SUB.READ", member(made, b"subscription"), 0)
+    assert isinstance(reply, list)
+    (pair,) = reply
+    assert isinstance(pair, list)
+    publications = pair[1]
+    assert isinstance(publications, list)
+    assert member(publications[0], b"name") == b"first"
+    assert member(publications[0], b"data") == b'{"n":1}'
     assert speaker.execute("RB.KV.GET", "nothing") is None
     assert speaker.execute("HELLO", 2) is not None
     assert isinstance(speaker.execute("RB.TOPIC.INFO", "news"), list)

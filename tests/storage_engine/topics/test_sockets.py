@@ -83,6 +83,32 @@ def test_the_past_is_a_result_and_the_future_events(server: str, topic: Topic) -
         assert event["topic_id"] == "1.2"
 
 
+def test_a_page_follows_a_subscription_with_a_ticket_and_nothing_else(
+    server: str, topic: Topic
+) -> None:
+    made = topic.subscribe(id="1")
+    first = topic.publish(id="1", publication_id="a")
+    topic.publish(id="1", publication_id="b")
+    asked = {"topic": topic.name, "subscription_id": made["subscription_id"]}
+    answer = topic.caller.post("/v1/realtime/tickets", {"live": asked})
+    assert answer.status_code == 201, answer.text
+    url = topic.caller.base + answer.json()["url"]
+    for headers, expected in (
+        ({}, ["a", "b"]),
+        # As an EventSource does that comes back.
+        ({"Last-Event-ID": str(first["position"])}, ["b"]),
+    ):
+        with requests.get(url, headers=headers, stream=True, timeout=60) as stream:
+            assert stream.status_code == 200, stream.text
+            told = (event for event in _events(stream) if event["event"] == "event")
+            assert [next(told)["data"]["key"] for _ in expected] == expected
+    for wrong in ({**asked, "topic": "other"}, {**asked, "subscription_id": "nobody's"}):
+        refused = topic.caller.post("/v1/realtime/tickets", {"live": wrong})
+        problem(refused, 404, "not_found")
+    little = with_key(server, make_key(topic.made.tenant, scopes=["documents:read"]))
+    problem(little.post("/v1/realtime/tickets", {"live": asked}), 403, "missing_scope")
+
+
 def test_publishing_over_a_connection_is_answered_like_the_call(server: str, topic: Topic) -> None:
     with greeted(server, key_of(topic)) as client:
         ack = client.ask(

@@ -5,7 +5,8 @@
 //!
 //! - Behind a put or delete, or under a range delete, all of the same stripe is dropped.
 //! - Operands are folded with neighbours of the same stripe only; into a put or delete below them,
-//!   or into nothing if nothing older can lie below.
+//!   or into nothing if nothing older can lie below. Where the merge is not known they stay, with
+//!   what they would have been folded into.
 //! - A delete is dropped if it is in the oldest stripe and nothing older can lie below.
 //! - What has expired at the oldest snapshot's time: by key, it is dropped, since all versions of
 //!   the key have expired; by entry, a put becomes a delete, and goes as deletes go. So dropping
@@ -195,20 +196,24 @@ impl<'a> Rules<'a> {
         keep: &mut dyn Keep,
     ) -> Result<()> {
         self.hidden = Some(stripe);
-        if self.operands.is_empty() {
-            return match value {
-                Some((_, value)) => keep.keep(&self.key, tag, value),
-                None => Ok(()),
-            };
+        if self.keep_folded(value, keep)? {
+            return Ok(());
         }
-        self.keep_folded(value, keep)
+        match value {
+            Some((_, value)) => keep.keep(&self.key, tag, value),
+            None => Ok(()),
+        }
     }
 
-    /// Folds all operands into the value below them.
-    fn keep_folded(&mut self, below: Option<(Kind, &[u8])>, keep: &mut dyn Keep) -> Result<()> {
-        let merge = self.merge.as_deref().ok_or_else(no_merge)?;
+    /// Folds all operands into the value below them. Returns whether there were any and their merge is
+    /// known: otherwise the value below is still to be kept.
+    fn keep_folded(&mut self, below: Option<(Kind, &[u8])>, keep: &mut dyn Keep) -> Result<bool> {
+        let Some(merge) = self.merge.as_deref() else {
+            self.keep_operands(keep)?;
+            return Ok(false);
+        };
         let Some((newest, _)) = self.operands.first() else {
-            return Ok(());
+            return Ok(false);
         };
         let operands = oldest_first(&self.operands);
         let sequence = newest.sequence();
@@ -228,7 +233,7 @@ impl<'a> Rules<'a> {
             }
         }
         self.operands.clear();
-        Ok(())
+        Ok(true)
     }
 
     fn take_delete(
@@ -239,8 +244,8 @@ impl<'a> Rules<'a> {
         keep: &mut dyn Keep,
     ) -> Result<()> {
         self.hidden = Some(stripe);
-        if !self.operands.is_empty() {
-            return self.keep_folded(None, keep);
+        if self.keep_folded(None, keep)? {
+            return Ok(());
         }
         if stripe == 0 && (self.is_bottom)(&self.key) {
             return Ok(());
@@ -269,8 +274,8 @@ impl<'a> Rules<'a> {
         if self.operands.is_empty() {
             return Ok(());
         }
-        if (self.is_bottom)(&self.key) {
-            return self.keep_folded(None, keep);
+        if (self.is_bottom)(&self.key) && self.keep_folded(None, keep)? {
+            return Ok(());
         }
         self.keep_operands(keep)
     }
@@ -287,12 +292,6 @@ fn oldest_first(operands: &[(Tag, Vec<u8>)]) -> Vec<&[u8]> {
 fn malformed() -> Error {
     Error::InvalidArgument {
         what: "an entry is malformed although its checksum matches".into(),
-    }
-}
-
-fn no_merge() -> Error {
-    Error::InvalidArgument {
-        what: "the keyspace holds merge operands and was opened without its merge".into(),
     }
 }
 

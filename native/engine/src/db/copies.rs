@@ -94,16 +94,11 @@ impl Core {
 fn edits_of(keyspace: &Keyspace) -> Vec<Edit> {
     let id = keyspace.id();
     let version = Arc::clone(&keyspace.view().version);
-    let merge = keyspace
-        .options()
-        .merge
-        .as_ref()
-        .map_or("", |merge| merge.name());
     let mut edits = vec![
         Edit::KeyspaceCreated {
             id,
             name: keyspace.name().to_owned(),
-            merge: merge.to_owned(),
+            merge: keyspace.0.merge.clone(),
         },
         Edit::Flushed {
             keyspace: id,

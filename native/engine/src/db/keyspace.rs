@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
 
 use crate::memtable::Memtable;
 use crate::options::{Expiry, KeyspaceOptions};
@@ -17,8 +18,12 @@ pub struct Keyspace(pub(crate) Arc<KeyspaceState>);
 pub(crate) struct KeyspaceState {
     pub(crate) id: u64,
     pub(crate) name: String,
+    /// The name of its merge, which may not be known; empty if it has none.
+    pub(crate) merge: String,
     pub(crate) options: KeyspaceOptions,
-    view: RwLock<Arc<View>>,
+    /// Readers take it without a lock; `changing` is held by whoever replaces it.
+    view: ArcSwap<View>,
+    changing: Mutex<()>,
     /// Held by whoever flushes; one at a time, so that runs come in order.
     pub(crate) flushing: Mutex<()>,
     /// Held by whoever compacts.
@@ -45,9 +50,10 @@ impl View {
 }
 
 impl Keyspace {
+    /// `name` and `merge` are as the manifest has them.
     pub(crate) fn new(
         id: u64,
-        name: String,
+        (name, merge): (String, String),
         options: KeyspaceOptions,
         active: Arc<Memtable>,
         version: Version,
@@ -56,12 +62,14 @@ impl Keyspace {
         Self(Arc::new(KeyspaceState {
             id,
             name,
+            merge,
             options,
-            view: RwLock::new(Arc::new(View {
+            view: ArcSwap::from_pointee(View {
                 active,
                 waiting: Vec::new(),
                 version: Arc::new(version),
-            })),
+            }),
+            changing: Mutex::new(()),
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
             flushed_runs,
@@ -89,7 +97,14 @@ impl Keyspace {
 
     #[inline]
     pub(crate) fn view(&self) -> Arc<View> {
-        Arc::clone(&self.0.view.read())
+        self.0.view.load_full()
+    }
+
+    /// The view, for a short look: unlike [`Keyspace::view`] it writes nothing that other readers
+    /// need, so that they do not wait for one another's caches.
+    #[inline]
+    pub(crate) fn glance(&self) -> Guard<Arc<View>> {
+        self.0.view.load()
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -98,14 +113,15 @@ impl Keyspace {
 
     /// A new memtable takes the writes; the full one waits.
     pub(crate) fn rotate(&self, fresh: Arc<Memtable>) {
-        let mut view = self.0.view.write();
+        let _guard = self.0.changing.lock();
+        let view = self.view();
         let mut waiting = vec![Arc::clone(&view.active)];
         waiting.extend(view.waiting.iter().cloned());
-        *view = Arc::new(View {
+        self.0.view.store(Arc::new(View {
             active: fresh,
             waiting,
             version: Arc::clone(&view.version),
-        });
+        }));
     }
 
     /// Readers see another version, without the memtables that were flushed into it.
@@ -113,15 +129,16 @@ impl Keyspace {
         self.0
             .flushed_runs
             .store(version.level(0).len(), Ordering::Relaxed);
-        let mut view = self.0.view.write();
+        let _guard = self.0.changing.lock();
+        let view = self.view();
         let kept = view
             .waiting
             .iter()
             .filter(|memtable| !flushed.iter().any(|done| Arc::ptr_eq(done, memtable)));
-        *view = Arc::new(View {
+        self.0.view.store(Arc::new(View {
             active: Arc::clone(&view.active),
             waiting: kept.cloned().collect(),
             version: Arc::new(version),
-        });
+        }));
     }
 }

@@ -216,7 +216,8 @@ impl Core {
         state.next_keyspace += 1;
         let memtable = Arc::new(Memtable::of(&options));
         let active = Arc::clone(&memtable);
-        let keyspace = Keyspace::new(id, name.to_owned(), options, memtable, Version::empty());
+        let named = (name.to_owned(), merge.to_owned());
+        let keyspace = Keyspace::new(id, named, options, memtable, Version::empty());
         self.commit.lock().active.push((keyspace.clone(), active));
         self.keyspaces.write().insert(id, keyspace.clone());
         Ok(keyspace)

@@ -11,7 +11,7 @@ use crate::key::{Kind, Millis, Sequence, Tag, split_expiry};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
 use crate::table::hash;
-use crate::table::reader::Visit;
+use crate::table::reader::{Table, Visit};
 use crate::value::Value;
 use crate::version::Version;
 use crate::version::file::File;
@@ -116,7 +116,11 @@ impl Lookup<'_> {
     }
 
     fn in_file(&mut self, file: &Arc<File>, hash: u64) -> Result<()> {
-        let table = self.core.tables.table(file)?;
+        let core = self.core;
+        core.tables.with(file, |table| self.in_table(table, hash))
+    }
+
+    fn in_table(&mut self, table: &Arc<Table>, hash: u64) -> Result<()> {
         if let Some(ranges) = table.range_deletes() {
             let covering = ranges.covering(self.key, self.sight.sequence);
             self.covered = self.covered.max(covering);
@@ -205,7 +209,7 @@ impl Core {
         key: &[u8],
         snapshot: Option<&Snapshot>,
     ) -> Result<Option<Value>> {
-        let view = keyspace.view();
+        let view = keyspace.glance();
         let sight = Sight::new(self, snapshot);
         self.get_in(&view, keyspace.options(), key, sight)
     }

@@ -338,7 +338,8 @@ fn keyspace_of(
     let name = &described.name;
     let own = options.keyspace_options(name);
     let merge = own.merge.as_ref().map_or("", |merge| merge.name());
-    if merge != described.merge {
+    let unknown = own.merge.is_none() && options.unknown_merges;
+    if merge != described.merge && !unknown {
         let what = format!(
             "keyspace {name:?} was made with merge {:?} and is opened with {merge:?}",
             described.merge
@@ -356,5 +357,6 @@ fn keyspace_of(
         version = version.with_cursor(layout, cursor);
     }
     let memtable = Arc::new(Memtable::of(&own));
-    Ok(Keyspace::new(id, name.clone(), own, memtable, version))
+    let named = (name.clone(), described.merge.clone());
+    Ok(Keyspace::new(id, named, own, memtable, version))
 }

@@ -8,14 +8,12 @@ use super::read::{Sight, merge_of};
 use super::{Core, Keyspace, Snapshot};
 use crate::error::{Error, Result};
 use crate::iterate::merging::MergingCursor;
-use crate::iterate::run::RunCursor;
+use crate::iterate::run::{RunCursor, may_have_head};
 use crate::iterate::source::Source;
 use crate::iterate::zones::ZoneFilter;
-use crate::key::{Kind, Sequence, Tag, prefix_end, split_expiry};
+use crate::key::{Kind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::range_delete::RangeDeletes;
-use crate::version::Run;
-use crate::version::file::File;
 
 /// After so many older versions of a key, a seek to the next key is cheaper than going on.
 const STEPS: usize = 8;
@@ -148,6 +146,19 @@ impl Scan {
             return self.first();
         }
         self.cursor.seek(key, Tag::NEWEST)?;
+        self.settle_forward()
+    }
+
+    /// To the first entry at or behind `key`, among keys that are one of `heads` and as many bytes
+    /// more as the keyspace's `tail_bytes`. Tables whose filters know none of them are not read
+    /// until the next seek, so other keys may be shown or not, also while the scan advances.
+    pub fn seek_heads(&mut self, key: &[u8], heads: &[&[u8]]) -> Result<()> {
+        let tail_bytes = self.keyspace.options().tail_bytes;
+        if tail_bytes == 0 || self.is_below(key) {
+            return self.seek(key);
+        }
+        let may = |source: &Source| source.may_have(heads, tail_bytes);
+        self.cursor.seek_where(key, Tag::NEWEST, may)?;
         self.settle_forward()
     }
 
@@ -384,7 +395,7 @@ fn sources_of(
     let mut sources: Vec<Source> = memory.collect();
     for run in view.version.runs() {
         if let Some(head) = passing.head
-            && !may_have_head(core, keyspace, run, head)?
+            && !may_have_head(run, &core.tables, head, keyspace.options().tail_bytes)?
         {
             continue;
         }
@@ -395,23 +406,6 @@ fn sources_of(
         })));
     }
     Ok(sources)
-}
-
-/// Whether a run may have keys with a head.
-fn may_have_head(core: &Core, keyspace: &Keyspace, run: &Run, head: &[u8]) -> Result<bool> {
-    let tail_bytes = keyspace.options().tail_bytes;
-    let end = prefix_end(head);
-    let behind = |file: &Arc<File>| {
-        let smallest = file.meta.smallest.as_slice();
-        end.as_deref().is_some_and(|end| end <= smallest)
-    };
-    let files = run.files.iter().skip(run.position(head));
-    for file in files.take_while(|file| !behind(file)) {
-        if core.tables.table(file)?.may_have_head(head, tail_bytes)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 fn ranges_of(core: &Core, view: &View) -> Result<Vec<Arc<RangeDeletes>>> {

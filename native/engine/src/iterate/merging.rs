@@ -66,6 +66,23 @@ impl MergingCursor {
         self.restart(Direction::Forward, |source| source.seek(key, tag))
     }
 
+    /// To the first entry at or behind `(key, tag)` of the sources that `may` have it. The others
+    /// are passed over until the next seek.
+    pub(crate) fn seek_where(
+        &mut self,
+        key: &[u8],
+        tag: Tag,
+        may: impl Fn(&Source) -> Result<bool>,
+    ) -> Result<()> {
+        self.restart_some(Direction::Forward, |source| {
+            if !may(source)? {
+                return Ok(false);
+            }
+            source.seek(key, tag)?;
+            Ok(source.is_valid())
+        })
+    }
+
     /// To the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         self.restart(Direction::Backward, |source| source.seek_before(key, tag))
@@ -76,12 +93,26 @@ impl MergingCursor {
         direction: Direction,
         mut go: impl FnMut(&mut Source) -> Result<()>,
     ) -> Result<()> {
+        self.restart_some(direction, |source| {
+            go(source)?;
+            Ok(source.is_valid())
+        })
+    }
+
+    /// Begins anew with the sources that `go` has taken to an entry.
+    fn restart_some(
+        &mut self,
+        direction: Direction,
+        mut go: impl FnMut(&mut Source) -> Result<bool>,
+    ) -> Result<()> {
         self.direction = direction;
         self.live = 0;
-        self.sources.iter_mut().try_for_each(&mut go)?;
         let mut live = 0;
         for at in 0..self.sources.len() {
-            if self.sources.get(at).is_some_and(Source::is_valid) {
+            let Some(source) = self.sources.get_mut(at) else {
+                break;
+            };
+            if go(source)? {
                 self.sources.swap(at, live);
                 live += 1;
             }

@@ -38,6 +38,16 @@ impl RunCursor {
         self
     }
 
+    /// Whether a filter of the run knows one of these heads of keys.
+    pub(crate) fn may_have(&self, heads: &[&[u8]], tail_bytes: usize) -> Result<bool> {
+        for head in heads {
+            if may_have_head(&self.run, &self.tables, head, tail_bytes)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         self.table.as_ref().is_some_and(TableCursor::is_valid)
@@ -142,4 +152,23 @@ impl RunCursor {
         }
         Ok(())
     }
+}
+
+/// Whether a run may have keys that are a head and a tail of this length.
+pub(crate) fn may_have_head(
+    run: &Run,
+    tables: &TableCache,
+    head: &[u8],
+    tail_bytes: usize,
+) -> Result<bool> {
+    for file in run.files.iter().skip(run.position(head)) {
+        let smallest = file.meta.smallest.as_slice();
+        if smallest > head && !smallest.starts_with(head) {
+            return Ok(false);
+        }
+        if tables.table(file)?.may_have_head(head, tail_bytes)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

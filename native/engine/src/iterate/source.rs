@@ -76,6 +76,14 @@ impl Source {
         }
     }
 
+    /// Whether there may be keys that are one of these heads and a tail of this length.
+    pub(crate) fn may_have(&self, heads: &[&[u8]], tail_bytes: usize) -> Result<bool> {
+        match self {
+            Self::Memory(_) => Ok(true),
+            Self::Run(cursor) => cursor.may_have(heads, tail_bytes),
+        }
+    }
+
     /// To the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         match self {

@@ -15,7 +15,7 @@ use crate::cache::{BlockCache, Name};
 use crate::coding::{Reader, to_usize};
 use crate::error::{Error, Result};
 use crate::extract::Zone;
-use crate::key::{Kind, Sequence, Tag, compare, position_by_number, prefix_end, prefix_number};
+use crate::key::{Kind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::Value;
 use crate::vfs::RandomRead;
@@ -251,7 +251,6 @@ impl Table {
             return Ok(true);
         }
         let hash = super::hash(head);
-        let end = prefix_end(head);
         let first = self.partition_of(head, Tag::NEWEST);
         for partition in self.partitions.iter().skip(first) {
             if partition.filter.length == 0 {
@@ -262,10 +261,7 @@ impl Table {
                 return Ok(true);
             }
             // What begins with `head` goes on in the next partition only before its end.
-            if end
-                .as_deref()
-                .is_some_and(|end| end <= partition.key.as_ref())
-            {
+            if !partition.key.starts_with(head) {
                 return Ok(false);
             }
         }

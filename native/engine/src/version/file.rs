@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
 use crate::coding::{Reader, put_slice, put_varint};
 use crate::extract::Zone;
@@ -157,7 +158,10 @@ pub(crate) type Graveyard = Arc<Mutex<Vec<PathBuf>>>;
 pub(crate) struct File {
     pub(crate) meta: FileMeta,
     path: PathBuf,
-    pub(crate) handle: RwLock<Option<Arc<Table>>>,
+    /// The open table, which readers look at without a lock and without counting themselves.
+    pub(crate) handle: ArcSwapOption<Table>,
+    /// Held by whoever opens it.
+    pub(crate) opening: Mutex<()>,
     /// Whether it was read since the table cache last looked.
     pub(crate) used: AtomicBool,
     obsolete: AtomicBool,
@@ -169,7 +173,8 @@ impl File {
         Arc::new(Self {
             meta,
             path,
-            handle: RwLock::new(None),
+            handle: ArcSwapOption::empty(),
+            opening: Mutex::new(()),
             used: AtomicBool::new(false),
             obsolete: AtomicBool::new(false),
             graveyard: Arc::clone(graveyard),

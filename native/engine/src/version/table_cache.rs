@@ -69,25 +69,36 @@ impl TableCache {
     /// The open table of a file.
     #[inline]
     pub(crate) fn table(&self, file: &Arc<File>) -> Result<Arc<Table>> {
-        if let Some(table) = file.handle.read().as_ref() {
+        self.with(file, |table| Ok(Arc::clone(table)))
+    }
+
+    /// Reads in the open table of a file. Unlike [`TableCache::table`] this writes nothing that other
+    /// readers need, so that they do not wait for one another's caches.
+    #[inline]
+    pub(crate) fn with<T>(
+        &self,
+        file: &Arc<File>,
+        read: impl FnOnce(&Arc<Table>) -> Result<T>,
+    ) -> Result<T> {
+        if let Some(table) = file.handle.load().as_ref() {
             if !file.used.load(Ordering::Relaxed) {
                 file.used.store(true, Ordering::Relaxed);
             }
-            return Ok(Arc::clone(table));
+            return read(table);
         }
-        self.open(file)
+        read(&self.open(file)?)
     }
 
     fn open(&self, file: &Arc<File>) -> Result<Arc<Table>> {
-        let mut handle = file.handle.write();
-        if let Some(table) = handle.as_ref() {
-            return Ok(Arc::clone(table));
+        let opening = file.opening.lock();
+        if let Some(table) = file.handle.load_full() {
+            return Ok(table);
         }
         let reader = self.vfs.open_read(file.path())?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let table = Table::open(reader, number, &self.blocks)?;
-        *handle = Some(Arc::clone(&table));
-        drop(handle);
+        file.handle.store(Some(Arc::clone(&table)));
+        drop(opening);
         let memory = table.memory();
         let mut open = self.open.lock();
         open.bytes += memory;
@@ -96,7 +107,7 @@ impl TableCache {
         drop(open);
         for file in closed {
             // Readers that use the table keep it; the next one opens it again.
-            file.handle.write().take();
+            file.handle.store(None);
         }
         Ok(table)
     }

@@ -6,9 +6,32 @@ use std::sync::{Arc, OnceLock};
 
 use rillbase_engine::vfs::{FaultVfs, MemoryVfs, Vfs};
 use rillbase_engine::wal;
-use rillbase_engine::{Batch, Compression, Db, Durability, KeyspaceOptions, Options, Result};
+use rillbase_engine::{
+    Batch, Compression, Db, Durability, KeyspaceOptions, Merge, Options, Result,
+};
 
 const DIR: &str = "/db";
+
+/// Files with their bytes.
+type Image = Vec<(PathBuf, Vec<u8>)>;
+
+/// Appends operands to the value; the database of version 1 has some.
+#[derive(Debug)]
+struct Append;
+
+impl Merge for Append {
+    fn name(&self) -> &'static str {
+        "append"
+    }
+
+    fn full(&self, _key: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
+        [below.unwrap_or_default(), &operands.concat()].concat()
+    }
+
+    fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(operands.concat())
+    }
+}
 
 fn options(vfs: Arc<dyn Vfs>) -> Options {
     let keyspace = KeyspaceOptions {
@@ -28,11 +51,17 @@ fn options(vfs: Arc<dyn Vfs>) -> Options {
         },
         ..Options::default()
     };
-    options.keyspace("space", keyspace)
+    let merged = KeyspaceOptions {
+        merge: Some(Arc::new(Append)),
+        ..keyspace.clone()
+    };
+    options
+        .keyspace("space", keyspace)
+        .keyspace("merged", merged)
 }
 
 /// The files of a small database with tables, a manifest of several records and a log.
-fn build() -> Result<Vec<(PathBuf, Vec<u8>)>> {
+fn build() -> Result<Image> {
     let vfs = FaultVfs::new(1);
     let db = Db::open(DIR, options(Arc::new(vfs.clone())))?;
     let space = db.create_keyspace("space", KeyspaceOptions::default())?;
@@ -61,13 +90,52 @@ fn build() -> Result<Vec<(PathBuf, Vec<u8>)>> {
     Ok(files)
 }
 
+/// A file that an older program wrote.
+macro_rules! old_file {
+    ($name:literal) => {
+        (
+            Path::new(DIR).join($name),
+            include_bytes!(concat!("../../../engine/tests/version_1/database/", $name)).to_vec(),
+        )
+    };
+}
+
+/// The files of a small database whose log is of version 1.
+fn old() -> Image {
+    vec![
+        old_file!("CURRENT"),
+        old_file!("MANIFEST-000001"),
+        old_file!("000002.table"),
+        old_file!("000004.table"),
+        old_file!("log/00000000000000000001.wal"),
+        old_file!("log/00000000000000000002.wal"),
+        old_file!("log/00000000000000000003.wal"),
+    ]
+}
+
+/// Changes the log of a database of version 1, opens it and reads all of it.
+#[allow(dead_code, reason = "one target uses it")]
+pub fn try_changed_old_log(changes: &[u8]) {
+    static FILES: OnceLock<Image> = OnceLock::new();
+    change(changes, FILES.get_or_init(old), |name| {
+        name.ends_with(".wal")
+    });
+}
+
 /// Changes the files whose names the target wants, opens the database and reads all of it.
+#[allow(dead_code, reason = "one target does not use it")]
+pub fn try_changed(changes: &[u8], wanted: fn(&str) -> bool) {
+    static FILES: OnceLock<Image> = OnceLock::new();
+    let files = FILES.get_or_init(|| build().expect("a database"));
+    change(changes, files, wanted);
+}
+
+/// Changes files, opens the database and reads all of it.
 ///
 /// Four bytes of `changes` say which file, where in it (two bytes) and which bits. A file may also
 /// end early.
-pub fn try_changed(changes: &[u8], wanted: fn(&str) -> bool) {
-    static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
-    let mut files = FILES.get_or_init(|| build().expect("a database")).clone();
+fn change(changes: &[u8], files: &Image, wanted: fn(&str) -> bool) {
+    let mut files = files.clone();
     let name = |path: &Path| {
         path.file_name()
             .and_then(|name| name.to_str())

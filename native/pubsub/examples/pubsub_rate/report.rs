@@ -18,7 +18,9 @@ pub(crate) fn line(found: &Measured) -> String {
     )
 }
 
+/// The middle one. What is too short for the clock says nothing.
 fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.retain(|number| number.is_finite());
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }

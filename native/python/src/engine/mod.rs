@@ -12,12 +12,13 @@ mod transaction;
 
 use std::ops::Bound as Edge;
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use rillbase_engine as engine;
+use rillbase_engine::vfs::{DirectVfs, Vfs};
 use rillbase_engine::{Db, Error, Keyspace};
 
 use crate::errors::engine_error;
@@ -33,6 +34,8 @@ pub(crate) use transaction::EngineTransaction;
 pub(crate) struct Engine {
     /// `None` once it is closed.
     db: RwLock<Option<Db>>,
+    /// The file system, if tables are to go past the system's cache.
+    direct: Option<Arc<DirectVfs>>,
 }
 
 /// The database as it was at one moment.
@@ -102,20 +105,40 @@ fn durability(sync: bool) -> engine::Durability {
 impl Engine {
     #[new]
     #[pyo3(signature = (
-        directory, keyspaces = None, *, cache_bytes = 64 << 20, background_threads = 2
+        directory, keyspaces = None, *, cache_bytes = 64 << 20, table_cache_bytes = 64 << 20,
+        memtables_bytes = 256 << 20, log_bytes = 512 << 20, background_threads = 2,
+        sub_compactions = 1, write_rate = 0, direct_io = false, unknown_merges = false
     ))]
+    #[allow(clippy::too_many_arguments, reason = "all of them are given by name")]
     fn new(
         py: Python<'_>,
         directory: PathBuf,
         keyspaces: Option<&Bound<'_, PyDict>>,
         cache_bytes: usize,
+        table_cache_bytes: usize,
+        memtables_bytes: usize,
+        log_bytes: u64,
         background_threads: usize,
+        sub_compactions: usize,
+        write_rate: u64,
+        direct_io: bool,
+        unknown_merges: bool,
     ) -> PyResult<Self> {
+        let direct = direct_io.then(|| Arc::new(DirectVfs::new()));
         let mut options = engine::Options {
             cache_bytes,
+            table_cache_bytes,
+            memtables_bytes,
+            log_bytes,
             background_threads,
+            sub_compactions,
+            write_rate,
+            unknown_merges,
             ..engine::Options::default()
         };
+        if let Some(direct) = &direct {
+            options.vfs = Arc::clone(direct) as Arc<dyn Vfs>;
+        }
         for (name, keyspace) in keyspaces.into_iter().flatten() {
             let keyspace = keyspace.cast::<KeyspaceOptions>()?.get().inner.clone();
             options = options.keyspace(name.extract::<String>()?, keyspace);
@@ -124,6 +147,7 @@ impl Engine {
         let db = opened.map_err(|error| engine_error(py, &error))?;
         Ok(Self {
             db: RwLock::new(Some(db)),
+            direct,
         })
     }
 
@@ -218,6 +242,25 @@ impl Engine {
         Ok(EngineScan::new(scan, reverse))
     }
 
+    /// Return an iterator over keys that are `head` and a tail as long as the keyspace's
+    /// `tail_bytes`, with their values; tables whose filters do not know the head are not read.
+    #[pyo3(signature = (keyspace, head, *, reverse = false, snapshot = None))]
+    fn scan_head(
+        &self,
+        py: Python<'_>,
+        keyspace: &str,
+        head: PyBackedBytes,
+        reverse: bool,
+        snapshot: Option<&Bound<'_, EngineSnapshot>>,
+    ) -> PyResult<EngineScan> {
+        let scan = self.with_keyspace(py, keyspace, snapshot, |db, keyspace, snapshot| {
+            let end = engine::prefix_end(&head);
+            let upper = end.as_deref().map_or(Edge::Unbounded, Edge::Excluded);
+            db.scan_head(keyspace, &head, Edge::Included(&head), upper, snapshot)
+        })?;
+        Ok(EngineScan::new(scan, reverse))
+    }
+
     /// Return the database as it is now.
     fn snapshot(&self, py: Python<'_>) -> PyResult<EngineSnapshot> {
         let snapshot = self.with(py, |db| Ok(db.snapshot()))?;
@@ -255,7 +298,10 @@ impl Engine {
     /// Return what was counted since the database was opened.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.with(py, |db| Ok(db.stats()))?;
-        stats::dict(py, &stats)
+        let dict = stats::dict(py, &stats)?;
+        let direct = self.direct.as_ref();
+        dict.set_item("direct_io", direct.is_some_and(|vfs| !vfs.fell_back()))?;
+        Ok(dict)
     }
 
     /// Make all durable and close; snapshots, scans and transactions must be released before.

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rillbase_engine as engine;
-use rillbase_engine::{Compression, Strategy};
+use rillbase_engine::{Compression, Expiry, Strategy};
 
 /// How a keyspace behaves.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
@@ -15,41 +15,75 @@ pub(crate) struct KeyspaceOptions {
 impl KeyspaceOptions {
     #[new]
     #[pyo3(signature = (
-        *, strategy = "leveled", compression = "lz4", memtable_bytes = 64 << 20,
-        block_bytes = 4 << 10, filter_bits = 10
+        *, strategy = "leveled", fanout = 10, runs = 4, window_ms = 3_600_000, expiry = "by_entry",
+        compression = OneOrMore::One("lz4".into()), memtable_bytes = 64 << 20,
+        table_bytes = 64 << 20, base_bytes = 256 << 20, block_bytes = 4 << 10, filter_bits = 10,
+        tail_bytes = 0
     ))]
+    #[allow(clippy::too_many_arguments, reason = "all of them are given by name")]
     fn new(
         strategy: &str,
-        compression: &str,
+        fanout: u64,
+        runs: usize,
+        window_ms: u64,
+        expiry: &str,
+        compression: OneOrMore,
         memtable_bytes: usize,
+        table_bytes: u64,
+        base_bytes: u64,
         block_bytes: usize,
         filter_bits: usize,
+        tail_bytes: usize,
     ) -> PyResult<Self> {
+        let strategy = match strategy {
+            "leveled" => Strategy::Leveled { fanout },
+            "size_tiered" => Strategy::SizeTiered { runs },
+            "lazy_leveled" => Strategy::LazyLeveled { runs },
+            "time_window" => Strategy::TimeWindow {
+                window: window_ms,
+                runs,
+            },
+            other => return Err(unknown("strategy", other)),
+        };
+        let expiry = match expiry {
+            "by_entry" => Expiry::ByEntry,
+            "by_key" => Expiry::ByKey,
+            other => return Err(unknown("expiry", other)),
+        };
         let inner = engine::KeyspaceOptions {
-            strategy: strategy_named(strategy)?,
-            compression: vec![compression_named(compression)?],
+            strategy,
+            expiry,
+            compression: compression.codecs()?,
             memtable_bytes,
+            table_bytes,
+            base_bytes,
             block_bytes,
             filter_bits,
+            tail_bytes,
             ..engine::KeyspaceOptions::default()
         };
         Ok(Self { inner })
     }
 }
 
-fn strategy_named(name: &str) -> PyResult<Strategy> {
-    match name {
-        "leveled" => Ok(Strategy::Leveled { fanout: 10 }),
-        "size_tiered" => Ok(Strategy::SizeTiered { runs: 4 }),
-        "lazy_leveled" => Ok(Strategy::LazyLeveled { runs: 4 }),
-        "time_window" => Ok(Strategy::TimeWindow {
-            window: 3_600_000,
-            runs: 4,
-        }),
-        other => Err(PyValueError::new_err(format!(
-            "there is no strategy {other:?}"
-        ))),
+/// The compression of all levels, or of each, the last for all that follow.
+#[derive(FromPyObject)]
+pub(super) enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    fn codecs(&self) -> PyResult<Vec<Compression>> {
+        match self {
+            Self::One(name) => Ok(vec![compression_named(name)?]),
+            Self::More(names) => names.iter().map(|name| compression_named(name)).collect(),
+        }
     }
+}
+
+fn unknown(what: &str, name: &str) -> PyErr {
+    PyValueError::new_err(format!("there is no {what} {name:?}"))
 }
 
 fn compression_named(name: &str) -> PyResult<Compression> {
@@ -57,8 +91,6 @@ fn compression_named(name: &str) -> PyResult<Compression> {
         "none" => Ok(Compression::None),
         "lz4" => Ok(Compression::Lz4),
         "zstd" => Ok(Compression::Zstd(3)),
-        other => Err(PyValueError::new_err(format!(
-            "there is no compression {other:?}"
-        ))),
+        other => Err(unknown("compression", other)),
     }
 }

@@ -1,0 +1,165 @@
+"""Aggregates: events by a mutation, rows by a query, and rows as they change by a subscription."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, cast
+
+import strawberry
+from strawberry.scalars import JSON
+
+from aggregates.api import events, queries
+from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
+from foundation.api.rendering import to_json
+from foundation.http.body import JSON as MEDIA_TYPE
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql.context import Info
+from rillbase_server.graphql.live import LiveKind, LiveState, LiveTransaction, Match, frames
+from tenants.asked import Asked, Handler
+
+Aggregate = Annotated[str, strawberry.argument(description="The aggregate's name.")]
+
+
+@strawberry.input(description="What is asked of an aggregate, as in the REST API.")
+class RowQuery:
+    rollup: list[str] | None = None
+    filter: JSON | None = strawberry.field(default=None, description="On the dimensions.")
+    from_: str | None = strawberry.field(default=None, name="from")
+    to: str | None = None
+    group_by: list[str] | None = None
+    bucket: str | None = None
+    order: JSON | None = None
+    limit: int | None = None
+    measures: list[str] | None = None
+    compare: str | None = None
+
+    def body(self) -> JsonObject:
+        """Return the members of the REST call's body."""
+        given = {name: getattr(self, name) for name in queries.LIVE_MEMBERS if name != "from"}
+        given["from"] = self.from_
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@strawberry.type(description="Rows as they were at one moment.")
+class AggregateRows:
+    rows: list[JSON]
+    snapshot: str
+    as_of: str | None = strawberry.field(
+        description="Of a view: whatever was written before it is in."
+    )
+
+
+@strawberry.type(description="What came of events.")
+class AddedEvents:
+    applied: int
+    repeated: int
+
+
+@strawberry.type(description="One message of a live aggregate.")
+class LiveRows:
+    kind: LiveKind
+    rows: list[JSON] | None = strawberry.field(
+        description="With RESULT: rows of the answer. Part 0 replaces what was held."
+    )
+    part: int | None
+    last: bool | None
+    seq: int | None
+    match: Match | None
+    key: JSON | None = strawberry.field(description="With EVENT: what the row is told apart by.")
+    row: JSON | None = strawberry.field(description="With EVENT: null if it has gone.")
+    transaction: LiveTransaction | None
+    state: LiveState | None
+    reason: str | None
+    resume: strawberry.Private[str | None]
+
+
+def _call(handler: Handler, name: str, call: str, body: JsonValue) -> Asked:
+    return Asked(
+        handler,
+        "POST",
+        f"/v1/aggregates/{name}/{call}",
+        {"aggregate": name},
+        to_json(body),
+        {"Content-Type": MEDIA_TYPE},
+    )
+
+
+@strawberry.type
+class AggregateQueries:
+    @strawberry.field(description="Rows of an aggregate.")
+    async def aggregate_rows(
+        self,
+        info: Info,
+        aggregate: Aggregate,
+        query: RowQuery | None = None,
+        snapshot: str | None = None,
+    ) -> AggregateRows:
+        body = query.body() if query is not None else {}
+        if snapshot is not None:
+            body["snapshot"] = snapshot
+        found = await info.context.ask(_call(queries.query, aggregate, "query", body))
+        answer = cast("JsonObject", found)
+        return AggregateRows(
+            rows=cast("list[JSON]", answer["rows"]),
+            snapshot=str(answer["snapshot"]),
+            as_of=cast("str | None", answer.get("as_of")),
+        )
+
+
+@strawberry.type
+class AggregateMutations:
+    @strawberry.mutation(description="Add events to an aggregate, all of them or none.")
+    async def add_events(
+        self,
+        info: Info,
+        aggregate: Aggregate,
+        events: list[JSON],
+        idempotency_key: str | None = None,
+    ) -> AddedEvents:
+        asked = _call(_add, aggregate, "events", cast("JsonValue", events))
+        if idempotency_key is not None:
+            asked.headers[IDEMPOTENCY_HEADER] = idempotency_key
+        found = cast("JsonObject", await info.context.ask(asked))
+        return AddedEvents(applied=int(str(found["applied"])), repeated=int(str(found["repeated"])))
+
+
+#: The argument of this name hides the module.
+_add = events.add
+
+
+@strawberry.type
+class AggregateSubscriptions:
+    @strawberry.subscription(description="An aggregate's rows, and then those that change.")
+    async def aggregate_rows(
+        self,
+        info: Info,
+        aggregate: Aggregate,
+        query: RowQuery | None = None,
+        resume: str | None = None,
+    ) -> AsyncGenerator[LiveRows, None]:
+        body = query.body() if query is not None else {}
+        message = {**body, "aggregate": aggregate, "resume": resume}
+        async for frame in frames(info.context, message):
+            yield _payload(frame)
+
+
+def _payload(frame: JsonObject) -> LiveRows:
+    """Return the payload that a frame becomes."""
+    items, txn = frame.get("items"), frame.get("txn")
+    match, state = frame.get("match"), frame.get("state")
+    held = items if isinstance(items, list) else []
+    rows = [item["document"] for item in held if isinstance(item, dict)]
+    return LiveRows(
+        kind=LiveKind(frame["type"]),
+        rows=cast("list[JSON]", rows) if isinstance(items, list) else None,
+        part=cast("int | None", frame.get("part")),
+        last=cast("bool | None", frame.get("last")),
+        seq=cast("int | None", frame.get("seq")),
+        match=None if match is None else Match(match),
+        key=cast("JSON | None", frame.get("key")),
+        row=cast("JSON | None", frame.get("document")),
+        transaction=LiveTransaction.of(txn) if isinstance(txn, dict) else None,
+        state=None if state is None else LiveState(state),
+        reason=cast("str | None", frame.get("reason")),
+        resume=cast("str | None", frame.get("resume")),
+    )

@@ -1,0 +1,269 @@
+"""Fields over topics: what is published, publishing, and being told.
+
+Queries and mutations are the REST calls, a subscription is the one of the live protocol. Places and
+data are JSON, as in both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, NewType, cast
+from urllib.parse import quote
+
+import strawberry
+from strawberry.scalars import JSON
+from strawberry.types.scalar import ScalarDefinition
+
+from foundation.api.rendering import to_json
+from foundation.errors import FieldProblem, InvalidBody
+from foundation.json_types import JsonObject
+from rillbase_server.graphql.context import Context, Info
+from rillbase_server.graphql.documents import PageInfo
+from rillbase_server.graphql.live import LiveKind, LiveState, Match, frames
+from storage_engine.topics import facts
+from storage_engine.topics.api import calls
+from storage_engine.topics.api.calls import MAX_LIMIT, USUAL_LIMIT
+from tenants.asked import Asked, Handler
+
+Position = NewType("Position", int)
+SCALARS: Mapping[object, ScalarDefinition] = {
+    Position: strawberry.scalar(
+        name="Position",
+        description="A place in the order of all publications: a whole number of up to 64 bits.",
+        serialize=int,
+        parse_value=int,
+    )
+}
+
+Topic = Annotated[str, strawberry.argument(description="The topic's name.")]
+PlaceId = Annotated[
+    str | None, strawberry.argument(name="id", description="The place, in topics about ids.")
+]
+LivePlaceId = Annotated[
+    str | None, strawberry.argument(name="topicId", description="The place, in topics about ids.")
+]
+Geo = Annotated[JSON | None, strawberry.argument(description="The place, in topics about areas.")]
+From = Annotated[
+    str | None, strawberry.argument(name="from", description="A moment, or from now: -10s.")
+]
+To = Annotated[
+    str | None, strawberry.argument(name="to", description="A moment, or from now: +10s.")
+]
+
+
+@strawberry.type(description="What was published somewhere.")
+class TopicPublication:
+    publication_id: str
+    position: Position
+    at: str
+    expires_at: str
+    id: str | None = strawberry.field(description="Where, in topics about ids.")
+    geo: JSON | None = strawberry.field(description="Where, in topics about areas.")
+    data: JSON | None
+
+
+@strawberry.type
+class TopicPublicationEdge:
+    cursor: str
+    node: TopicPublication
+
+
+@strawberry.type(description="Publications in the order of their positions.")
+class TopicPublicationConnection:
+    nodes: list[TopicPublication]
+    edges: list[TopicPublicationEdge]
+    page_info: PageInfo
+
+
+@strawberry.type(description="What came of a publication.")
+class Published:
+    publication_id: str
+    position: Position
+    matched_subscribers: int
+    publications: list[TopicPublication] | None = strawberry.field(
+        description="With `selfJoin`: what else is published at the place."
+    )
+
+
+@strawberry.type(description="One message of a subscription to a topic.")
+class LivePublications:
+    kind: LiveKind
+    items: list[TopicPublication] | None = strawberry.field(
+        description="With RESULT: what has been published. Part 0 replaces what was held."
+    )
+    part: int | None
+    last: bool | None = strawberry.field(description="With RESULT: no part of the answer follows.")
+    seq: int | None = strawberry.field(description="With EVENT: rises by one.")
+    match: Match | None
+    node: TopicPublication | None = strawberry.field(description="With EVENT: what is published.")
+    state: LiveState | None
+    reason: str | None
+    resume: strawberry.Private[str | None]
+
+
+async def _ask(
+    context: Context,
+    handler: Handler,
+    topic: str,
+    body: dict[str, object] | None = None,
+    query: dict[str, str] | None = None,
+) -> JsonObject:
+    """Answer a call about publications, whose answer is an object."""
+    given = {name: value for name, value in (body or {}).items() if value is not None}
+    asked = Asked(
+        handler,
+        "GET" if body is None else "POST",
+        f"/v1/topics/{quote(topic, safe='')}/publications",
+        {"topic": topic},
+        b"" if body is None else to_json(given),
+        query=query or {},
+    )
+    return cast("JsonObject", await context.ask(asked))
+
+
+def publication(found: JsonObject) -> TopicPublication:
+    """Return a publication as fields show it, from an answer or from a frame."""
+    return TopicPublication(
+        publication_id=str(found.get("publication_id", found.get("key", found.get("id")))),
+        position=cast("Position", found["position"]),
+        at=str(found["at"]),
+        expires_at=str(found["expires_at"]),
+        id=cast("str | None", found.get("id" if "publication_id" in found else "topic_id")),
+        geo=cast("JSON | None", found.get("geo")),
+        data=cast("JSON | None", found.get("data", found.get("document"))),
+    )
+
+
+def _publications(found: object) -> list[TopicPublication] | None:
+    if not isinstance(found, list):
+        return None
+    return [publication(cast("JsonObject", each)) for each in found]
+
+
+def payload(frame: JsonObject) -> LivePublications:
+    """Return the payload that a frame becomes."""
+    match, state = frame.get("match"), frame.get("state")
+    return LivePublications(
+        kind=LiveKind(frame["type"]),
+        items=_publications(frame.get("items")),
+        part=cast("int | None", frame.get("part")),
+        last=cast("bool | None", frame.get("last")),
+        seq=cast("int | None", frame.get("seq")),
+        match=None if match is None else Match(match),
+        node=publication(frame) if frame["type"] == "event" else None,
+        state=None if state is None else LiveState(state),
+        reason=cast("str | None", frame.get("reason")),
+        resume=cast("str | None", frame.get("resume")),
+    )
+
+
+@strawberry.type
+class TopicQueries:
+    @strawberry.field(description="What is published at a place, by position, page by page.")
+    async def publications(
+        self,
+        info: Info,
+        topic: Topic,
+        place: PlaceId = None,
+        geo: Geo = None,
+        since: From = None,
+        until: To = None,
+        first: int | None = None,
+        after: str | None = None,
+    ) -> TopicPublicationConnection:
+        wanted = USUAL_LIMIT if first is None else first
+        if not 0 < wanted <= MAX_LIMIT:
+            problem = FieldProblem("/first", "invalid", f"A whole number from 1 to {MAX_LIMIT}.")
+            raise InvalidBody(errors=[problem])
+        area = None if geo is None else json.dumps(geo)
+        given = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
+        query = {name: value for name, value in given.items() if value is not None}
+        query["limit"] = str(wanted)
+        found = await _ask(info.context, calls.look, topic, query=query)
+        nodes = _publications(found["items"]) or []
+        known = await facts.find(info.context.in_tenant().id, topic)
+        edges = [
+            TopicPublicationEdge(cursor=calls.cursor_behind(known, int(node.position)), node=node)
+            for node in nodes
+        ]
+        return TopicPublicationConnection(
+            nodes=nodes,
+            edges=edges,
+            page_info=PageInfo(
+                has_next_page=found["next_cursor"] is not None,
+                has_previous_page=after is not None,
+                start_cursor=edges[0].cursor if edges else None,
+                end_cursor=edges[-1].cursor if edges else None,
+            ),
+        )
+
+
+@strawberry.type
+class TopicMutations:
+    @strawberry.mutation(description="Publish, and tell whom it meets.")
+    async def publish(
+        self,
+        info: Info,
+        topic: Topic,
+        place: PlaceId = None,
+        geo: Geo = None,
+        data: JSON | None = None,
+        publication_id: str | None = None,
+        at: str | None = None,
+        expires_at: str | None = None,
+        expires_in_s: float | None = None,
+        self_join: bool | None = None,  # noqa: FBT001 -- an argument by name
+    ) -> Published:
+        body: dict[str, object] = {
+            "id": place,
+            "geo": geo,
+            "data": data,
+            "publication_id": publication_id,
+            "at": at,
+            "expires_at": expires_at,
+            "expires_in_s": expires_in_s,
+            "self_join": self_join,
+        }
+        found = await _ask(info.context, calls.publish_one, topic, body)
+        return Published(
+            publication_id=str(found["publication_id"]),
+            position=cast("Position", found["position"]),
+            matched_subscribers=int(str(found["matched_subscribers"])),
+            publications=_publications(found.get("publications")),
+        )
+
+
+@strawberry.type
+class TopicSubscriptions:
+    @strawberry.subscription(description="What is published at a place, past and to come.")
+    async def publications(
+        self,
+        info: Info,
+        topic: Topic,
+        place: LivePlaceId = None,
+        geo: Geo = None,
+        since: From = None,
+        until: To = None,
+        subscriber: str | None = None,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+        unseen_only: bool | None = None,  # noqa: FBT001 -- an argument by name
+        subscription_id: str | None = None,
+        after: Position | None = None,
+        resume: str | None = None,
+    ) -> AsyncGenerator[LivePublications, None]:
+        message: dict[str, object] = {
+            "topic": topic,
+            "topic_id": place,
+            "geo": geo,
+            "from": since,
+            "to": until,
+            "subscriber": subscriber,
+            "filter": filter,
+            "unseen_only": unseen_only,
+            "subscription_id": subscription_id,
+            "after": after,
+            "resume": resume,
+        }
+        async for frame in frames(info.context, cast("JsonObject", message)):
+            yield payload(frame)

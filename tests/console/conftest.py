@@ -1,0 +1,59 @@
+"""The console in the machine's own Chromium, with everything real behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from tests import chromium
+from tests.chromium import Browser
+from tests.console.window import Window, sign_in
+from tests.realtime.live.conftest import Backstage, running
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+    from tests.make import MadeTenant
+
+PROGRAM = chromium.found()
+
+OpenWindow: TypeAlias = Callable[["MadeTenant"], Window]
+
+
+@pytest.fixture(scope="package")
+def backstage(valkey_url: str) -> Iterator[Backstage]:
+    with running(valkey_url) as backstage:
+        yield backstage
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    if PROGRAM is None:
+        pytest.skip("this machine has no Chromium")
+    with chromium.running(PROGRAM) as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_window(browser: Browser, server: str, backstage: Backstage) -> OpenWindow:
+    """Open windows in which the owner of a tenant has signed in, all in one session."""
+    from tests.make import make_session
+
+    tokens: dict[str, str] = {}
+
+    def open_one(made: MadeTenant) -> Window:
+        token = tokens.setdefault(made.slug, make_session(made.owner)[0])
+        return sign_in(browser.page(), server, made, token)
+
+    return open_one
+
+
+@pytest.fixture
+def notes(server: str) -> MadeCollection:
+    """A collection with three documents."""
+    from tests.documents.collection import make_collection
+
+    made = make_collection(server, name="notes")
+    made.insert_many([{"_id": f"n{n}", "title": f"Note {n}", "rank": n} for n in range(3)])
+    return made

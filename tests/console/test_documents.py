@@ -1,0 +1,131 @@
+"""Documents in the console: live in every window, and never more than data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.conftest import OpenWindow
+from tests.console.window import Window
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+TITLE = "[data-key=n1] [aria-colindex='3']"
+
+
+def grid(open_window: OpenWindow, notes: MadeCollection) -> Window:
+    window = open_window(notes.made)
+    window.open(f"/collections/{notes.name}")
+    window.is_live()
+    window.wait("document.querySelectorAll('[role=grid] .rows [role=row]').length === 3")
+    return window
+
+
+def test_an_edit_in_one_window_appears_and_flashes_in_another(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    here, there = grid(open_window, notes), grid(open_window, notes)
+    here.double_click(TITLE)
+    here.type("input.cell-editor", "Edited here")
+    here.press("Enter")
+    there.sees("Edited here", TITLE)
+    there.wait("document.querySelector('[data-key=n1]').className.includes('flash')")
+    assert notes.query({"_id": "n1"})[0]["title"] == "Edited here"
+    notes.insert({"_id": "n9", "title": "From elsewhere", "rank": 9})
+    there.sees("From elsewhere", "[role=row]")
+    assert here.complaints + there.complaints == []
+
+
+def test_what_is_deleted_can_be_brought_back(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = grid(open_window, notes)
+    window.click("[data-key=n0] input[type=checkbox]")
+    window.click("[data-key=n2] input[type=checkbox]")
+    window.click(".selection-bar button", "Delete")
+    window.click("dialog button.danger", "Delete")
+    window.sees("2 documents deleted", ".toast")
+    wait_until(lambda: notes.ids() == ["n1"], what="the deletion")
+    window.click(".toast button", "Undo")
+    window.sees("Note 2", "[data-key=n2]")
+    wait_until(lambda: notes.ids() == ["n0", "n1", "n2"], what="what was deleted")
+
+
+def test_a_filter_narrows_and_what_comes_to_match_appears(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = grid(open_window, notes)
+    window.click("button", "Filter")
+    window.click("[role=menuitem]", "rank")
+    window.type(".condition .value-text", "2")
+    window.wait("document.querySelectorAll('.rows [role=row]').length === 1")
+    window.is_live()
+    notes.caller.patch(f"{notes.path}/documents/n0", {"$set": {"rank": 2}})
+    window.sees("Note 0", "[role=row]")
+    window.click("button", "Code")
+    window.sees('filter({"rank":2})', "dialog pre")
+    window.click(".segments button", "curl")
+    window.sees('"filter":{"rank":2}', "dialog pre")
+
+
+def test_scripts_in_documents_stay_text(open_window: OpenWindow, notes: MadeCollection) -> None:
+    evil = {
+        "_id": "<svg onload=hacked=1>",
+        "title": "<img src=x onerror=hacked=1>",
+        "<script>hacked=1</script>": 1,
+        "link": "javascript:hacked=1",
+        "data": "data:text/html,<script>hacked=1</script>",
+        "good": "https://example.com/<b>",
+        "deep": {"html": ["<script>hacked=1</script>"]},
+    }
+    notes.insert(evil)
+    window = grid_of_four(open_window, notes)
+    window.sees("<img src=x", "[role=row]")
+    window.click("[data-key^='<svg'] [aria-colindex='2']")
+    window.sees("<script>", ".tree")
+    window.click(".panel button", "JSON")
+    window.wait("document.querySelector('.editor-host')?.shadowRoot?.querySelector('.cm-content')")
+    assert window.evaluate("typeof hacked") == "undefined"
+    links = window.evaluate(
+        "[...document.querySelectorAll('.grid a, .panel a')].map((a) => a.href)"
+    )
+    assert links == ["https://example.com/%3Cb%3E"]
+    assert window.complaints == []
+
+
+def grid_of_four(open_window: OpenWindow, notes: MadeCollection) -> Window:
+    window = open_window(notes.made)
+    window.open(f"/collections/{notes.name}")
+    window.wait("document.querySelectorAll('[role=grid] .rows [role=row]').length === 4")
+    return window
+
+
+def test_a_mistake_is_shown_where_it_is(open_window: OpenWindow, notes: MadeCollection) -> None:
+    window = open_window(notes.made)
+    window.open(f"/collections/{notes.name}/indexes")
+    window.click("button", "New index")
+    window.type("dialog input.mono", "a, $b")
+    window.click("dialog button.main", "Build")
+    window.sees("indexes/0/fields/1", "dialog [role=alert]")
+
+
+@pytest.mark.long
+def test_ten_thousand_rows_are_in_reach_while_few_are_in_the_page(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    notes.insert_many([{"_id": f"z{n:05}", "title": f"Row {n}"} for n in range(9_997)])
+    window = open_window(notes.made)
+    window.open(f"/collections/{notes.name}")
+    window.sees("10,000 documents", "[data-testid=count]")
+    scroll = "const g = document.querySelector('[role=grid]'); g.scrollTop = g.scrollHeight"
+    for _ in range(4):
+        window.evaluate(f"(() => {{ {scroll} }})()")
+        window.is_live()
+        assert window.evaluate("document.querySelectorAll('.rows [role=row]').length") < 100
+        window.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))")
+    window.wait(f"(() => {{ {scroll}; return document.querySelector('[data-key=z09996]'); }})()")

@@ -1,0 +1,129 @@
+"""Every page: usable by everybody, within the policy, and looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.conftest import OpenWindow
+from tests.console.window import Window
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
+
+#: Each page with what shows that it is there.
+PAGES = {
+    "/start": "button.main",
+    "/collections/notes": "[data-state=live]",
+    "/collections/notes/schema": ".editor-host",
+    "/collections/notes/rules": ".try-as .editor-host",
+    "/collections/notes/indexes": ".empty",
+    "/collections/notes/life": ".life input",
+    "/playground": ".editor-host",
+    "/subscriptions": "h1",
+    "/activity": ".figure",
+    "/grid": ".node",
+    "/topics": ".empty",
+    "/aggregates": ".empty",
+    "/graphql": ".graphql-schema button",
+    "/webhooks": ".empty",
+    "/keys": "table, .empty",
+    "/members": "table",
+    "/usage": ".quota",
+    "/audit": "table, .empty",
+    "/settings": "textarea",
+}
+#: What stands for the others in the tests of every change.
+EVERYDAY = ("/start", "/collections/notes", "/collections/notes/rules", "/keys", "/usage")
+VIOLATIONS = """
+axe.run(document, {resultTypes: ["violations"]}).then(({violations}) =>
+  violations.map(({id, nodes}) => `${id}: ${nodes.map(({target}) => target.join(" ")).join(", ")}`))
+"""
+
+
+def opened(open_window: OpenWindow, notes: MadeCollection) -> Window:
+    window = open_window(notes.made)
+    window.page.call(
+        "Emulation.setEmulatedMedia",
+        features=[{"name": "prefers-reduced-motion", "value": "reduce"}],
+    )
+    return window
+
+
+def go(window: Window, path: str) -> None:
+    window.open(path)
+    window.wait(f"document.querySelector({PAGES[path]!r})")
+
+
+def complaints_of_axe(window: Window, paths: Iterable[str]) -> dict[str, list[str]]:
+    axe = AXE.read_text()
+    found = {}
+    for path in paths:
+        go(window, path)
+        window.evaluate(axe + "; 0")
+        if violations := window.evaluate(VIOLATIONS):
+            found[path] = violations
+    return found
+
+
+def test_pages_have_nothing_that_keeps_people_out(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = opened(open_window, notes)
+    assert complaints_of_axe(window, EVERYDAY) == {}
+    assert window.complaints == []
+
+
+@pytest.mark.long
+def test_every_page_has_nothing_that_keeps_people_out(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = opened(open_window, notes)
+    assert complaints_of_axe(window, PAGES) == {}
+    assert window.complaints == []
+
+
+def test_the_way_in_has_nothing_that_keeps_people_out(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = opened(open_window, notes)
+    window.page.open(f"{window.base}/account")
+    window.wait("document.querySelector('table')")
+    window.evaluate(AXE.read_text() + "; 0")
+    assert window.evaluate(VIOLATIONS) == []
+    window.page.call("Network.clearBrowserCookies")
+    for path in ("/", "/sign-up", "/forgot-password"):
+        window.page.open(window.base + path)
+        window.wait("document.querySelector('form')")
+        window.evaluate(AXE.read_text() + "; 0")
+        assert window.evaluate(VIOLATIONS) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pictures_of_every_page(
+    open_window: OpenWindow, notes: MadeCollection, tmp_path: Path, *, dark: bool
+) -> None:
+    """They are kept in RILLBASE_PICTURES, where that is set."""
+    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    window = opened(open_window, notes)
+    theme = "dark" if dark else "light"
+    for path in PAGES:
+        for size, width, height in (("desk", 1280, 800), ("phone", 390, 844)):
+            go(window, path)
+            name = f"{path.strip('/').replace('/', '-')}-{size}-{theme}.png"
+            window.page.picture(folder / name, width=width, height=height, dark=dark)
+            assert (folder / name).stat().st_size > 1_000
+            assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    window.evaluate(AXE.read_text() + "; 0")
+    assert window.evaluate(VIOLATIONS) == []

@@ -1,0 +1,74 @@
+"""Signing in and being signed out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chromium import Browser
+from tests.console.conftest import OpenWindow
+from tests.console.window import Window
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+def test_people_sign_in_where_they_wanted_to_go(
+    browser: Browser, server: str, notes: MadeCollection
+) -> None:
+    from tests.make import PASSWORD
+
+    window = Window(browser.page(), server, notes.made.slug)
+    window.page.call("Network.clearBrowserCookies")
+    window.open("/keys")
+    window.type("input[name=email]", notes.made.owner.email)
+    window.type("input[name=password]", "wrong password")
+    window.click("button", "Sign in")
+    window.sees("wrong", "[role=alert]")
+    window.type("input[name=password]", PASSWORD)
+    window.press("Enter")
+    window.sees("API keys", "h1")
+    assert window.evaluate("document.cookie") == ""
+    assert window.evaluate(
+        "Object.keys(localStorage).every((name) => name.startsWith('rillbase:'))"
+    )
+
+
+def test_a_session_that_is_ended_elsewhere_ends_here(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    from tenants.actions.sessions import do_end
+    from tenants.models import UserSession
+
+    window = open_window(notes.made)
+    window.open("/members")
+    window.sees(notes.made.owner.email)
+    do_end(UserSession.objects.using("auth").filter(user=notes.made.owner))
+    window.click("nav a", "Usage")
+    window.wait("document.querySelector('input[name=password]')")
+
+
+def test_a_subscription_is_listed_and_ended(open_window: OpenWindow, notes: MadeCollection) -> None:
+    watcher, window = open_window(notes.made), open_window(notes.made)
+    watcher.open(f"/collections/{notes.name}")
+    watcher.is_live()
+    window.open("/subscriptions")
+    window.sees("notes", "table")
+    window.sees(notes.made.owner.email, "table")
+    window.click("table button", "End")
+    window.click("dialog button.danger", "End it")
+    watcher.wait("document.querySelector('[data-state=failed]')")
+
+
+def test_the_command_palette_goes_anywhere(open_window: OpenWindow, notes: MadeCollection) -> None:
+    window = open_window(notes.made)
+    window.open("/members")
+    window.sees("Members", "h1")
+    window.press("k", ctrl=True)
+    window.type("[role=combobox]", "note")
+    window.press("Enter")
+    window.is_live()
+    assert window.evaluate("location.pathname").endswith("/collections/notes")

@@ -1,0 +1,99 @@
+"""A window of the console: what a person does in it, in few words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.chromium import Page
+
+if TYPE_CHECKING:
+    from tests.make import MadeTenant
+
+#: Keys as the DevTools protocol names them: code, and the text that they enter.
+KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "ArrowDown": (40, ""), " ": (32, " ")}
+
+
+#: What the page's policy has refused becomes one of the page's complaints.
+TELL_OF_REFUSALS = """
+addEventListener("securitypolicyviolation", (event) => {
+  console.error("refused by the policy:", event.violatedDirective, event.blockedURI);
+});
+"""
+
+
+@dataclass
+class Window:
+    """A page of the browser in which a member has signed in."""
+
+    page: Page
+    base: str
+    tenant: str
+
+    def open(self, path: str) -> None:
+        """Open a page of the tenant, such as `/keys`."""
+        self.page.open(f"{self.base}/t/{self.tenant}{path}")
+
+    def wait(self, condition: str) -> None:
+        self.page.wait(condition)
+
+    def sees(self, text: str, within: str = "body") -> None:
+        """Wait until the text is in view."""
+        self.wait(f"({_all(within)}).some((e) => e.innerText.includes({json.dumps(text)}))")
+
+    def is_live(self) -> None:
+        """Wait until the grid's foot says that silence means no change."""
+        self.wait("document.querySelector('[data-state=live]')")
+
+    def click(self, selector: str, text: str = "") -> None:
+        """Click on the first element that fits, once it is there and may be clicked."""
+        fits = f"(e) => e.innerText.includes({json.dumps(text)}) && !e.disabled"
+        found = f"({_all(selector)}).find({fits})"
+        self.wait(found)
+        self.page.evaluate(f"({found}).click()")
+
+    def double_click(self, selector: str) -> None:
+        self.click(selector)
+        event = "new MouseEvent('dblclick', {bubbles: true})"
+        self.page.evaluate(f"document.querySelector({json.dumps(selector)}).dispatchEvent({event})")
+
+    def type(self, selector: str, text: str) -> None:
+        """Replace what an input holds."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.wait(found)
+        self.page.evaluate(f"{found}.focus(), {found}.select()")
+        self.page.call("Input.insertText", text=text)
+
+    def press(self, key: str, *, ctrl: bool = False) -> None:
+        code, text = KEYS[key] if key in KEYS else (ord(key.upper()), "" if ctrl else key)
+        event = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 2 if ctrl else 0}
+        down = {**event, "text": text} if text else event
+        self.page.call("Input.dispatchKeyEvent", type="keyDown", **down)
+        self.page.call("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    def texts(self, selector: str) -> list[str]:
+        found: list[str] = self.page.evaluate(f"({_all(selector)}).map((e) => e.innerText)")
+        return found
+
+    def evaluate(self, expression: str) -> Any:
+        return self.page.evaluate(expression)
+
+    @property
+    def complaints(self) -> list[str]:
+        """What the browser has complained about, refusals by the policy among it."""
+        return self.page.complaints
+
+
+def sign_in(page: Page, base: str, made: MadeTenant, token: str) -> Window:
+    """Give a page the session's cookie, as signing in does."""
+    # Models can be imported once Django is set up.
+    from tenants.credentials import sessions
+
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=TELL_OF_REFUSALS)
+    page.call("Network.setCookie", name=sessions.cookie_name(), value=token, url=base)
+    return Window(page, base, made.slug)
+
+
+def _all(selector: str) -> str:
+    return f"[...document.querySelectorAll({json.dumps(selector)})]"
