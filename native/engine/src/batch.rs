@@ -73,6 +73,25 @@ impl Batch {
         self.bytes.len()
     }
 
+    /// Adds the writes of another batch behind these.
+    pub fn extend(&mut self, other: &Self) {
+        let at = self.bytes.len();
+        self.bytes
+            .extend_from_slice(other.bytes.get(HEADER_ROOM..).unwrap_or_default());
+        let moved = other
+            .named
+            .iter()
+            .map(|&(place, number)| (place - HEADER_ROOM + at, number + self.count));
+        self.named.extend(moved);
+        self.count = self.count.saturating_add(other.count);
+        for keyspace in &other.keyspaces {
+            if !self.keyspaces.contains(keyspace) {
+                self.keyspaces.push(*keyspace);
+            }
+        }
+        self.error = self.error.or(other.error);
+    }
+
     /// Takes all writes out again.
     pub fn clear(&mut self) {
         self.bytes.truncate(HEADER_ROOM);

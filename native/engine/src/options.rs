@@ -6,6 +6,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::compaction::layout::Layout;
 use crate::extract::Extractor;
 use crate::key::Millis;
+use crate::lifetime::Lifetime;
 use crate::merge::Merge;
 use crate::vfs::{RealVfs, Vfs};
 use crate::wal;
@@ -62,6 +63,11 @@ pub enum Expiry {
 pub struct KeyspaceOptions {
     /// Folds merge operands; without it, merging is refused.
     pub merge: Option<Arc<dyn Merge>>,
+    /// Operands are folded in memory as soon as no snapshot lies between them: for rows that change
+    /// all the time.
+    pub accumulates: bool,
+    /// When keys expire, where a key itself says so.
+    pub lifetime: Option<Arc<dyn Lifetime>>,
     /// Feeds zones.
     pub extractor: Option<Arc<dyn Extractor>>,
     /// What expiry means.
@@ -100,6 +106,8 @@ impl Default for KeyspaceOptions {
     fn default() -> Self {
         Self {
             merge: None,
+            accumulates: false,
+            lifetime: None,
             extractor: None,
             expiry: Expiry::ByEntry,
             strategy: Strategy::Leveled { fanout: 10 },

@@ -176,7 +176,7 @@ impl Speaker {
 impl Drop for Speaker {
     fn drop(&mut self) {
         if let Some(node) = &*self.embedded.node.read() {
-            self.session.leave(&node.live);
+            self.session.leave((&node.live, &node.watches));
             node.clients.leave(self.session.client.id);
         }
     }

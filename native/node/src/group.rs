@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rillbase_engine::{Batch, Millis};
+use rillbase_aggregates::{Add, Apply};
+use rillbase_engine::{Batch, Error, Millis};
 use rillbase_pubsub::{Answer, Operation, Store, Topic};
 
 use crate::acks::Ack;
 use crate::node::Node;
 use crate::refusal::{Refusal, Result};
 use crate::topic::TopicEntry;
+use crate::transactions::{Open, Under};
 
 /// A write that a command asks for.
 #[derive(Debug)]
@@ -27,6 +29,12 @@ pub(crate) enum Pending {
         value: Vec<u8>,
         expiry: Option<Millis>,
     },
+    /// Events of an aggregate.
+    Add(Add),
+    /// Changes of a view.
+    Apply(Apply),
+    /// The end of a transaction.
+    Commit(Arc<Open>),
 }
 
 /// What came of a write.
@@ -36,6 +44,10 @@ pub(crate) enum Outcome {
     /// Whether the position was new.
     Acked(bool),
     Set,
+    /// Which events were new.
+    Added(Vec<bool>),
+    /// Whether the position was new.
+    Applied(bool),
 }
 
 impl Node {
@@ -45,11 +57,16 @@ impl Node {
         let mut answers = self.run_operations(writes).into_iter();
         let mut acked = self.run_acks(writes).into_iter();
         let set = self.run_sets(writes);
+        let mut added = self.run_adds(writes).into_iter();
+        let mut applied = self.run_applies(writes).into_iter();
         let outcomes = writes.iter().map(|write| {
             let next = match write {
                 Pending::Operation { .. } => answers.next(),
                 Pending::Ack(_) => acked.next(),
                 Pending::Set { .. } => Some(set.clone().map(|()| Outcome::Set)),
+                Pending::Add(_) => added.next(),
+                Pending::Apply(_) => applied.next(),
+                Pending::Commit(open) => Some(self.run_commit(open)),
             };
             next.unwrap_or_else(|| Err(Refusal::new("ERR", "the write has no outcome")))
         });
@@ -121,6 +138,59 @@ impl Node {
                 .map(|new| Ok(Outcome::Acked(new)))
                 .collect(),
             Err(refusal) => repeat(&refusal, acks.len()),
+        }
+    }
+
+    fn run_adds(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+        let asked = writes.iter().filter_map(|write| match write {
+            Pending::Add(add) => Some(add),
+            _ => None,
+        });
+        let adds: Vec<&Add> = asked.collect();
+        if adds.is_empty() {
+            return Vec::new();
+        }
+        let added = self.aggregates.add(&adds).into_iter();
+        let outcome = |fresh: rillbase_aggregates::Result<Vec<bool>>| {
+            let fresh = fresh?;
+            self.metrics.events.add(fresh.len() as u64);
+            Ok(Outcome::Added(fresh))
+        };
+        added.map(outcome).collect()
+    }
+
+    fn run_applies(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+        let asked = writes.iter().filter_map(|write| match write {
+            Pending::Apply(apply) => Some(apply),
+            _ => None,
+        });
+        let applies: Vec<&Apply> = asked.collect();
+        if applies.is_empty() {
+            return Vec::new();
+        }
+        let applied = self.aggregates.apply(&applies).into_iter();
+        applied.map(|new| Ok(Outcome::Applied(new?))).collect()
+    }
+
+    fn run_commit(&self, open: &Open) -> Result<Outcome> {
+        match open.end() {
+            Under::Writing(transaction, staged) => {
+                let committed = self.aggregates.commit(&staged, *transaction);
+                committed
+                    .map(|_| Outcome::Set)
+                    .map_err(|error| match error {
+                        // The engine would name its own key.
+                        rillbase_aggregates::Error::Engine(Error::Conflict { .. }) => {
+                            Refusal::new("CONFLICT", "somebody else was faster: begin again")
+                        }
+                        other => other.into(),
+                    })
+            }
+            Under::Reading(_) => Ok(Outcome::Set),
+            Under::Ended => Err(Refusal::new(
+                "NOTX",
+                "there is no such transaction (any more)",
+            )),
         }
     }
 

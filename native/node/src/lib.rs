@@ -1,4 +1,4 @@
-//! The storage node: topics, and keys with values, behind the protocol that clients of Redis and
+//! The storage node: topics, aggregates, and keys with values, behind the protocol that clients of Redis and
 //! Valkey speak.
 //!
 //! In the order in which a request flows:
@@ -8,8 +8,10 @@
 //! - `session.rs`, `clients.rs`, `outbox.rs` — a connection while it lasts.
 //! - `command` — what can be asked; `words.rs`, `time.rs`, `document.rs` read what is asked.
 //! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics, and what their places are.
+//! - `moments.rs`, `transactions.rs` — snapshots that are held, and transactions under way.
 //! - `group.rs` — writes that become durable together.
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
+//! - `watches.rs` — queries whose rows are told of as they change.
 //! - `show.rs`, `refusal.rs` — what is answered.
 //! - `node.rs` — all of it over one database; `embedded.rs` — all of it without a connection.
 #![allow(
@@ -36,6 +38,7 @@ mod live;
 mod log;
 mod mercator;
 mod metrics;
+mod moments;
 mod name;
 mod node;
 mod options;
@@ -48,6 +51,8 @@ mod show;
 mod sid;
 mod time;
 mod topic;
+mod transactions;
+mod watches;
 mod words;
 
 pub use embedded::{Embedded, Speaker};

@@ -61,6 +61,7 @@ counters! {
     subscriptions "Subscriptions made."
     matches "Meetings of publications and subscriptions that were answered."
     acks "Positions acknowledged."
+    events "Events added to aggregates, or known already."
     commit_groups "Groups of writes that became durable together."
     commit_group_writes "Writes in those groups."
     commit_micros "Microseconds that commits took."
@@ -98,6 +99,12 @@ fn of_node(node: &Node) -> Vec<Figure> {
             "gauge",
             "Subscriptions that connections listen to.",
             listeners,
+        ),
+        (
+            "watches",
+            "gauge",
+            "Queries of aggregates that connections watch.",
+            number(node.watches.count() as u64),
         ),
         (
             "uptime_seconds",

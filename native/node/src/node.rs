@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rillbase_aggregates::Aggregates;
 use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
 use rillbase_pubsub::{DualDb, Sink, Store, StoreOptions, keyspace_options};
 
@@ -13,9 +14,12 @@ use crate::catalog::{Catalog, Hash, hash};
 use crate::clients::Clients;
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::moments::Moments;
 use crate::options::Options;
 use crate::refusal::Result;
 use crate::topic::TopicEntry;
+use crate::transactions::Transactions;
+use crate::watches::Watches;
 
 /// What a node's directory says of itself.
 const FORMAT: &[u8] = b"rillbase-node 1\n";
@@ -26,6 +30,10 @@ pub struct Node {
     pub(crate) options: Options,
     pub(crate) db: Arc<Db>,
     pub(crate) store: DualDb,
+    pub(crate) aggregates: Aggregates,
+    pub(crate) moments: Moments,
+    pub(crate) transactions: Transactions,
+    pub(crate) watches: Watches,
     pub(crate) catalog: Catalog,
     pub(crate) acks: Acks,
     pub(crate) values: Keyspace,
@@ -96,9 +104,11 @@ fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
 impl Node {
     /// Opens a node, or makes one. Its data is recovered when this returns.
     pub fn open(options: Options) -> std::result::Result<Self, Failure> {
+        let lifetimes = Arc::default();
         let engine = rillbase_engine::Options {
             cache_bytes: options.cache_bytes,
             memtables_bytes: options.memtables_bytes,
+            keyspaces: rillbase_aggregates::keyspaces(&lifetimes).into(),
             ..rillbase_engine::Options::default()
         };
         prepare(&options.directory)?;
@@ -115,6 +125,11 @@ impl Node {
         Ok(Self {
             store: DualDb::open(&db, "topics", topics, stored)
                 .map_err(crate::refusal::Refusal::from)?,
+            aggregates: Aggregates::open(&db, options.durability, &lifetimes)
+                .map_err(crate::refusal::Refusal::from)?,
+            moments: Moments::new(db.now()),
+            transactions: Transactions::new(db.now()),
+            watches: Watches::default(),
             catalog: Catalog::open(&db)?,
             acks: Acks::open(&db)?,
             values: db.create_keyspace("values", KeyspaceOptions::default())?,
@@ -134,12 +149,17 @@ impl Node {
         let Self {
             db,
             store,
+            aggregates,
+            moments,
+            transactions,
+            watches,
             catalog,
             acks,
             values,
             ..
         } = self;
-        drop((store, catalog, acks, values));
+        drop((store, aggregates, moments, transactions, watches));
+        drop((catalog, acks, values));
         match Arc::try_unwrap(db) {
             Ok(db) => Ok(db.close()?),
             Err(shared) => Ok(shared.sync()?),
@@ -164,6 +184,9 @@ impl Node {
 
     /// What a moment asks for: that what has ended is told of.
     pub(crate) fn tick(&self) {
-        self.live.expire(self.now());
+        let now = self.now();
+        self.live.expire(now);
+        self.moments.expire(now);
+        self.transactions.expire(now);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use rillbase_aggregates as aggregates;
 use rillbase_engine as engine;
 use rillbase_pubsub as pubsub;
 
@@ -41,6 +42,17 @@ impl From<pubsub::Error> for Refusal {
         match error {
             pubsub::Error::Filter(error) => error.into(),
             error => Self::from_code(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<aggregates::Error> for Refusal {
+    fn from(error: aggregates::Error) -> Self {
+        match error {
+            aggregates::Error::Engine(error) => error.into(),
+            aggregates::Error::Refused(ref refused) => {
+                Self::new(refused.code.as_str(), error.to_string())
+            }
         }
     }
 }

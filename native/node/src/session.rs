@@ -8,6 +8,7 @@ use crate::document::Format;
 use crate::live::{Listener, Live};
 use crate::outbox::Outbox;
 use crate::refusal::{Refusal, Result};
+use crate::watches::{Watch, Watches};
 
 /// Who speaks.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) outbox: Arc<Outbox>,
     /// The subscriptions whose publications are pushed.
     pub(crate) follows: Vec<Arc<Listener>>,
+    /// The queries whose changed rows are pushed.
+    pub(crate) watches: Vec<Arc<Watch>>,
     /// What the command that waits looks at.
     pub(crate) awaits: Vec<Arc<Listener>>,
     /// The command that waits has waited long enough.
@@ -47,6 +50,7 @@ impl Session {
             client,
             outbox,
             follows: Vec::new(),
+            watches: Vec::new(),
             awaits: Vec::new(),
             is_late: false,
         }
@@ -73,8 +77,8 @@ impl Session {
     }
 
     /// Another caller goes on: what the last one listened to is none of its business.
-    pub(crate) fn become_caller(&mut self, caller: Caller, live: &Live) {
-        self.leave(live);
+    pub(crate) fn become_caller(&mut self, caller: Caller, (live, watches): (&Live, &Watches)) {
+        self.leave((live, watches));
         let name = match &caller {
             Caller::Tenant(namespace, _) => Some(namespace.name.clone()),
             Caller::Admin | Caller::Stranger => None,
@@ -84,7 +88,10 @@ impl Session {
     }
 
     /// Stops listening.
-    pub(crate) fn leave(&mut self, live: &Live) {
+    pub(crate) fn leave(&mut self, (live, watches): (&Live, &Watches)) {
+        for watch in self.watches.drain(..) {
+            watches.leave(&watch);
+        }
         for listener in self.follows.drain(..).chain(self.awaits.drain(..)) {
             live.leave(&listener);
         }

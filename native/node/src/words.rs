@@ -58,6 +58,11 @@ impl<'a> Words<'a> {
             .map_err(|_| Refusal::syntax(format!("{text:?} is not a number that fits here")))
     }
 
+    /// All that are left.
+    pub(crate) fn rest(&mut self) -> &'a [&'a [u8]] {
+        std::mem::take(&mut self.left)
+    }
+
     /// All are read.
     pub(crate) fn end(&self) -> Result<()> {
         match self.left.first() {

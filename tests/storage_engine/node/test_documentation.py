@@ -37,6 +37,8 @@ class Session:
         except redis.RedisError as refusal:
             return f"(error) {refusal}"
         self._remember(reply)
+        if words[0] == "RB.TX.BEGIN":
+            self._seen["$transaction"] = reply
         return json.dumps(reply, ensure_ascii=False)
 
     def _remember(self, reply: Any) -> None:

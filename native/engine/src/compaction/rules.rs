@@ -11,6 +11,7 @@
 //! - What has expired at the oldest snapshot's time: by key, it is dropped, since all versions of
 //!   the key have expired; by entry, a put becomes a delete, and goes as deletes go. So dropping
 //!   never revives an older entry.
+//! - Where keys say themselves when they expire, all versions of one that has are dropped.
 //! - Sequences stay as they are.
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use crate::db::snapshots::Horizon;
 use crate::error::{Error, Result};
 use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::lifetime::Lifetime;
 use crate::merge::Merge;
 use crate::options::{Expiry, KeyspaceOptions};
 use crate::range_delete::{RangeDelete, RangeDeletes};
@@ -43,6 +45,9 @@ pub(crate) struct Rules<'a> {
     begun: bool,
     /// Whether deletes say what they are about.
     has_zones: bool,
+    lifetime: Option<Arc<dyn Lifetime>>,
+    /// All versions of the key have expired.
+    is_gone: bool,
     /// The stripe in which a newer entry hides all that follows.
     hidden: Option<usize>,
     operands: Vec<(Tag, Vec<u8>)>,
@@ -65,6 +70,8 @@ impl<'a> Rules<'a> {
             key: Vec::new(),
             begun: false,
             has_zones: options.extractor.is_some(),
+            lifetime: options.lifetime.clone(),
+            is_gone: false,
             hidden: None,
             operands: Vec::new(),
             operands_stripe: 0,
@@ -85,6 +92,12 @@ impl<'a> Rules<'a> {
             self.key.extend_from_slice(key);
             self.begun = true;
             self.hidden = None;
+            let lifetime = self.lifetime.as_ref();
+            let expiry = lifetime.and_then(|lifetime| lifetime.expiry(key));
+            self.is_gone = expiry.is_some_and(|at| at <= self.horizon.time);
+        }
+        if self.is_gone {
+            return Ok(());
         }
         let stripe = self.horizon.stripe(tag.sequence());
         if self.hidden == Some(stripe) {

@@ -194,7 +194,7 @@ impl Core {
     fn rotate_idle(&self, keyspace: &Keyspace, full: &Arc<Memtable>) {
         let mut commit = self.commit.lock();
         full.seal(commit.next_sequence - 1);
-        let fresh = Arc::new(Memtable::new(keyspace.options().memtable_bytes));
+        let fresh = Arc::new(Memtable::of(keyspace.options()));
         commit.replace(keyspace, &fresh);
         keyspace.rotate(fresh);
     }
@@ -214,7 +214,7 @@ impl Core {
         };
         self.append_edits(&mut state, vec![edit])?;
         state.next_keyspace += 1;
-        let memtable = Arc::new(Memtable::new(options.memtable_bytes));
+        let memtable = Arc::new(Memtable::of(&options));
         let active = Arc::clone(&memtable);
         let named = (name.to_owned(), merge.to_owned());
         let keyspace = Keyspace::new(id, named, options, memtable, Version::empty());
@@ -306,7 +306,14 @@ impl Db {
 
     /// The value of a key.
     pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
-        self.core.get(keyspace, key, None)
+        let held = self.hold(keyspace, None);
+        self.core.get(keyspace, key, held.as_ref())
+    }
+
+    /// What a read without a snapshot holds where rows are folded once nobody sees them apart.
+    fn hold(&self, keyspace: &Keyspace, snapshot: Option<&Snapshot>) -> Option<Snapshot> {
+        let folds = keyspace.options().accumulates && snapshot.is_none();
+        folds.then(|| self.snapshot())
     }
 
     /// The value of a key as a snapshot sees it.
@@ -327,7 +334,8 @@ impl Db {
         snapshot: Option<&Snapshot>,
     ) -> Result<Vec<Option<Value>>> {
         let view = keyspace.view();
-        let sight = read::Sight::new(&self.core, snapshot);
+        let held = self.hold(keyspace, snapshot);
+        let sight = read::Sight::new(&self.core, snapshot.or(held.as_ref()));
         let get = |key| self.core.get_in(&view, keyspace.options(), key, sight);
         keys.into_iter().map(get).collect()
     }
@@ -337,7 +345,8 @@ impl Db {
         self.core.newer_than(keyspace, key, since)
     }
 
-    /// A scan within bounds. It sees one moment: the snapshot's, or now.
+    /// A scan within bounds. It sees one moment: the snapshot's, or now. Where rows are folded once
+    /// nobody sees them apart, a snapshot is needed, which holds what the scan sees.
     pub fn scan(
         &self,
         keyspace: &Keyspace,
@@ -345,6 +354,7 @@ impl Db {
         upper: Bound<&[u8]>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Scan> {
+        held_or_still(keyspace, snapshot)?;
         Scan::new(&self.core, keyspace, lower, upper, snapshot)
     }
 
@@ -355,6 +365,7 @@ impl Db {
         snapshot: Option<&Snapshot>,
         passing: Passing<'_>,
     ) -> Result<Scan> {
+        held_or_still(keyspace, snapshot)?;
         Scan::passing(&self.core, keyspace, bounds, snapshot, passing)
     }
 
@@ -512,6 +523,16 @@ impl Db {
         }
         self.core.bury();
     }
+}
+
+/// Fails where what a scan sees would change under it.
+fn held_or_still(keyspace: &Keyspace, snapshot: Option<&Snapshot>) -> Result<()> {
+    if snapshot.is_some() || !keyspace.options().accumulates {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        what: "rows that accumulate are scanned at a snapshot".into(),
+    })
 }
 
 impl Drop for Db {

@@ -356,7 +356,7 @@ fn keyspace_of(
     if let Some((layout, cursor)) = &described.cursor {
         version = version.with_cursor(layout, cursor);
     }
-    let memtable = Arc::new(Memtable::new(own.memtable_bytes));
+    let memtable = Arc::new(Memtable::of(&own));
     let named = (name.clone(), described.merge.clone());
     Ok(Keyspace::new(id, named, own, memtable, version))
 }

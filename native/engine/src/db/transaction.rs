@@ -45,6 +45,8 @@ pub struct Transaction {
     changes: BTreeMap<(u64, Vec<u8>), (Keyspace, Change)>,
     /// Keys that nobody else may have written.
     guarded: BTreeSet<(u64, Vec<u8>)>,
+    /// Written with the rest, unseen until then.
+    blind: Batch,
 }
 
 impl Transaction {
@@ -68,6 +70,7 @@ impl Transaction {
             begun_at,
             changes: BTreeMap::new(),
             guarded: BTreeSet::new(),
+            blind: Batch::new(),
         })
     }
 
@@ -117,6 +120,11 @@ impl Transaction {
     /// The key's value is changed by an operand. This conflicts with nothing.
     pub fn merge(&mut self, keyspace: &Keyspace, key: &[u8], operand: &[u8]) {
         self.change(keyspace, key).operands.push(operand.to_vec());
+    }
+
+    /// Adds writes that conflict with nothing, and that its own reads do not see.
+    pub fn write_blindly(&mut self, batch: &Batch) {
+        self.blind.extend(batch);
     }
 
     fn replace(&mut self, keyspace: &Keyspace, key: &[u8], base: Base) {
@@ -170,6 +178,7 @@ impl Transaction {
                 batch.merge(keyspace, key, operand);
             }
         }
+        batch.extend(&self.blind);
         batch
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::{Commit, Core, Keyspace};
 use crate::batch::{Batch, Logged};
 use crate::error::{Error, Result};
-use crate::key::{Sequence, Tag};
+use crate::key::{Kind, Sequence, Tag};
 use crate::memtable::Memtable;
 use crate::wal::{Durability, Version, Written};
 
@@ -58,6 +58,7 @@ impl Core {
         if self.publisher.finish(logging.place, logging.last).is_err() {
             return Err(self.poisoned());
         }
+        self.fold_rows(&logging);
         self.stats
             .written(&logging.record, logging.last - logging.first + 1);
         self.make_room(&logging)?;
@@ -95,6 +96,35 @@ impl Core {
             written,
             memtables,
         })
+    }
+
+    /// Folds what this write has changed in rows with what was there, now that it is visible.
+    fn fold_rows(&self, logging: &Logging) {
+        if !logging
+            .memtables
+            .iter()
+            .any(|(_, memtable)| memtable.accumulates())
+        {
+            return;
+        }
+        // In this order: a snapshot that is taken later sees at least what is visible now.
+        let visible = self.publisher.visible();
+        let horizon = self.snapshots.horizon(self);
+        let Some(logged) = Logged::parse(&logging.record, Version::NEWEST) else {
+            return;
+        };
+        for entry in logged.entries().flatten() {
+            let mut memtables = logging.memtables.iter();
+            let found = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
+            let Some((keyspace, memtable)) = found.filter(|(_, one)| one.accumulates()) else {
+                continue;
+            };
+            let key = entry.key.start as usize..entry.key.end as usize;
+            let key = logging.record.get(key).unwrap_or_default();
+            if let (Kind::Merge, Some(merge)) = (entry.kind, &keyspace.options().merge) {
+                memtable.fold(key, &**merge, (visible, &horizon));
+            }
+        }
     }
 
     /// Delays a writer whose keyspaces have too many runs; stops it while they have far too many.
@@ -200,7 +230,7 @@ impl Core {
                 return Ok(());
             }
             full.seal(commit.next_sequence - 1);
-            let fresh = Arc::new(Memtable::new(keyspace.options().memtable_bytes));
+            let fresh = Arc::new(Memtable::of(keyspace.options()));
             commit.replace(keyspace, &fresh);
             keyspace.rotate(fresh);
         }

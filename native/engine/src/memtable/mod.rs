@@ -1,9 +1,11 @@
 //! The newest entries, in memory.
 //!
 //! Entries are not copied: nodes of the [`skip_list`] point into the batches that were logged. A
-//! memtable takes entries until it is full, then it is only read until it was flushed.
+//! memtable takes entries until it is full, then it is only read until it was flushed. Where a
+//! keyspace accumulates, its entries are [`rows`] instead, whose operands are folded early.
 
 mod bloom;
+pub(crate) mod rows;
 mod skip_list;
 mod slots;
 mod sync;
@@ -14,11 +16,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
+use crate::db::snapshots::Horizon;
 use crate::key::{Kind, Sequence, Tag};
+use crate::merge::Merge;
+use crate::options::KeyspaceOptions;
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::table::hash;
 use crate::value::Value;
 use bloom::Bloom;
+use rows::{Rows, RowsCursor};
 use skip_list::SkipList;
 
 /// What an entry costs beside its bytes: its node and its share of links.
@@ -28,6 +34,8 @@ const ENTRY_OVERHEAD: usize = 88;
 #[derive(Debug)]
 pub(crate) struct Memtable {
     list: SkipList,
+    /// In place of the list.
+    rows: Option<Rows>,
     bloom: Bloom,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
@@ -39,10 +47,18 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty one, which is full at about so many bytes. Its filter takes one percent more.
-    pub(crate) fn new(full_bytes: usize) -> Self {
+    /// An empty one for a keyspace. Its filter takes one percent more than it is full at.
+    pub(crate) fn of(options: &KeyspaceOptions) -> Self {
+        Self {
+            rows: options.accumulates.then(Rows::default),
+            ..Self::new(options.memtable_bytes)
+        }
+    }
+
+    fn new(full_bytes: usize) -> Self {
         Self {
             list: SkipList::new(),
+            rows: None,
             bloom: Bloom::new(full_bytes),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
@@ -81,8 +97,15 @@ impl Memtable {
             });
             return true;
         }
-        let bytes = batch.get(key.start as usize..key.end as usize);
-        self.bloom.add(hash(bytes.unwrap_or_default()));
+        let slice = |range: &Range<u32>| {
+            let bytes = batch.get(range.start as usize..range.end as usize);
+            bytes.unwrap_or_default()
+        };
+        self.bloom.add(hash(slice(key)));
+        if let Some(rows) = &self.rows {
+            rows.insert(slice(key), slice(value), tag);
+            return true;
+        }
         self.list.insert(batch, key, value, tag)
     }
 
@@ -121,7 +144,24 @@ impl Memtable {
     }
 
     pub(crate) fn entries(&self) -> u32 {
-        self.list.len()
+        self.rows.as_ref().map_or(self.list.len(), Rows::added)
+    }
+
+    /// Whether entries are folded early.
+    pub(crate) fn accumulates(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// Folds the entries of a key, as far as what is visible, and held, allows.
+    pub(crate) fn fold(&self, key: &[u8], merge: &dyn Merge, moment: (Sequence, &Horizon)) {
+        let Some(rows) = &self.rows else { return };
+        let ranges = self.range_deletes();
+        let is_covered = |older: Tag, newer: Tag| {
+            let ranges = ranges.as_ref();
+            ranges.is_some_and(|all| all.covering(key, newer.sequence()) >= older.sequence())
+        };
+        let smaller = rows.fold(key, merge, moment, &is_covered);
+        self.bytes.fetch_sub(smaller, Ordering::Relaxed);
     }
 
     /// The range deletes as they stand now.
@@ -137,66 +177,82 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     /// 0 is nowhere.
     node: u32,
+    /// Where the memtable has rows.
+    row: RowsCursor,
 }
 
 impl MemtableCursor {
     pub(crate) fn new(memtable: Arc<Memtable>) -> Self {
-        Self { memtable, node: 0 }
+        Self {
+            memtable,
+            node: 0,
+            row: RowsCursor::default(),
+        }
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        self.node != 0
+        self.node != 0 || self.row.is_valid()
     }
 
     pub(crate) fn first(&mut self) {
-        self.node = self.memtable.list.next(0);
+        match &self.memtable.rows {
+            Some(rows) => self.row.first(rows),
+            None => self.node = self.memtable.list.next(0),
+        }
     }
 
     pub(crate) fn last(&mut self) {
-        self.node = self.memtable.list.last();
+        match &self.memtable.rows {
+            Some(rows) => self.row.last(rows),
+            None => self.node = self.memtable.list.last(),
+        }
     }
 
     /// To the first entry at or behind `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) {
-        self.node = self.memtable.list.seek(key, tag);
+        match &self.memtable.rows {
+            Some(rows) => self.row.seek(rows, key, tag),
+            None => self.node = self.memtable.list.seek(key, tag),
+        }
     }
 
     /// To the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) {
-        self.node = self.memtable.list.before(key, tag);
+        match &self.memtable.rows {
+            Some(rows) => self.row.seek_before(rows, key, tag),
+            None => self.node = self.memtable.list.before(key, tag),
+        }
     }
 
     pub(crate) fn next(&mut self) {
-        if self.node != 0 {
+        if let Some(rows) = &self.memtable.rows {
+            self.row.next(rows);
+        } else if self.node != 0 {
             self.node = self.memtable.list.next(self.node);
         }
     }
 
     pub(crate) fn previous(&mut self) {
-        if let Some(node) = self.memtable.list.node(self.node) {
+        if let Some(rows) = &self.memtable.rows {
+            self.row.previous(rows);
+        } else if let Some(node) = self.memtable.list.node(self.node) {
             self.node = self.memtable.list.before(node.key(), node.tag());
         }
     }
 
     pub(crate) fn key(&self) -> &[u8] {
-        self.memtable
-            .list
-            .node(self.node)
-            .map_or(&[], |node| node.key())
+        let node = self.memtable.list.node(self.node);
+        node.map_or_else(|| self.row.key(), |node| node.key())
     }
 
     pub(crate) fn tag(&self) -> Tag {
-        self.memtable
-            .list
-            .node(self.node)
-            .map_or(Tag::OLDEST, skip_list::Node::tag)
+        let node = self.memtable.list.node(self.node);
+        node.map_or_else(|| self.row.tag(), skip_list::Node::tag)
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        self.memtable
-            .list
-            .node(self.node)
-            .map_or(&[], |node| node.value())
+        let node = self.memtable.list.node(self.node);
+        node.map_or_else(|| self.row.value(), |node| node.value())
     }
 }
 
@@ -204,13 +260,24 @@ impl MemtableCursor {
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     pub(crate) tag: Tag,
-    node: &'a skip_list::Node,
+    place: Place<'a>,
+}
+
+#[derive(Debug)]
+enum Place<'a> {
+    Node(&'a skip_list::Node),
+    Row(Value),
 }
 
 impl Found<'_> {
     pub(crate) fn value(&self) -> Value {
-        let (batch, at, length) = self.node.place();
-        Value::in_batch(batch, at, length)
+        match &self.place {
+            Place::Row(value) => value.clone(),
+            Place::Node(node) => {
+                let (batch, at, length) = node.place();
+                Value::in_batch(batch, at, length)
+            }
+        }
     }
 }
 
@@ -222,12 +289,19 @@ impl Memtable {
         hash: u64,
         tag: Tag,
     ) -> impl Iterator<Item = Found<'a>> {
-        let mut number = if self.bloom.may_contain(hash) {
+        let is_here = self.bloom.may_contain(hash);
+        let rows = self.rows.as_ref().filter(|_| is_here);
+        let row = rows.map_or_else(Vec::new, |rows| rows.versions(key, tag));
+        let row = row.into_iter().map(|(tag, value)| Found {
+            tag,
+            place: Place::Row(value),
+        });
+        let mut number = if is_here && self.rows.is_none() {
             self.list.seek(key, tag)
         } else {
             0
         };
-        std::iter::from_fn(move || {
+        let nodes = std::iter::from_fn(move || {
             let node = self.list.node(number)?;
             if node.key() != key {
                 return None;
@@ -235,8 +309,9 @@ impl Memtable {
             number = self.list.next(number);
             Some(Found {
                 tag: node.tag(),
-                node,
+                place: Place::Node(node),
             })
-        })
+        });
+        row.chain(nodes)
     }
 }

@@ -10,6 +10,7 @@ use super::{filter, hash, head_of};
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, Zone};
 use crate::key::{Kind, Millis, Sequence, Tag, separator, split_expiry};
+use crate::lifetime::Lifetime;
 use crate::options::{Compression, KeyspaceOptions};
 use crate::range_delete::RangeDelete;
 use crate::vfs::AppendFile;
@@ -28,6 +29,7 @@ pub(crate) struct TableSettings {
     tail_bytes: usize,
     compression: Compression,
     extractor: Option<Arc<dyn Extractor>>,
+    lifetime: Option<Arc<dyn Lifetime>>,
     base_sequence: Sequence,
     written_until: Millis,
 }
@@ -47,6 +49,7 @@ impl TableSettings {
             tail_bytes: options.tail_bytes,
             compression: options.compression_of(level),
             extractor: options.extractor.clone(),
+            lifetime: options.lifetime.clone(),
             base_sequence,
             written_until,
         }
@@ -126,7 +129,9 @@ impl TableBuilder {
         if self.settings.filter_bits > 0 && self.hashes.last() != Some(&hash) {
             self.hashes.push(hash);
         }
-        self.properties.count(key, tag, value);
+        let lifetime = self.settings.lifetime.as_ref();
+        let expiry = lifetime.and_then(|lifetime| lifetime.expiry(key));
+        self.properties.count(key, tag, value, expiry);
         self.note_zone(key, tag, value);
         self.data.add(key, tag, value);
         if self.first_key.is_none() {

@@ -59,18 +59,19 @@ impl Properties {
         }
     }
 
-    /// Counts an entry.
-    pub(crate) fn count(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
+    /// Counts an entry, whose key may say when it expires.
+    pub(crate) fn count(&mut self, key: &[u8], tag: Tag, value: &[u8], lifetime: Option<Millis>) {
         self.entries += 1;
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
         self.saw_sequence(tag.sequence());
-        let mut expiry = None;
+        let mut expiry = lifetime;
         match tag.kind() {
             Some(Kind::Delete | Kind::DeleteWith) => self.deletes += 1,
             Some(Kind::Merge) => self.operands += 1,
             Some(kind @ Kind::PutExpiring) => {
-                expiry = crate::key::split_expiry(kind, value).and_then(|(expiry, _)| expiry);
+                let own = crate::key::split_expiry(kind, value).and_then(|(expiry, _)| expiry);
+                expiry = lifetime.or(own);
             }
             _ => {}
         }
@@ -176,9 +177,9 @@ mod tests {
         let mut properties = Properties::new(3, 99);
         let mut value = 50_u64.to_le_bytes().to_vec();
         value.push(1);
-        properties.count(b"key", Tag::new(7, Kind::PutExpiring), &value);
+        properties.count(b"key", Tag::new(7, Kind::PutExpiring), &value, None);
         assert_eq!(properties.all_expired_at, Some(50));
-        properties.count(b"key", Tag::new(5, Kind::Delete), &[]);
+        properties.count(b"key", Tag::new(5, Kind::Delete), &[], None);
         assert_eq!(properties.all_expired_at, None);
         let mut bytes = properties.encode();
         bytes.extend_from_slice(&[99, 2, 0, 0]);

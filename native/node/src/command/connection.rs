@@ -29,7 +29,7 @@ pub(super) fn auth(
         (first, words.next()?)
     };
     let caller = admit(node, name, token)?;
-    session.become_caller(caller, &node.live);
+    session.become_caller(caller, (&node.live, &node.watches));
     reply.ok();
     Ok(Step::Done)
 }
@@ -78,7 +78,7 @@ pub(super) fn hello(
         return Err(no_auth());
     }
     if let Some(caller) = caller {
-        session.become_caller(caller, &node.live);
+        session.become_caller(caller, (&node.live, &node.watches));
     }
     if let Some(name) = name {
         *session.client.name.lock() = name;
@@ -163,7 +163,7 @@ pub(super) fn reset(
     _: Words<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
-    session.become_caller(Caller::Stranger, &node.live);
+    session.become_caller(Caller::Stranger, (&node.live, &node.watches));
     session.client.name.lock().clear();
     session.version = 2;
     session.format = Format::default();

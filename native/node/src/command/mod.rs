@@ -6,6 +6,7 @@
 //! - `connection.rs` — who speaks, in which version; `about.rs` — INFO, COMMAND, CLIENT.
 //! - `namespaces.rs`, `topics.rs` — what there is.
 //! - `publish.rs` — RB.PUB, RB.SUB and their answers; `follow.rs` — what comes afterwards.
+//! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
 //! - `look.rs` — what is there now; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
@@ -13,6 +14,7 @@
 )]
 
 mod about;
+mod aggregates;
 mod connection;
 mod follow;
 mod look;
@@ -20,6 +22,7 @@ mod namespaces;
 mod publish;
 mod table;
 mod topics;
+mod transactions;
 mod upkeep;
 mod values;
 
@@ -27,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+pub(crate) use aggregates::parse as parse_query;
 pub(crate) use table::{Access, Command, Run, find};
 
 use crate::group::{Outcome, Pending};
@@ -109,7 +113,12 @@ impl Node {
                 let asked = (topic, &**operation, *follow);
                 publish::answer(self, session, asked, &answer, &mut reply)
             }
-            (_, Ok(Outcome::Acked(is_new))) => {
+            (_, Ok(Outcome::Added(fresh))) => {
+                reply.array(fresh.len());
+                fresh.iter().for_each(|new| reply.integer(u64::from(*new)));
+                Ok(())
+            }
+            (_, Ok(Outcome::Acked(is_new) | Outcome::Applied(is_new))) => {
                 reply.integer(u64::from(is_new));
                 Ok(())
             }

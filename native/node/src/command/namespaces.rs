@@ -52,6 +52,7 @@ pub(super) fn drop(
     for topic in namespace.topics() {
         node.forget(&topic)?;
     }
+    node.aggregates.forget_namespace(namespace.number)?;
     super::values::forget(node, &namespace)?;
     reply.integer(1);
     Ok(Step::Done)

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Step, about, connection, follow, look, namespaces, publish, topics, upkeep, values};
+use super::{
+    Step, about, aggregates, connection, follow, look, namespaces, publish, topics, transactions,
+    upkeep, values,
+};
 use crate::group::Pending;
 use crate::node::Node;
 use crate::refusal::Result;
@@ -91,10 +94,32 @@ commands! {
     "RB.BOTH" (3, MANY) Tenant Now(look::both) "topic place [FROM time] [UNTIL time] [AT time] [COUNT number]" "Both, as of one moment."
     "RB.SUBS" (1, MANY) Tenant Now(look::all) "topic [place] [AFTER position] [COUNT number]" "All subscriptions that have not ended."
     "RB.KV.SET" (2, 4) Tenant Write(values::set) "key value [FOR duration]" "Keep a value."
-    "RB.KV.GET" (1, 1) Tenant Now(values::get) "key" "A value."
+    "RB.KV.GET" (1, 3) Tenant Now(values::get) "key [AT snapshot]" "A value."
     "RB.KV.MGET" (1, MANY) Tenant Now(values::get_many) "key [key …]" "Several values, as of one moment."
     "RB.KV.DEL" (1, MANY) Tenant Now(values::delete) "key [key …]" "Remove values; says how many there were."
-    "RB.KV.SCAN" (0, MANY) Tenant Now(values::scan) "[PREFIX prefix] [AFTER key] [COUNT number]" "Keys and values in the order of keys."
+    "RB.KV.SCAN" (0, MANY) Tenant Now(values::scan) "[PREFIX prefix] [AFTER key] [COUNT number] [AT snapshot]" "Keys and values in the order of keys."
+    "RB.AGG.DEFINE" (2, 3) Tenant Now(aggregates::define) "aggregate definition [REPLACE]" "Make an aggregate, or build another generation of it."
+    "RB.AGG.SWITCH" (2, 2) Tenant Now(aggregates::switch) "aggregate generation" "Let queries see the generation that was built."
+    "RB.AGG.DROP" (1, 1) Tenant Now(aggregates::drop) "aggregate" "Remove it with all that is in it."
+    "RB.AGG.LIST" (0, 2) Tenant Now(aggregates::list) "[PREFIX prefix]" "The names of all aggregates."
+    "RB.AGG.INFO" (1, 1) Tenant Now(aggregates::info) "aggregate" "An aggregate."
+    "RB.AGG.ADD" (2, MANY) Tenant Write(aggregates::add) "aggregate event [event …]" "Count events, each once."
+    "RB.AGG.FACTS" (1, 5) Tenant Now(aggregates::facts) "aggregate [AFTER position] [COUNT number]" "Events that were added, the oldest first."
+    "RB.AGG.APPLY" (4, MANY) Tenant Write(aggregates::apply) "aggregate generation partition position|- [change …]" "Let a view follow documents."
+    "RB.AGG.POSITIONS" (2, 2) Tenant Now(aggregates::positions) "aggregate generation" "Up to where a view has followed."
+    "RB.AGG.QUERY" (2, 2) Tenant Now(aggregates::query) "aggregate query" "Rows of an aggregate."
+    "RB.AGG.WATCH" (2, 4) Tenant Now(aggregates::watch) "aggregate query [FROM position]" "Rows of an aggregate, and then those that change."
+    "RB.AGG.UNWATCH" (1, 1) Tenant Now(aggregates::unwatch) "watch" "Be told no more."
+    "RB.SNAPSHOT.OPEN" (0, 0) Tenant Now(aggregates::open_snapshot) "" "Hold the present moment for a minute."
+    "RB.SNAPSHOT.CLOSE" (1, 1) Tenant Now(aggregates::close_snapshot) "snapshot" "Hold it no longer."
+    "RB.TX.BEGIN" (0, 1) Tenant Now(transactions::begin) "[READONLY]" "Begin a transaction."
+    "RB.TX.GET" (2, 2) Tenant Now(transactions::get) "transaction key" "A value, as the transaction sees it."
+    "RB.TX.SET" (3, 3) Tenant Now(transactions::set) "transaction key value" "Keep a value, once it commits."
+    "RB.TX.DEL" (2, 2) Tenant Now(transactions::delete) "transaction key" "Remove a value, once it commits."
+    "RB.TX.ADD" (3, MANY) Tenant Now(transactions::add) "transaction aggregate event [event …]" "Count events, once it commits."
+    "RB.TX.QUERY" (3, 3) Tenant Now(transactions::query) "transaction aggregate query" "Rows of an aggregate, as the transaction sees them."
+    "RB.TX.COMMIT" (1, 1) Tenant Write(transactions::commit) "transaction" "Write all, unless somebody else was faster."
+    "RB.TX.ROLLBACK" (1, 1) Tenant Now(transactions::rollback) "transaction" "Write nothing."
     "RB.CHECKPOINT" (1, 1) Admin Now(upkeep::checkpoint) "name" "Copy the database into checkpoints/name, by links."
     "RB.VERIFY" (0, 0) Admin Now(upkeep::verify) "" "Read and check all tables."
     "SHUTDOWN" (0, 1) Admin Now(upkeep::shutdown) "" "Make all durable and end the node."

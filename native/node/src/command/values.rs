@@ -8,6 +8,7 @@ use super::Step;
 use super::follow::REPLY_BYTES;
 use crate::catalog::Namespace;
 use crate::group::Pending;
+use crate::moments::Moment;
 use crate::node::Node;
 use crate::refusal::{Refusal, Result};
 use crate::resp::Reply;
@@ -23,7 +24,7 @@ fn prefix(namespace: &Namespace) -> [u8; 8] {
     namespace.number.to_be_bytes()
 }
 
-fn key(session: &Session, word: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn key(session: &Session, word: &[u8]) -> Result<Vec<u8>> {
     if word.len() > MOST_KEY_BYTES {
         return Err(Refusal::new(
             "OUT_OF_RANGE",
@@ -51,12 +52,29 @@ pub(super) fn get(
     mut words: Words<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
-    let found = node.db.get(&node.values, &key(session, words.next()?)?)?;
+    let key = key(session, words.next()?)?;
+    let moment = at(node, session, &mut words)?;
+    words.end()?;
+    let found = match &moment {
+        None => node.db.get(&node.values, &key)?,
+        Some(moment) => node.db.get_at(&node.values, &key, &moment.snapshot)?,
+    };
     match found {
         Some(value) => reply.bulk(&value),
         None => reply.null(),
     }
     Ok(Step::Done)
+}
+
+/// The moment that is asked about, if it is not now.
+fn at(node: &Node, session: &Session, words: &mut Words<'_>) -> Result<Option<Moment>> {
+    if !words.take("AT") {
+        return Ok(None);
+    }
+    let namespace = session.namespace()?.number;
+    node.moments
+        .find(words.text()?, namespace, node.now())
+        .map(Some)
 }
 
 fn keys(session: &Session, mut words: Words<'_>) -> Result<Vec<Vec<u8>>> {
@@ -112,7 +130,12 @@ pub(super) fn scan(
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
     let (mut start, mut after, mut count) = (key(session, &[])?, None, DEFAULT_COUNT);
+    let mut moment = None;
     while !words.is_empty() {
+        if let Some(asked) = at(node, session, &mut words)? {
+            moment = Some(asked);
+            continue;
+        }
         match words.keyword()?.as_str() {
             "PREFIX" => start = key(session, words.next()?)?,
             "AFTER" => after = Some(key(session, words.next()?)?),
@@ -128,7 +151,10 @@ pub(super) fn scan(
     };
     let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut bytes = 0;
-    let mut scan = node.db.scan(&node.values, lower, upper, None)?;
+    let mut scan = {
+        let snapshot = moment.as_ref().map(|moment| &*moment.snapshot);
+        node.db.scan(&node.values, lower, upper, snapshot)?
+    };
     scan.first()?;
     while scan.is_valid() && found.len() < count && bytes < REPLY_BYTES {
         let name = scan.key().get(8..).unwrap_or_default().to_vec();

@@ -27,6 +27,11 @@ use crate::node::{Failure, Node};
 /// How often what has ended is looked for.
 const TICK: Duration = Duration::from_millis(200);
 
+/// How often watches are told of what has changed.
+const WATCH_TICK: Duration = Duration::from_millis(100);
+/// How long building an aggregate pauses when it failed.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// A node that is being served.
 #[derive(Debug)]
 pub struct Server {
@@ -72,6 +77,11 @@ impl Server {
             let node = Arc::clone(&server.node);
             server.spawn("metrics", move || http::serve(&node, &listener))?;
         }
+        let node = Arc::clone(&server.node);
+        server.spawn("aggregates", move || {
+            keep_aggregates(&node);
+            Ok(())
+        })?;
         let (node, mailboxes) = (Arc::clone(&server.node), server.mailboxes.clone());
         server.spawn("clock", move || {
             watch(&node, &mailboxes);
@@ -123,6 +133,22 @@ impl Server {
             Err(shared) => Ok(shared.db.sync()?),
         };
         failed.map_or(closed, Err)
+    }
+}
+
+/// Tells watches of what has changed, and builds generations, until the node ends.
+fn keep_aggregates(node: &Node) {
+    while !node.is_stopping() {
+        node.tell_watches();
+        match node.aggregates.fill() {
+            // There is more to do: no pause, but for watches.
+            Ok(true) => {}
+            Ok(false) => std::thread::sleep(WATCH_TICK),
+            Err(error) => {
+                crate::log::warning(&format!("an aggregate cannot be built: {error}"));
+                std::thread::sleep(RETRY);
+            }
+        }
     }
 }
 

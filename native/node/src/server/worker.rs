@@ -250,7 +250,9 @@ impl Worker {
     pub(super) fn close(&mut self, token: usize) {
         self.ready.remove(&token);
         if let Some(mut connection) = self.connections.remove(&token) {
-            connection.session.leave(&self.node.live);
+            connection
+                .session
+                .leave((&self.node.live, &self.node.watches));
             self.node.clients.leave(connection.session.client.id);
             // Closing the socket takes it out of the poll as well.
             let _ = self.poll.registry().deregister(&mut connection.stream);

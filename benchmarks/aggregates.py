@@ -1,0 +1,247 @@
+"""Online aggregates beside what people keep by hand: triggers, upserts, counters.
+
+    python -m benchmarks.aggregates [--hot 1,100,10000] [--clients 1,4,8,16] [--batch 1,100]
+        [--peers postgres-trigger,postgres-upsert,valkey-hincrby] [--seconds 4] [--rounds 3]
+        [--connections 8] [--pipeline 1024] [--quick]
+
+The schema is that of the paper's example, application performance monitoring: a call of an endpoint
+is one event, kept itself, which changes four rows: those of its endpoint, server, app and customer,
+each for five minutes. `hot` is how many endpoints are called. Everything is durable: each event, or
+each batch of events, is a transaction that is on disk when it is answered.
+
+PostgreSQL is driven by pgbench with prepared statements and as many clients as make it fastest; the
+node by a native program over as many connections, each with commands under way as a pipeline;
+Valkey by the same program, five updates in one MULTI, `appendfsync always`. A ratio is the median
+of the rounds', each of which runs all beside one another. Client and server share the machine's cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peers import postgres_aggregates
+from benchmarks.support.durable_servers import TOKEN, ask, running_node, running_valkey
+from benchmarks.support.native import built
+from benchmarks.support.report import Report, median
+from rillbase_server.launcher.ports import LOOPBACK
+
+_PEERS = ("postgres-trigger", "postgres-upsert", "valkey-hincrby")
+#: What our rate by a peer's should be, for one hot row: single events, and batches.
+_GOALS = {
+    ("postgres-trigger", 1): ">= 97",
+    ("postgres-upsert", 1): ">= 20",
+    ("valkey-hincrby", 1): ">= 1",
+    ("postgres-trigger", 100): ">= 10",
+    ("postgres-upsert", 100): ">= 10",
+}
+_DIMENSIONS = ["customer", "app", "server", "endpoint"]
+_MEASURES = {
+    "calls": {"op": "count"},
+    "latency": {"op": "sum", "field": "latency_ms", "type": "int"},
+}
+_DEFINITION = {
+    "dimensions": _DIMENSIONS,
+    "time": {"field": "at", "bucket": "5m"},
+    "measures": _MEASURES,
+    "rollups": [_DIMENSIONS[:1], _DIMENSIONS[:2], _DIMENSIONS[:3]],
+}
+_DASHBOARD = {
+    "filter": {"customer": "c0"},
+    "group_by": ["endpoint", "at"],
+    "from": "-24h",
+    "limit": 10_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """How the native program loads a server."""
+
+    program: Path
+    connections: int
+    pipeline: int
+    seconds: int
+
+    def run(self, port: int, target: str, *options: str) -> dict[str, float]:
+        """Return what the program measured."""
+        access = ["--user", "bench", "--token", TOKEN] if target == "node" else []
+        command = [
+            str(self.program), "--address", f"{LOOPBACK}:{port}", "--target", target, *access,
+            "--connections", str(self.connections), "--seconds", str(self.seconds), *options,
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return answer
+
+    def rate(self, port: int, target: str, hot: int, batch: int) -> float:
+        """Return how many events a second a server takes."""
+        depth = max(4, self.pipeline // batch)
+        size = ["--hot", str(hot), "--batch", str(batch), "--pipeline", str(depth)]
+        return self.run(port, target, *size)["rate"]
+
+
+def main() -> None:
+    """Measure and report."""
+    arguments = _arguments()
+    report = Report("aggregates", dict(vars(arguments)))
+    optimised = arguments.optimised
+    node = built("rillbase-node", optimised=optimised)
+    program = built("rillbase-node", example="aggregate_load", optimised=optimised)
+    load = _Load(program, arguments.connections, arguments.pipeline, arguments.seconds)
+    for batch in arguments.batch:
+        for hot in arguments.hot:
+            _add_peers(report, (node, load), (hot, batch), arguments)
+        _add_cost(report, (node, load), batch, arguments.rounds)
+    _add_dashboard(report, node, load, arguments.seconds)
+    report.finish()
+
+
+def _ours(node: Path, load: _Load, definition: object, hot: int, batch: int) -> float:
+    with running_node(node) as port:
+        ask(port, "RB.AGG.DEFINE", "calls", json.dumps(definition))
+        rate = load.rate(port, "node", hot, batch)
+        if definition is _DEFINITION:
+            _check(port)
+        return rate
+
+
+def _check(port: int) -> None:
+    """Every level counts the same events."""
+    counts = set()
+    for depth in range(1, 5):
+        asked = {"rollup": _DIMENSIONS[:depth], "group_by": [], "snapshot": "fresh"}
+        answer = json.loads(ask(port, "RB.AGG.QUERY", "calls", json.dumps(asked)))
+        counts.add((answer["rows"][0]["calls"], answer["rows"][0]["latency"]))
+    if len(counts) != 1:
+        raise RuntimeError(f"levels differ: {counts}")
+
+
+def _add_peers(
+    report: Report,
+    ours: tuple[Path, _Load],
+    case: tuple[int, int],
+    arguments: argparse.Namespace,
+) -> None:
+    """Compare rates of events."""
+    hot, batch = case
+    node, load = ours
+    name = f"hot_{hot}" + (f"_batch_{batch}" if batch > 1 else "")
+    rates: dict[str, list[float]] = {"node": [], **{peer: [] for peer in arguments.peers}}
+    clients = {
+        peer: _fastest(peer, case, arguments) for peer in arguments.peers if "postgres" in peer
+    }
+    for _ in range(arguments.rounds):
+        rates["node"].append(_ours(node, load, _DEFINITION, hot, batch))
+        for peer in arguments.peers:
+            rates[peer].append(_peer(peer, load, case, clients.get(peer, 0), arguments.seconds))
+    for system, found in rates.items():
+        what = f"events, {clients[system]} clients" if system in clients else "events"
+        report.add(f"{name}_{system}_per_s", median(found), "/s", what)
+    for peer in arguments.peers:
+        ratios = [one / other for one, other in zip(rates["node"], rates[peer], strict=True)]
+        goal = _GOALS.get((peer, batch), "") if hot == 1 else ""
+        report.add(f"{name}_vs_{peer}", median(ratios), "x", "our rate by theirs", goal)
+
+
+def _peer(
+    peer: str, load: _Load | None, case: tuple[int, int], clients: int, seconds: int
+) -> float:
+    hot, batch = case
+    if peer == "valkey-hincrby" and load is not None:
+        with running_valkey() as port:
+            return load.rate(port, "valkey", hot, batch)
+    kind = peer.removeprefix("postgres-")
+    with postgres_aggregates.running() as url:
+        return postgres_aggregates.rate(
+            url, kind, hot=hot, clients=clients, batch=batch, seconds=seconds
+        )
+
+
+def _fastest(peer: str, case: tuple[int, int], arguments: argparse.Namespace) -> int:
+    """Return the number of clients with which PostgreSQL takes the most."""
+    seconds = max(1, arguments.seconds // 2)
+    if len(arguments.clients) == 1:
+        return int(arguments.clients[0])
+    found = {clients: _peer(peer, None, case, clients, seconds) for clients in arguments.clients}
+    return max(found, key=lambda clients: found[clients])
+
+
+def _add_cost(report: Report, ours: tuple[Path, _Load], batch: int, rounds: int) -> None:
+    """Compare events that change four rows with events that are only kept."""
+    node, load = ours
+    plain = {**_DEFINITION, "measures": {}}
+    ratios = []
+    for _ in range(rounds):
+        alone = _ours(node, load, plain, 1, batch)
+        ratios.append(alone / _ours(node, load, _DEFINITION, 1, batch))
+    name = "cost_of_aggregates" + (f"_batch_{batch}" if batch > 1 else "")
+    goal = "<= 1.15" if batch == 1 else "<= 2"
+    report.add(name, median(ratios), "x", "events kept ÷ events kept and aggregated", goal)
+
+
+def _add_dashboard(report: Report, node: Path, load: _Load, seconds: int) -> None:
+    """Measure a dashboard's query while events come at full rate, and among few and many."""
+    with running_node(node) as port:
+        ask(port, "RB.AGG.DEFINE", "calls", json.dumps(_DEFINITION))
+        _fill_day(port)
+        query = ["--query", json.dumps(_DASHBOARD)]
+        size = ["--hot", "20", "--pipeline", str(load.pipeline)]
+        first = load.run(port, "node", *size, *query)
+        for _ in range(2):
+            load.run(port, "node", *size)
+        second = load.run(port, "node", *size, *query)
+    report.add("dashboard_p50_ms", first["query_p50_us"] / 1e3, "ms", "under full load", "<= 2")
+    report.add("dashboard_p99_ms", first["query_p99_us"] / 1e3, "ms", "under full load")
+    later = second["query_p50_us"] / max(1.0, first["query_p50_us"])
+    report.add("dashboard_later", later, "x", "after four times the events ÷ before", "<= 1.5")
+    with postgres_aggregates.running() as url:
+        postgres_aggregates.rate(url, "plain", hot=20, clients=4, batch=100, seconds=seconds)
+        raw = postgres_aggregates.query_ms(url, 24)
+    report.add("dashboard_postgres_raw_ms", raw, "ms", "PostgreSQL, from the events themselves")
+
+
+def _fill_day(port: int) -> None:
+    """Give 20 endpoints a call in each five minutes of a day."""
+    now = int(ask(port, "TIME")[0]) * 1000
+    for step in range(288):
+        at = now - step * 300_000
+        events = [
+            json.dumps({
+                "customer": "c0", "app": "a0", "server": f"s{endpoint // 10}",
+                "endpoint": f"e{endpoint}", "latency_ms": 7, "at": at,
+            })
+            for endpoint in range(20)
+        ]  # fmt: skip
+        ask(port, "RB.AGG.ADD", "calls", *events)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def _arguments() -> argparse.Namespace:
+    summary = (__doc__ or "").strip().splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.aggregates", description=summary)
+    parser.add_argument("--hot", type=_numbers, default=[1, 100, 10_000], help="endpoints called")
+    parser.add_argument("--clients", type=_numbers, default=[1, 4, 8, 16], help="of PostgreSQL")
+    parser.add_argument("--batch", type=_numbers, default=[1, 100], help="events a transaction")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=list(_PEERS))
+    parser.add_argument("--seconds", type=int, default=4, help="of each run")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=8, help="to the node and to Valkey")
+    parser.add_argument("--pipeline", type=int, default=1024, help="events under way on each")
+    parser.add_argument("--quick", action="store_true", help="a minute")
+    parser.add_argument("--debug", dest="optimised", action="store_false", help="unoptimised")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.hot, arguments.clients, arguments.batch = [1], [4], [1]
+        arguments.seconds, arguments.rounds = 2, 1
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+//! Events: read before the group is written, counted once, and written with all that they change.
+//!
+//! ```text
+//! fact key   := aggregate{8} sequence{8}     inverted, so that the newest come first
+//! fact value := event{slice}*                as they were sent, those of one group together
+//! id key     := aggregate{8} event-id
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use rillbase_engine::{Batch, Millis, Sequence, prefix_end};
+
+use crate::catalog::{Aggregate, Shape};
+use crate::claims::Claim;
+use crate::coding::{Reader, put_slice};
+use crate::contribution::Contribution;
+use crate::definition::{Definition, Source};
+use crate::deltas::Deltas;
+use crate::error::{Code, Error, Result, malformed};
+use crate::fields::{Fields, Read};
+use crate::store::{Aggregates, bounds};
+
+/// For so long an event is known by its id, in milliseconds.
+const REMEMBERED: i64 = 86_400_000;
+const MOST_ID_BYTES: usize = 256;
+/// No call has more events.
+const MOST_EVENTS: usize = 4000;
+/// Events of a group are kept together up to this size.
+const FACT_BYTES: usize = 256 << 10;
+
+/// An event that was read.
+#[derive(Debug, Clone)]
+struct Event {
+    json: Box<[u8]>,
+    id: Option<Id>,
+    /// For the generation that is seen, and for the one that is built.
+    contributions: (Contribution, Option<Contribution>),
+}
+
+/// What an event is known by.
+#[derive(Debug, Clone)]
+struct Id {
+    key: Vec<u8>,
+    expiry: Millis,
+}
+
+/// Events that are to be added together, or not at all.
+#[derive(Debug, Clone)]
+pub struct Add {
+    pub(crate) aggregate: Arc<Aggregate>,
+    pub(crate) shape: Arc<Shape>,
+    events: Vec<Event>,
+}
+
+/// A kept event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// Its group's place in the order of writes.
+    pub sequence: Sequence,
+    /// Its place in the group.
+    pub index: usize,
+    /// The event, as it was sent.
+    pub json: Vec<u8>,
+}
+
+impl Add {
+    /// Reads events.
+    pub fn read<'a>(
+        aggregate: &Arc<Aggregate>,
+        events: impl ExactSizeIterator<Item = &'a [u8]>,
+        now: Millis,
+    ) -> Result<Self> {
+        if events.len() > MOST_EVENTS {
+            let detail = "there are 4,000 events at most in one call";
+            return Err(Error::new(Code::TooMany, detail));
+        }
+        let shape = aggregate.shape();
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let read = |(index, json): (usize, &[u8])| {
+            Event::read(aggregate, &shape, json, now).map_err(|error| error.of_event(index))
+        };
+        let events: Result<Vec<Event>> = events.enumerate().map(read).collect();
+        Ok(Self {
+            aggregate: Arc::clone(aggregate),
+            events: events?,
+            shape,
+        })
+    }
+
+    /// Reads them again, if the aggregate has become another.
+    fn refresh(&self, now: Millis) -> Result<Option<Self>> {
+        if Arc::ptr_eq(&self.shape, &self.aggregate.shape()) {
+            return Ok(None);
+        }
+        let events = self.events.iter().map(|event| &*event.json);
+        Self::read(&self.aggregate, events, now).map(Some)
+    }
+
+    /// The aggregate.
+    pub fn aggregate(&self) -> &Arc<Aggregate> {
+        &self.aggregate
+    }
+}
+
+impl Event {
+    fn read(aggregate: &Aggregate, shape: &Shape, json: &[u8], now: i64) -> Result<Self> {
+        let definition = &shape.current.definition;
+        if definition.source == Source::View {
+            let detail = "this aggregate follows a collection, and takes no events";
+            return Err(Error::new(Code::BadEvent, detail));
+        }
+        let read = Read::event(json)?;
+        let fields = read.fields();
+        let contribution = Contribution::of(definition, fields, now)?;
+        let expires = contribution
+            .bucket
+            .and_then(|bucket| definition.expires(bucket));
+        if expires.is_some_and(|expires| expires <= now) {
+            let detail = "the event is older than the aggregate's retention";
+            return Err(Error::at(Code::EventTooOld, pointer(definition), detail));
+        }
+        let building = match &shape.building {
+            None => None,
+            Some(building) => Some(Contribution::of(
+                &building.generation.definition,
+                fields,
+                now,
+            )?),
+        };
+        Ok(Self {
+            json: json.into(),
+            id: read_id(aggregate, definition, fields, now)?,
+            contributions: (contribution, building),
+        })
+    }
+}
+
+fn pointer(definition: &Definition) -> String {
+    let time = definition.time.as_ref();
+    time.map_or(String::new(), |time| time.field.pointer())
+}
+
+fn read_id(
+    aggregate: &Aggregate,
+    definition: &Definition,
+    fields: Fields<'_>,
+    now: i64,
+) -> Result<Option<Id>> {
+    let Some(value) = fields.get("event_id") else {
+        return Ok(None);
+    };
+    let id = value
+        .as_str()
+        .filter(|id| (1..=MOST_ID_BYTES).contains(&id.len()));
+    let Some(id) = id else {
+        let detail = "an event_id is a string of 1 to 256 bytes";
+        return Err(Error::at(Code::BadEvent, "/event_id", detail));
+    };
+    let at = Contribution::moment(definition, fields, now)?;
+    if at.saturating_add(REMEMBERED) <= now {
+        let detail = "the event is older than ids are remembered, which is 24 hours";
+        return Err(Error::at(Code::EventTooOld, pointer(definition), detail));
+    }
+    let expiry = at.max(now).saturating_add(REMEMBERED);
+    Ok(Some(Id {
+        key: [&aggregate.number.to_be_bytes(), id.as_bytes()].concat(),
+        expiry: u64::try_from(expiry).unwrap_or_default(),
+    }))
+}
+
+/// What a group of events changes.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) deltas: Deltas,
+    facts: HashMap<u64, Facts>,
+    pub(crate) ids: HashMap<Vec<u8>, Millis>,
+}
+
+/// Events of one aggregate.
+#[derive(Debug, Default)]
+struct Facts {
+    expiry: Option<Millis>,
+    full: Vec<Vec<u8>>,
+    bytes: Vec<u8>,
+}
+
+impl Facts {
+    fn push(&mut self, json: &[u8]) {
+        put_slice(&mut self.bytes, json);
+        if self.bytes.len() >= FACT_BYTES {
+            self.full.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+impl Group {
+    /// Takes in the events of a call that are new; says which.
+    pub(crate) fn take(
+        &mut self,
+        add: &Add,
+        known: &dyn Fn(&[u8]) -> Result<bool>,
+        now: Millis,
+    ) -> Result<Vec<bool>> {
+        // All ids are looked up before anything is taken in.
+        let mut fresh = Vec::with_capacity(add.events.len());
+        let mut own: HashSet<&[u8]> = HashSet::new();
+        for event in &add.events {
+            fresh.push(match &event.id {
+                None => true,
+                Some(id) => {
+                    let is_here = self.ids.contains_key(&id.key) || !own.insert(&id.key);
+                    !is_here && !known(&id.key)?
+                }
+            });
+        }
+        let retention = add.shape.current.definition.retention;
+        let facts = self
+            .facts
+            .entry(add.aggregate.number)
+            .or_insert_with(|| Facts {
+                expiry: retention.and_then(|length| now.checked_add_signed(length)),
+                ..Facts::default()
+            });
+        for (event, _) in add.events.iter().zip(&fresh).filter(|(_, fresh)| **fresh) {
+            facts.push(&event.json);
+            let (current, building) = &event.contributions;
+            self.deltas.add(&add.shape.current, current, 1);
+            if let (Some(building), Some(contribution)) = (&add.shape.building, building) {
+                self.deltas.add(&building.generation, contribution, 1);
+            }
+            if let Some(id) = &event.id {
+                self.ids.insert(id.key.clone(), id.expiry);
+            }
+        }
+        Ok(fresh)
+    }
+
+    pub(crate) fn batch(&self, store: &Aggregates) -> Batch {
+        let mut batch = Batch::new();
+        let spaces = &store.spaces;
+        self.deltas.write(&mut batch, &spaces.rows, &spaces.items);
+        for (number, facts) in &self.facts {
+            let last = Some(&facts.bytes).filter(|bytes| !bytes.is_empty());
+            for bytes in facts.full.iter().chain(last) {
+                batch.put_sequenced(&spaces.facts, &number.to_be_bytes(), bytes, facts.expiry);
+            }
+        }
+        for (key, expiry) in &self.ids {
+            batch.put_expiring(&spaces.ids, key, &[], *expiry);
+        }
+        batch
+    }
+}
+
+impl Aggregates {
+    /// Adds events of many calls, each all or nothing, durably together. Says which events of each
+    /// call were new.
+    pub fn add(&self, adds: &[&Add]) -> Vec<Result<Vec<bool>>> {
+        let _writing = self.gate.read();
+        let _claim = self.claim(adds);
+        let now = self.db.now();
+        let mut group = Group::default();
+        let outcomes: Vec<_> = adds
+            .iter()
+            .map(|add| self.take(&mut group, add, now))
+            .collect();
+        let batch = group.batch(self);
+        if batch.is_empty() {
+            return outcomes;
+        }
+        match self.db.write(batch, self.durability) {
+            Ok(sequence) => {
+                adds.iter().for_each(|add| add.aggregate.note(sequence));
+                outcomes
+            }
+            Err(error) => {
+                let failed = |outcome: Result<_>| outcome.and(Err(error.clone().into()));
+                outcomes.into_iter().map(failed).collect()
+            }
+        }
+    }
+
+    /// Keeps others from writing events with the same ids until this is dropped.
+    fn claim(&self, adds: &[&Add]) -> Claim<'_> {
+        let events = adds.iter().flat_map(|add| &add.events);
+        let keys = events.filter_map(|event| Some(event.id.as_ref()?.key.clone()));
+        self.claims.claim(keys.collect())
+    }
+
+    fn take(&self, group: &mut Group, add: &Add, now: Millis) -> Result<Vec<bool>> {
+        if add.aggregate.is_dropped() {
+            return Err(Error::new(
+                Code::Unknown,
+                "there is no aggregate of this name",
+            ));
+        }
+        let known = |key: &[u8]| Ok(self.db.get(&self.spaces.ids, key)?.is_some());
+        match add.refresh(now)? {
+            None => group.take(add, &known, now),
+            Some(add) => group.take(&add, &known, now),
+        }
+    }
+
+    /// Kept events behind a place, the oldest first.
+    pub fn facts(
+        &self,
+        aggregate: &Aggregate,
+        (after, index): (Sequence, usize),
+        count: usize,
+    ) -> Result<Vec<Fact>> {
+        let prefix = aggregate.number.to_be_bytes();
+        let end = prefix_end(&prefix);
+        let (lower, upper) = bounds(&prefix, end.as_deref());
+        let mut scan = self.db.scan(&self.spaces.facts, lower, upper, None)?;
+        let place = [&prefix[..], &(!after).to_be_bytes()].concat();
+        if after == 0 {
+            scan.last()?
+        } else {
+            scan.seek_back(&place)?
+        }
+        let mut found = Vec::new();
+        while scan.is_valid() && found.len() < count {
+            let sequence = !Reader(scan.key().get(8..).unwrap_or_default())
+                .u64()
+                .ok_or_else(malformed)?;
+            let mut reader = Reader(scan.value());
+            let mut place = 0;
+            while !reader.is_empty() {
+                let json = reader.slice().ok_or_else(malformed)?.to_vec();
+                if (sequence, place) > (after, index) || after == 0 {
+                    found.push(Fact {
+                        sequence,
+                        index: place,
+                        json,
+                    });
+                }
+                place += 1;
+            }
+            scan.retreat()?;
+        }
+        found.truncate(count);
+        Ok(found)
+    }
+}

@@ -1,0 +1,276 @@
+//! Views: aggregates that follow documents. What each document contributed is kept under its key,
+//! with its version, so that it can be taken away when the document changes.
+//!
+//! One write has the retraction, the new contribution, what is kept of the document, and how far
+//! the partition was followed. So a change is counted once, however often it is sent.
+//!
+//! ```text
+//! document := generation{8} 'd' key → version{signed} [contribution]
+//! position := generation{8} 'p' partition → text
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rillbase_engine::Batch;
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::{self, Form};
+
+use crate::catalog::Aggregate;
+use crate::coding::{Reader, put_signed};
+use crate::contribution::Contribution;
+use crate::definition::Source;
+use crate::deltas::Deltas;
+use crate::error::{Code, Error, Result, malformed};
+use crate::fields::Fields;
+use crate::store::Aggregates;
+
+const MOST_TEXT_BYTES: usize = 256;
+
+/// What became of a document.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The document's key, as canonical JSON.
+    key: Vec<u8>,
+    version: i64,
+    /// What it contributes; `None` if nothing any more.
+    contribution: Option<Contribution>,
+}
+
+/// Changes of one partition, applied together.
+#[derive(Debug, Clone)]
+pub struct Apply {
+    aggregate: Arc<Aggregate>,
+    generation: u64,
+    partition: String,
+    /// Up to where the partition is followed with these.
+    position: Option<(String, Place)>,
+    changes: Vec<Change>,
+}
+
+/// A position in a stream: milliseconds and number, or a number.
+type Place = (u64, u64);
+
+fn refuse(index: usize, pointer: &str, detail: &str) -> Error {
+    Error::at(Code::BadChange, pointer, detail).of_event(index)
+}
+
+fn place(text: &str) -> Option<Place> {
+    let (high, low) = text.split_once('-').unwrap_or((text, "0"));
+    Some((high.parse().ok()?, low.parse().ok()?))
+}
+
+impl Apply {
+    /// Reads changes from JSON; the position `-` leaves it as it is.
+    pub fn read<'a>(
+        aggregate: &Arc<Aggregate>,
+        generation: u64,
+        (partition, position): (&str, &str),
+        changes: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self> {
+        let built = aggregate.generation(generation)?;
+        if built.definition.source != Source::View {
+            let detail = "this aggregate is of events, and follows no collection";
+            return Err(Error::new(Code::BadChange, detail));
+        }
+        if partition.len() > MOST_TEXT_BYTES {
+            let detail = "a partition has 256 bytes at most";
+            return Err(Error::new(Code::BadChange, detail));
+        }
+        let position = match position {
+            "-" => None,
+            text => match place(text) {
+                Some(place) => Some((text.to_owned(), place)),
+                None => {
+                    let detail = "a position is such as 1526919030474-55, or a number, or -";
+                    return Err(Error::new(Code::BadChange, detail));
+                }
+            },
+        };
+        let read = |(index, json): (usize, &[u8])| {
+            let parsed = ejson::parse_document(json);
+            let parsed = parsed.map_err(|error| refuse(index, &error.pointer, &error.detail))?;
+            Change::read(parsed.as_ref(), index, |row| {
+                Contribution::of(&built.definition, Fields::Document(row), 0)
+            })
+        };
+        let changes: Result<Vec<Change>> = changes.enumerate().map(read).collect();
+        Ok(Self {
+            aggregate: Arc::clone(aggregate),
+            generation,
+            partition: partition.to_owned(),
+            position,
+            changes: changes?,
+        })
+    }
+}
+
+impl Change {
+    fn read(
+        change: Document<'_>,
+        index: usize,
+        contribution: impl FnOnce(Document<'_>) -> Result<Contribution>,
+    ) -> Result<Self> {
+        let key = change.get("key");
+        let key = key.ok_or_else(|| refuse(index, "/key", "a change names its document's key"))?;
+        let version = change.get("version").and_then(|value| value.as_exact_i64());
+        let version =
+            version.ok_or_else(|| refuse(index, "/version", "a change has a whole version"))?;
+        let contribution = match change.get("row") {
+            None | Some(ValueRef::Null) => None,
+            Some(ValueRef::Document(row)) => {
+                Some(contribution(row).map_err(|error| error.of_event(index))?)
+            }
+            Some(_) => return Err(refuse(index, "/row", "a row is an object or null")),
+        };
+        Ok(Self {
+            key: ejson::value_to_string(key, Form::Canonical).into_bytes(),
+            version,
+            contribution,
+        })
+    }
+}
+
+/// What is kept of a document.
+#[derive(Debug, Clone)]
+struct Kept {
+    version: i64,
+    contribution: Option<Contribution>,
+}
+
+impl Kept {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_signed(&mut out, self.version.into());
+        if let Some(contribution) = &self.contribution {
+            out.extend_from_slice(&contribution.to_bytes());
+        }
+        out
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let version = reader.signed_64()?;
+        let contribution = if reader.is_empty() {
+            None
+        } else {
+            Some(Contribution::from_bytes(reader.0)?)
+        };
+        Some(Self {
+            version,
+            contribution,
+        })
+    }
+}
+
+/// What a group of changes comes to, seen by those that follow in it.
+#[derive(Debug, Default)]
+struct Group {
+    deltas: Deltas,
+    kept: HashMap<Vec<u8>, Kept>,
+    positions: HashMap<Vec<u8>, (String, Place)>,
+}
+
+impl Aggregates {
+    /// Applies changes, durably together. Says of each whether its position was new.
+    pub fn apply(&self, applies: &[&Apply]) -> Vec<Result<bool>> {
+        let _writing = self.gate.read();
+        // What is read here must not change before it is written.
+        let _alone = self.applying.lock();
+        let mut group = Group::default();
+        let outcomes = applies
+            .iter()
+            .map(|apply| self.apply_one(&mut group, apply));
+        let outcomes: Vec<Result<bool>> = outcomes.collect();
+        let mut batch = Batch::new();
+        let spaces = &self.spaces;
+        group.deltas.write(&mut batch, &spaces.rows, &spaces.items);
+        for (key, kept) in &group.kept {
+            batch.put(&spaces.kept, key, &kept.to_bytes());
+        }
+        for (key, (text, _)) in &group.positions {
+            batch.put(&spaces.kept, key, text.as_bytes());
+        }
+        if batch.is_empty() {
+            return outcomes;
+        }
+        match self.db.write(batch, self.durability) {
+            Ok(sequence) => {
+                applies
+                    .iter()
+                    .for_each(|apply| apply.aggregate.note(sequence));
+                outcomes
+            }
+            Err(error) => {
+                let failed = |outcome: Result<_>| outcome.and(Err(error.clone().into()));
+                outcomes.into_iter().map(failed).collect()
+            }
+        }
+    }
+
+    fn apply_one(&self, group: &mut Group, apply: &Apply) -> Result<bool> {
+        if apply.aggregate.is_dropped() {
+            return Err(Error::new(
+                Code::Unknown,
+                "there is no aggregate of this name",
+            ));
+        }
+        let generation = apply.aggregate.generation(apply.generation)?;
+        let key = |kind: &[u8], name: &[u8]| [&apply.generation.to_be_bytes(), kind, name].concat();
+        if let Some((text, place)) = &apply.position {
+            let key = key(b"p", apply.partition.as_bytes());
+            if self
+                .position(group, &key)?
+                .is_some_and(|known| known >= *place)
+            {
+                return Ok(false);
+            }
+            group.positions.insert(key, (text.clone(), *place));
+        }
+        for change in &apply.changes {
+            let key = key(b"d", &change.key);
+            let kept = self.kept(group, &key)?;
+            if kept
+                .as_ref()
+                .is_some_and(|kept| kept.version >= change.version)
+            {
+                continue;
+            }
+            if let Some(before) = kept.and_then(|kept| kept.contribution) {
+                group.deltas.add(&generation, &before, -1);
+            }
+            if let Some(contribution) = &change.contribution {
+                group.deltas.add(&generation, contribution, 1);
+            }
+            let fresh = Kept {
+                version: change.version,
+                contribution: change.contribution.clone(),
+            };
+            group.kept.insert(key, fresh);
+        }
+        Ok(true)
+    }
+
+    fn kept(&self, group: &Group, key: &[u8]) -> Result<Option<Kept>> {
+        if let Some(kept) = group.kept.get(key) {
+            return Ok(Some(kept.clone()));
+        }
+        match self.db.get(&self.spaces.kept, key)? {
+            None => Ok(None),
+            Some(bytes) => Kept::from_bytes(&bytes).map(Some).ok_or_else(malformed),
+        }
+    }
+
+    fn position(&self, group: &Group, key: &[u8]) -> Result<Option<Place>> {
+        if let Some((_, place)) = group.positions.get(key) {
+            return Ok(Some(*place));
+        }
+        match self.db.get(&self.spaces.kept, key)? {
+            None => Ok(None),
+            Some(bytes) => {
+                let text = std::str::from_utf8(&bytes).map_err(|_| malformed())?;
+                place(text).map(Some).ok_or_else(malformed)
+            }
+        }
+    }
+}

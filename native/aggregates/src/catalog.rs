@@ -1,0 +1,367 @@
+//! Which aggregates there are: in memory to be read, in a keyspace to be kept.
+//!
+//! ```text
+//! key   := 'next'                         the next number of an aggregate or generation
+//!        | 'a' namespace{8} name          an aggregate
+//! value := number generation definition{slice} [building definition{slice} since]
+//! ```
+//!
+//! Numbers are varints and never given twice, so what a dropped generation left behind, if
+//! anything, is nobody's. A definition is kept as it was written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use rillbase_engine::{Batch, Db, Durability, Keyspace, Sequence};
+
+use crate::coding::{Reader, put_slice, put_varint};
+use crate::definition::Definition;
+use crate::deltas::Generation;
+use crate::error::{Code, Error, Result, malformed};
+
+const NEXT: &[u8] = b"next";
+/// A namespace has no more aggregates.
+const MOST: usize = 10_000;
+
+/// A generation that is being built beside the one that queries see.
+#[derive(Debug, Clone)]
+pub struct Building {
+    /// It takes writes already.
+    pub generation: Arc<Generation>,
+    /// Its definition, as it was written.
+    pub text: String,
+    /// Kept events up to here are still to be brought in; later ones come in as they are written.
+    pub since: Sequence,
+    /// All of them are in.
+    pub is_ready: Arc<AtomicBool>,
+}
+
+/// What an aggregate is at present.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// What queries see.
+    pub current: Arc<Generation>,
+    /// Its definition, as it was written.
+    pub text: String,
+    /// What is built beside it.
+    pub building: Option<Building>,
+}
+
+/// An aggregate.
+#[derive(Debug)]
+pub struct Aggregate {
+    /// Whose it is.
+    pub namespace: u64,
+    /// Its name.
+    pub name: String,
+    /// Never used twice.
+    pub number: u64,
+    shape: RwLock<Arc<Shape>>,
+    /// The last write that changed it, as far as this process knows.
+    changed: AtomicU64,
+    dropped: AtomicBool,
+}
+
+impl Aggregate {
+    /// What it is at present.
+    pub fn shape(&self) -> Arc<Shape> {
+        Arc::clone(&self.shape.read())
+    }
+
+    /// The last write that changed what is seen of it, as far as this process knows.
+    pub fn changed(&self) -> Sequence {
+        self.changed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note(&self, sequence: Sequence) {
+        self.changed.fetch_max(sequence, Ordering::AcqRel);
+    }
+
+    /// Whether it is there no longer.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    fn key(&self) -> Vec<u8> {
+        key(self.namespace, &self.name)
+    }
+
+    /// The generation with a number: the one that is seen, or the one that is built.
+    pub(crate) fn generation(&self, number: u64) -> Result<Arc<Generation>> {
+        let shape = self.shape();
+        let building = shape.building.iter().map(|building| &building.generation);
+        let mut all = std::iter::once(&shape.current).chain(building);
+        let found = all.find(|generation| generation.number == number);
+        let refusal = || Error::new(Code::NoGeneration, "there is no such generation (any more)");
+        found.cloned().ok_or_else(refusal)
+    }
+}
+
+fn key(namespace: u64, name: &str) -> Vec<u8> {
+    [b"a", &namespace.to_be_bytes()[..], name.as_bytes()].concat()
+}
+
+/// What is kept of an aggregate.
+fn value(number: u64, shape: &Shape) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, number);
+    put_varint(&mut out, shape.current.number);
+    put_slice(&mut out, shape.text.as_bytes());
+    if let Some(building) = &shape.building {
+        put_varint(&mut out, building.generation.number);
+        put_slice(&mut out, building.text.as_bytes());
+        put_varint(&mut out, building.since);
+    }
+    out
+}
+
+fn generation(number: u64, text: &str) -> Result<Arc<Generation>> {
+    let definition = Definition::parse(text.as_bytes())?;
+    Ok(Arc::new(Generation { number, definition }))
+}
+
+fn read(key: &[u8], value: &[u8]) -> Option<Result<Aggregate>> {
+    let mut name = Reader(key.get(1..)?);
+    let namespace = name.u64()?;
+    let mut reader = Reader(value);
+    let number = reader.varint()?;
+    let text = |reader: &mut Reader<'_>| String::from_utf8(reader.slice()?.to_vec()).ok();
+    let (current, current_text) = (reader.varint()?, text(&mut reader)?);
+    let mut building = None;
+    if !reader.is_empty() {
+        building = Some((reader.varint()?, text(&mut reader)?, reader.varint()?));
+    }
+    let shape = || -> Result<Shape> {
+        let building = match building {
+            None => None,
+            Some((number, text, since)) => Some(Building {
+                generation: generation(number, &text)?,
+                text,
+                since,
+                is_ready: Arc::default(),
+            }),
+        };
+        Ok(Shape {
+            current: generation(current, &current_text)?,
+            text: current_text,
+            building,
+        })
+    };
+    Some(shape().map(|shape| Aggregate {
+        namespace,
+        name: String::from_utf8_lossy(name.0).into_owned(),
+        number,
+        shape: RwLock::new(Arc::new(shape)),
+        changed: AtomicU64::new(0),
+        dropped: AtomicBool::new(false),
+    }))
+}
+
+type Known = BTreeMap<(u64, String), Arc<Aggregate>>;
+
+/// All aggregates.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    db: Arc<Db>,
+    keyspace: Keyspace,
+    /// The next number; held by whoever changes anything.
+    next: Mutex<u64>,
+    known: RwLock<Known>,
+}
+
+/// What defining has come to.
+pub(crate) enum Defined {
+    /// The definition is the one that there is.
+    Same(u64),
+    /// It is new, or a new generation: this is what there was before, to be forgotten.
+    New(u64, Option<Arc<Generation>>),
+}
+
+impl Catalog {
+    pub(crate) fn open(db: &Arc<Db>, keyspace: Keyspace) -> Result<Self> {
+        let next = match db.get(&keyspace, NEXT)? {
+            Some(value) => Reader(&value).varint().ok_or_else(malformed)?,
+            None => 1,
+        };
+        let newest = db.snapshot().sequence();
+        let mut known = Known::new();
+        let mut scan = db.scan_prefix(&keyspace, b"a", None)?;
+        scan.first()?;
+        while scan.is_valid() {
+            let aggregate = read(scan.key(), scan.value()).ok_or_else(malformed)??;
+            // When it was last written to is not kept: it may have been just now.
+            aggregate.note(newest);
+            known.insert(
+                (aggregate.namespace, aggregate.name.clone()),
+                Arc::new(aggregate),
+            );
+            scan.advance()?;
+        }
+        Ok(Self {
+            db: Arc::clone(db),
+            keyspace,
+            next: Mutex::new(next),
+            known: RwLock::new(known),
+        })
+    }
+
+    pub(crate) fn find(&self, namespace: u64, name: &str) -> Result<Arc<Aggregate>> {
+        let known = self.known.read();
+        let found = known.get(&(namespace, name.to_owned())).cloned();
+        found.ok_or_else(|| Error::new(Code::Unknown, "there is no aggregate of this name"))
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Aggregate>> {
+        self.known.read().values().cloned().collect()
+    }
+
+    pub(crate) fn of(&self, namespace: u64) -> Vec<Arc<Aggregate>> {
+        let known = self.known.read();
+        let own = known.range((namespace, String::new())..);
+        let own = own.take_while(|((of, _), _)| *of == namespace);
+        own.map(|(_, aggregate)| Arc::clone(aggregate)).collect()
+    }
+
+    /// Makes an aggregate, or finds it; or lets another generation be built beside it. `since` is
+    /// the newest write that did not see it.
+    pub(crate) fn define(
+        &self,
+        (namespace, name): (u64, &str),
+        text: &str,
+        replaces: bool,
+        since: impl FnOnce() -> Sequence,
+    ) -> Result<Defined> {
+        let definition = Definition::parse(text.as_bytes())?;
+        let mut next = self.next.lock();
+        let found = self.find(namespace, name).ok();
+        let known = found.as_ref().map(|found| found.shape());
+        if let (Some(known), false) = (&known, replaces) {
+            if known.current.definition == definition {
+                return Ok(Defined::Same(known.current.number));
+            }
+            let detail = "the aggregate exists with another definition";
+            return Err(Error::new(Code::Exists, detail));
+        }
+        if found.is_none() && self.of(namespace).len() >= MOST {
+            let detail = "a namespace has 10,000 aggregates at most";
+            return Err(Error::new(Code::TooMany, detail));
+        }
+        let number = *next;
+        let fresh = Arc::new(Generation { number, definition });
+        let mut left = None;
+        match (found, known) {
+            (Some(aggregate), Some(known)) => {
+                left = known
+                    .building
+                    .as_ref()
+                    .map(|one| Arc::clone(&one.generation));
+                let building = Some(Building {
+                    generation: fresh,
+                    text: text.to_owned(),
+                    since: since(),
+                    is_ready: Arc::default(),
+                });
+                let shape = Shape {
+                    building,
+                    ..Shape::clone(&known)
+                };
+                self.change(&aggregate, shape, number + 1)?;
+                *next = number + 1;
+            }
+            _ => {
+                let shape = Shape {
+                    current: fresh,
+                    text: text.to_owned(),
+                    building: None,
+                };
+                self.make((namespace, name), number + 1, shape)?;
+                *next = number + 2;
+            }
+        }
+        Ok(Defined::New(number, left))
+    }
+
+    fn make(&self, (namespace, name): (u64, &str), number: u64, shape: Shape) -> Result<()> {
+        let mut batch = Batch::new();
+        self.put_next(&mut batch, number + 1);
+        batch.put(
+            &self.keyspace,
+            &key(namespace, name),
+            &value(number, &shape),
+        );
+        self.db.write(batch, Durability::Sync)?;
+        let aggregate = Aggregate {
+            namespace,
+            name: name.to_owned(),
+            number,
+            shape: RwLock::new(Arc::new(shape)),
+            changed: AtomicU64::new(0),
+            dropped: AtomicBool::new(false),
+        };
+        let mut known = self.known.write();
+        known.insert((namespace, name.to_owned()), Arc::new(aggregate));
+        Ok(())
+    }
+
+    fn put_next(&self, batch: &mut Batch, next: u64) {
+        let mut value = Vec::new();
+        put_varint(&mut value, next);
+        batch.put(&self.keyspace, NEXT, &value);
+    }
+
+    fn change(&self, aggregate: &Aggregate, shape: Shape, next: u64) -> Result<()> {
+        let mut batch = Batch::new();
+        self.put_next(&mut batch, next);
+        batch.put(
+            &self.keyspace,
+            &aggregate.key(),
+            &value(aggregate.number, &shape),
+        );
+        let sequence = self.db.write(batch, Durability::Sync)?;
+        *aggregate.shape.write() = Arc::new(shape);
+        aggregate.note(sequence);
+        Ok(())
+    }
+
+    /// Lets queries see the generation that was built; returns the one that they saw.
+    pub(crate) fn switch(
+        &self,
+        aggregate: &Aggregate,
+        number: u64,
+    ) -> Result<Option<Arc<Generation>>> {
+        let next = self.next.lock();
+        let shape = aggregate.shape();
+        if shape.current.number == number {
+            return Ok(None);
+        }
+        aggregate.generation(number)?;
+        let Some(building) = shape.building.clone() else {
+            return Ok(None);
+        };
+        if !building.is_ready.load(Ordering::Acquire) {
+            let detail = "the generation is still being filled";
+            return Err(Error::new(Code::NotReady, detail));
+        }
+        let switched = Shape {
+            current: building.generation,
+            text: building.text,
+            building: None,
+        };
+        self.change(aggregate, switched, *next)?;
+        Ok(Some(Arc::clone(&shape.current)))
+    }
+
+    /// Takes an aggregate out; what was in it is for the caller to forget.
+    pub(crate) fn remove(&self, aggregate: &Aggregate) -> Result<()> {
+        let _changing = self.next.lock();
+        let mut batch = Batch::new();
+        batch.delete(&self.keyspace, &aggregate.key());
+        self.db.write(batch, Durability::Sync)?;
+        let mut known = self.known.write();
+        known.remove(&(aggregate.namespace, aggregate.name.clone()));
+        aggregate.dropped.store(true, Ordering::Release);
+        Ok(())
+    }
+}

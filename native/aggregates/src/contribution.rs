@@ -1,0 +1,324 @@
+//! What one event or document adds to an aggregate: read from it once, then applied to rows, and,
+//! for documents, taken away again later.
+//!
+//! ```text
+//! contribution := time{0 | 1 millis} dimension-count dimension{slice}* input*
+//! input        := 0 | 1 signed | 2 double{8} | 3 slice       one for each measure
+//! ```
+
+use rillbase_query::bson::ValueRef;
+use rillbase_query::ejson::date;
+
+use crate::coding::{Reader, put_signed, put_slice, put_varint};
+use crate::definition::{Definition, Field, Measure, Number, Op, Source, double};
+use crate::error::{Code, Error, Result};
+use crate::fields::Fields;
+use crate::scaled::{self, Misfit};
+use crate::value::{Value, encode_field};
+
+/// A dimension's value, or an item, is no longer.
+const MOST_VALUE_BYTES: usize = 1024;
+
+/// What a measure is given.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Nothing: the field is null or missing.
+    Nothing,
+    /// A number of units.
+    Whole(i128),
+    /// A double.
+    Double(f64),
+    /// A value, in the form that sorts.
+    Value(Vec<u8>),
+}
+
+/// What one event or document adds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contribution {
+    /// The bucket's begin, if there is time.
+    pub bucket: Option<i64>,
+    /// The values of all dimensions, one after the other, in the form that sorts.
+    dimensions: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<u32>,
+    /// One for each measure.
+    pub inputs: Vec<Input>,
+}
+
+impl Contribution {
+    /// What a document adds; `now` is the time of one that does not say.
+    pub fn of(definition: &Definition, fields: Fields<'_>, now: i64) -> Result<Self> {
+        let reading = Reading {
+            fields,
+            is_event: definition.source == Source::Events,
+        };
+        let bucket = match &definition.time {
+            None => None,
+            Some(time) => definition.bucket(reading.moment(&time.field, now)?),
+        };
+        let mut dimensions = Vec::with_capacity(64);
+        let mut ends = Vec::with_capacity(definition.dimensions.len());
+        for field in &definition.dimensions {
+            reading.value(field, &mut dimensions)?;
+            ends.push(u32::try_from(dimensions.len()).unwrap_or(u32::MAX));
+        }
+        let inputs = definition.measures.iter();
+        let inputs: Result<Vec<Input>> = inputs.map(|measure| reading.input(measure)).collect();
+        Ok(Self {
+            bucket,
+            dimensions,
+            ends,
+            inputs: inputs?,
+        })
+    }
+
+    /// When a document happened; `now` if it does not say, or if there is no time.
+    pub fn moment(definition: &Definition, fields: Fields<'_>, now: i64) -> Result<i64> {
+        let reading = Reading {
+            fields,
+            is_event: definition.source == Source::Events,
+        };
+        match &definition.time {
+            None => Ok(now),
+            Some(time) => reading.moment(&time.field, now),
+        }
+    }
+
+    /// The value of a dimension, in the form that sorts.
+    pub fn dimension(&self, place: usize) -> &[u8] {
+        let end = self.ends.get(place).map_or(0, |end| *end as usize);
+        let start = match place.checked_sub(1) {
+            Some(before) => self.ends.get(before).map_or(0, |end| *end as usize),
+            None => 0,
+        };
+        self.dimensions.get(start..end).unwrap_or_default()
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self.bucket {
+            None => out.push(0),
+            Some(bucket) => {
+                out.push(1);
+                put_signed(&mut out, bucket.into());
+            }
+        }
+        put_varint(&mut out, self.ends.len() as u64);
+        for place in 0..self.ends.len() {
+            put_slice(&mut out, self.dimension(place));
+        }
+        for input in &self.inputs {
+            match input {
+                Input::Nothing => out.push(0),
+                Input::Whole(number) => {
+                    out.push(1);
+                    put_signed(&mut out, *number);
+                }
+                Input::Double(double) => {
+                    out.push(2);
+                    out.extend_from_slice(&double.to_bits().to_be_bytes());
+                }
+                Input::Value(value) => {
+                    out.push(3);
+                    put_slice(&mut out, value);
+                }
+            }
+        }
+        out
+    }
+
+    /// Reads it; `None` if the bytes are malformed.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let bucket = match reader.byte()? {
+            0 => None,
+            _ => Some(reader.signed_64()?),
+        };
+        let (mut dimensions, mut ends, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..reader.count()? {
+            dimensions.extend_from_slice(reader.slice()?);
+            ends.push(u32::try_from(dimensions.len()).ok()?);
+        }
+        while !reader.is_empty() {
+            inputs.push(match reader.byte()? {
+                0 => Input::Nothing,
+                1 => Input::Whole(reader.signed()?),
+                2 => Input::Double(f64::from_bits(reader.u64()?)),
+                3 => Input::Value(reader.slice()?.to_vec()),
+                _ => return None,
+            });
+        }
+        Some(Self {
+            bucket,
+            dimensions,
+            ends,
+            inputs,
+        })
+    }
+}
+
+/// Reads fields of a document. An event with a field that makes no sense is refused; a document is
+/// somebody else's, and such a field is passed over.
+struct Reading<'a> {
+    fields: Fields<'a>,
+    is_event: bool,
+}
+
+impl<'a> Reading<'a> {
+    fn refuse(field: &Field, detail: &str) -> Error {
+        let detail = format!("'{}' {detail}", field.name);
+        Error::at(Code::BadEvent, field.pointer(), detail)
+    }
+
+    /// A field, unless it is null or missing.
+    fn find(&self, field: &Field) -> Option<ValueRef<'a>> {
+        let found = self.fields.find(field);
+        found.filter(|value| !matches!(value, ValueRef::Null | ValueRef::Undefined))
+    }
+
+    fn moment(&self, field: &Field, now: i64) -> Result<i64> {
+        let moment = match self.find(field) {
+            None if self.is_event => return Ok(now),
+            // A document without a time has its place too.
+            None => return Ok(0),
+            Some(ValueRef::Date(millis)) => Some(millis),
+            Some(ValueRef::String(text)) => date::from_rfc3339(text),
+            Some(other) => other.as_exact_i64(),
+        };
+        match moment {
+            Some(moment) => Ok(moment),
+            None if self.is_event => Err(Self::refuse(
+                field,
+                "is no time: RFC 3339, or milliseconds since 1970",
+            )),
+            None => Ok(0),
+        }
+    }
+
+    /// Appends a field's value.
+    fn value(&self, field: &Field, out: &mut Vec<u8>) -> Result<()> {
+        let found = self.fields.find(field);
+        if self.is_event {
+            let is_plain = match found {
+                Some(ValueRef::String(text)) => text.len() <= MOST_VALUE_BYTES,
+                other => !matches!(Value::of(other), Value::Other(_)),
+            };
+            if !is_plain {
+                let detail = "is neither null, boolean, number, date, ObjectId nor a string of 1,024 bytes at most";
+                return Err(Self::refuse(field, detail));
+            }
+        }
+        encode_field(found, out);
+        Ok(())
+    }
+
+    fn input(&self, measure: &Measure) -> Result<Input> {
+        let Some(field) = measure.op.field() else {
+            return Ok(Input::Nothing);
+        };
+        let Some(value) = self.find(field) else {
+            return Ok(Input::Nothing);
+        };
+        match &measure.op {
+            Op::Count => Ok(Input::Nothing),
+            Op::Sum(_, number) | Op::Avg(_, number) => self.number(field, value, *number),
+            Op::Quantiles(..) => self.number(field, value, Number::Double),
+            Op::Min(_) | Op::Max(_) | Op::Distinct(_) | Op::Top(..) => {
+                let mut bytes = Vec::new();
+                self.value(field, &mut bytes)?;
+                Ok(Input::Value(bytes))
+            }
+        }
+    }
+
+    fn number(&self, field: &Field, value: ValueRef<'_>, number: Number) -> Result<Input> {
+        let read = match number {
+            Number::Double => double(value).map(Input::Double).ok_or(Misfit::NoNumber),
+            Number::Int => match value.as_exact_i64() {
+                Some(int) => Ok(Input::Whole(int.into())),
+                None => Err(misfit_of_integer(value)),
+            },
+            Number::Decimal(scale) => self.decimal(value, scale).map(Input::Whole),
+        };
+        let misfit = match read {
+            Ok(input) => return Ok(input),
+            Err(_) if !self.is_event => return Ok(Input::Nothing),
+            Err(misfit) => misfit,
+        };
+        Err(match misfit {
+            Misfit::NoNumber => Self::refuse(field, "is no number"),
+            Misfit::TooFine => Self::refuse(field, "has more places than the measure keeps"),
+            Misfit::TooLarge => {
+                let detail = format!("'{}' is larger than the measure takes", field.name);
+                Error::at(Code::Overflow, field.pointer(), detail)
+            }
+        })
+    }
+
+    fn decimal(&self, value: ValueRef<'_>, scale: u32) -> std::result::Result<i128, Misfit> {
+        let rounds = !self.is_event;
+        match value {
+            // The shortest text of a double is the one that was meant.
+            ValueRef::Double(double) => scaled::parse(&double.to_string(), scale, rounds),
+            ValueRef::Int32(int) => scaled::parse(&int.to_string(), scale, rounds),
+            ValueRef::Int64(int) => scaled::parse(&int.to_string(), scale, rounds),
+            ValueRef::Decimal(decimal) => scaled::parse(&decimal.to_string(), scale, rounds),
+            ValueRef::String(text) if self.is_event => scaled::parse(text, scale, rounds),
+            _ => Err(Misfit::NoNumber),
+        }
+    }
+}
+
+fn misfit_of_integer(value: ValueRef<'_>) -> Misfit {
+    match double(value) {
+        Some(double) if double.fract() != 0.0 => Misfit::TooFine,
+        Some(double) if double.is_finite() => Misfit::TooLarge,
+        _ => Misfit::NoNumber,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Read;
+
+    const DEFINITION: &str = r#"{"dimensions":["a","b.c"],"time":{"field":"at","bucket":"5m"},
+        "measures":{"n":{"op":"count"},"t":{"op":"sum","field":"x","type":"decimal"},
+        "i":{"op":"sum","field":"i","type":"int"},"m":{"op":"max","field":"x"}}}"#;
+
+    fn of(event: &str, source: &str) -> Result<Contribution> {
+        let definition = DEFINITION.replacen('{', &format!(r#"{{"source":"{source}","#), 1);
+        let definition = Definition::parse(definition.as_bytes()).unwrap();
+        let event = Read::event(event.as_bytes()).unwrap();
+        Contribution::of(&definition, event.fields(), 1_000_000)
+    }
+
+    #[test]
+    fn fields_are_read_once_and_come_back_from_bytes() {
+        let event = r#"{"a":"x","b":{"c":7},"at":"1970-01-01T00:07:00Z","x":1.25,"i":3}"#;
+        let read = of(event, "events").unwrap();
+        assert_eq!(read.bucket, Some(300_000));
+        assert_eq!(read.dimension(0), Value::Text("x".into()).encoded());
+        assert_eq!(read.dimension(1), Value::Int(7).encoded());
+        assert_eq!(read.inputs[1], Input::Whole(125));
+        assert_eq!(Contribution::from_bytes(&read.to_bytes()), Some(read));
+    }
+
+    #[test]
+    fn an_event_that_makes_no_sense_is_refused_and_a_document_is_passed_over() {
+        for (event, expected) in [
+            (r#"{"a":[1]}"#, "/a 'a' is neither"),
+            (r#"{"at":"noon"}"#, "/at 'at' is no time"),
+            (r#"{"x":"many"}"#, "/x 'x' is no number"),
+            (r#"{"x":1.234}"#, "/x 'x' has more places"),
+            (r#"{"x":1e30}"#, "/x 'x' is larger"),
+            (r#"{"i":1e300}"#, "/i 'i' is larger"),
+            (r#"{"i":0.5}"#, "/i 'i' has more places"),
+        ] {
+            let refusal = of(event, "events").unwrap_err().to_string();
+            assert!(refusal.starts_with(expected), "{refusal}");
+            assert!(of(event, "view").is_ok(), "{event}");
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! What an aggregate is: its dimensions, buckets, measures and rollups.
+
+use rillbase_query::bson::{Array, Document, ValueRef};
+use rillbase_query::ejson;
+
+use crate::error::{Code, Error, Result, segment};
+use crate::sketch::Accuracy;
+use crate::state::{Row, State};
+
+const MOST_DIMENSIONS: usize = 16;
+const MOST_ROLLUPS: usize = 16;
+const MOST_MEASURES: usize = 64;
+const MOST_NAME_BYTES: usize = 128;
+const MOST_SCALE: i64 = 18;
+const MOST_TOP: i64 = 1000;
+const DAY: i64 = 86_400_000;
+const LONGEST: i64 = 3650 * DAY;
+
+/// A field of events, with the segments of its dotted path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// As it was written.
+    pub name: String,
+    path: Vec<String>,
+}
+
+impl Field {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: name.split('.').map(str::to_owned).collect(),
+        }
+    }
+
+    /// Its value in a document. Arrays are not looked into.
+    pub fn find<'a>(&self, document: Document<'a>) -> Option<ValueRef<'a>> {
+        let (last, path) = self.path.split_last()?;
+        let mut inner = document;
+        for segment in path {
+            inner = inner.get(segment)?.as_document()?;
+        }
+        inner.get(last)
+    }
+
+    /// Its name, if it is no path.
+    pub(crate) fn single(&self) -> Option<&str> {
+        match self.path.as_slice() {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Where it is in an event.
+    pub fn pointer(&self) -> String {
+        let segments = self.path.iter().map(|name| format!("/{}", segment(name)));
+        segments.collect()
+    }
+}
+
+/// How the time of events is divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Time {
+    /// The time of an event.
+    pub field: Field,
+    /// The length of a bucket, in milliseconds.
+    pub bucket: i64,
+}
+
+/// What numbers are summed as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// Integers of 64 bits.
+    Int,
+    /// Doubles.
+    Double,
+    /// Decimals with so many places behind the point.
+    Decimal(u32),
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    /// How many events.
+    Count,
+    /// The sum of a field.
+    Sum(Field, Number),
+    /// Its mean.
+    Avg(Field, Number),
+    /// Its least value.
+    Min(Field),
+    /// Its greatest value.
+    Max(Field),
+    /// How many distinct values it has.
+    Distinct(Field),
+    /// Its quantiles.
+    Quantiles(Field, Vec<f64>, Accuracy),
+    /// Its most frequent values.
+    Top(Field, usize),
+}
+
+impl Op {
+    /// What it looks at.
+    pub fn field(&self) -> Option<&Field> {
+        match self {
+            Self::Count => None,
+            Self::Sum(field, _)
+            | Self::Avg(field, _)
+            | Self::Min(field)
+            | Self::Max(field)
+            | Self::Distinct(field)
+            | Self::Quantiles(field, ..)
+            | Self::Top(field, _) => Some(field),
+        }
+    }
+}
+
+/// A measure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// Its name in rows.
+    pub name: String,
+    /// What is measured.
+    pub op: Op,
+    /// The first of its slots in a row.
+    pub slot: usize,
+    /// Whether it is kept as counted items, each a row of its own.
+    pub has_items: bool,
+}
+
+/// Where contributions come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Events, which are only ever added.
+    Events,
+    /// Documents, whose contributions are taken away again when they change.
+    View,
+}
+
+/// An aggregate's definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// What rows are told apart by.
+    pub dimensions: Vec<Field>,
+    /// How time is divided, if it is.
+    pub time: Option<Time>,
+    /// What is measured.
+    pub measures: Vec<Measure>,
+    /// Levels of detail, as positions of dimensions; the first has all of them.
+    pub rollups: Vec<Vec<usize>>,
+    /// Where contributions come from.
+    pub source: Source,
+    /// How long buckets are kept after their end, in milliseconds.
+    pub retention: Option<i64>,
+    /// A row to which nothing was added.
+    pub empty: Row,
+}
+
+/// Reads a duration such as `500ms`, `5m` or `90d`, in milliseconds.
+pub(crate) fn duration(text: &str) -> Option<i64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.strip_prefix(digits)? {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => DAY,
+        _ => return None,
+    };
+    let length = digits.parse::<i64>().ok()?.checked_mul(unit)?;
+    (1..=LONGEST).contains(&length).then_some(length)
+}
+
+fn refuse(pointer: impl Into<String>, detail: impl Into<String>) -> Error {
+    Error::at(Code::BadDefinition, pointer, detail)
+}
+
+impl Definition {
+    /// Reads a definition from JSON.
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        let parsed = ejson::parse_document(text);
+        let document = parsed.map_err(|error| refuse(error.pointer, error.detail))?;
+        let document = document.as_ref();
+        check_members(
+            document,
+            "",
+            &[
+                "dimensions",
+                "time",
+                "measures",
+                "rollups",
+                "source",
+                "retention",
+            ],
+        )?;
+        let dimensions = parse_dimensions(document)?;
+        let source = parse_source(document)?;
+        let time = parse_time(document)?;
+        let rollups = parse_rollups(document, &dimensions)?;
+        let (measures, empty) = parse_measures(document, source)?;
+        let retention = parse_retention(document, time.as_ref())?;
+        let definition = Self {
+            dimensions,
+            time,
+            measures,
+            rollups,
+            source,
+            retention,
+            empty,
+        };
+        definition.check_names()?;
+        Ok(definition)
+    }
+
+    fn check_names(&self) -> Result<()> {
+        let dimensions = self.dimensions.iter().map(|field| field.name.as_str());
+        let time = self.time.iter().map(|time| time.field.name.as_str());
+        let measures = self.measures.iter().map(|measure| measure.name.as_str());
+        let mut names: Vec<&str> = dimensions.chain(time).chain(measures).collect();
+        for name in &names {
+            if name.is_empty() || name.len() > MOST_NAME_BYTES {
+                return Err(refuse("", "a name has 1 to 128 bytes"));
+            }
+            if *name == "previous" {
+                return Err(refuse("", "the name 'previous' is reserved"));
+            }
+        }
+        names.sort_unstable();
+        let mut pairs = names.iter().zip(names.iter().skip(1));
+        match pairs.find(|(left, right)| left == right) {
+            Some((name, _)) => Err(refuse("", format!("the name '{name}' is given twice"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The measure of a name.
+    pub fn measure(&self, name: &str) -> Option<&Measure> {
+        self.measures.iter().find(|measure| measure.name == name)
+    }
+
+    /// The place of a dimension.
+    pub fn dimension(&self, name: &str) -> Option<usize> {
+        self.dimensions.iter().position(|field| field.name == name)
+    }
+
+    /// The bucket that a moment is in.
+    pub fn bucket(&self, at: i64) -> Option<i64> {
+        let time = self.time.as_ref()?;
+        Some(at.saturating_sub(at.rem_euclid(time.bucket)))
+    }
+
+    /// When the bucket that begins at `bucket` is not kept any longer.
+    pub fn expires(&self, bucket: i64) -> Option<i64> {
+        let length = self.time.as_ref()?.bucket;
+        Some(
+            bucket
+                .saturating_add(length)
+                .saturating_add(self.retention?),
+        )
+    }
+}
+
+fn check_members(document: Document<'_>, pointer: &str, known: &[&str]) -> Result<()> {
+    match document.iter().find(|(name, _)| !known.contains(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(refuse(
+            format!("{pointer}/{}", segment(name)),
+            format!("unknown member '{name}'"),
+        )),
+    }
+}
+
+/// A member, where null means that there is none.
+fn member<'a>(document: Document<'a>, name: &str) -> Option<ValueRef<'a>> {
+    let value = document.get(name);
+    value.filter(|value| !matches!(value, ValueRef::Null))
+}
+
+fn array<'a>(value: Option<ValueRef<'a>>, pointer: &str) -> Result<Option<Array<'a>>> {
+    match value {
+        None => Ok(None),
+        Some(ValueRef::Array(array)) => Ok(Some(array)),
+        Some(_) => Err(refuse(pointer, "an array is expected")),
+    }
+}
+
+fn text<'a>(value: Option<ValueRef<'a>>, pointer: &str) -> Result<&'a str> {
+    let text = value.and_then(|value| value.as_str());
+    text.ok_or_else(|| refuse(pointer, "a string is expected"))
+}
+
+fn parse_dimensions(document: Document<'_>) -> Result<Vec<Field>> {
+    let mut dimensions = Vec::new();
+    let found = array(member(document, "dimensions"), "/dimensions")?;
+    for (place, value) in found.iter().flat_map(Array::iter).enumerate() {
+        let name = text(Some(value), &format!("/dimensions/{place}"))?;
+        dimensions.push(Field::new(name));
+    }
+    if dimensions.len() > MOST_DIMENSIONS {
+        return Err(refuse("/dimensions", "there are 16 dimensions at most"));
+    }
+    Ok(dimensions)
+}
+
+fn parse_source(document: Document<'_>) -> Result<Source> {
+    match member(document, "source").map(|value| value.as_str()) {
+        None | Some(Some("events")) => Ok(Source::Events),
+        Some(Some("view")) => Ok(Source::View),
+        Some(_) => Err(refuse("/source", "a source is \"events\" or \"view\"")),
+    }
+}
+
+fn parse_time(document: Document<'_>) -> Result<Option<Time>> {
+    let Some(value) = member(document, "time") else {
+        return Ok(None);
+    };
+    let time = value
+        .as_document()
+        .ok_or_else(|| refuse("/time", "an object is expected"))?;
+    check_members(time, "/time", &["field", "bucket"])?;
+    let bucket = duration(text(time.get("bucket"), "/time/bucket")?)
+        .ok_or_else(|| refuse("/time/bucket", "a bucket is a duration, such as \"5m\""))?;
+    Ok(Some(Time {
+        field: Field::new(text(time.get("field"), "/time/field")?),
+        bucket,
+    }))
+}
+
+fn parse_retention(document: Document<'_>, time: Option<&Time>) -> Result<Option<i64>> {
+    let Some(value) = member(document, "retention") else {
+        return Ok(None);
+    };
+    if time.is_none() {
+        return Err(refuse("/retention", "what has no time is kept for good"));
+    }
+    let length = duration(text(Some(value), "/retention")?);
+    let length = length.ok_or_else(|| refuse("/retention", "a retention is such as \"90d\""))?;
+    Ok(Some(length))
+}
+
+fn parse_rollups(document: Document<'_>, dimensions: &[Field]) -> Result<Vec<Vec<usize>>> {
+    let mut rollups = vec![(0..dimensions.len()).collect::<Vec<usize>>()];
+    let found = array(member(document, "rollups"), "/rollups")?;
+    for (place, value) in found.iter().flat_map(Array::iter).enumerate() {
+        let pointer = format!("/rollups/{place}");
+        let names = array(Some(value), &pointer)?;
+        let mut rollup = Vec::new();
+        for name in names.iter().flat_map(Array::iter) {
+            let name = text(Some(name), &pointer)?;
+            let dimension = dimensions.iter().position(|field| field.name == name);
+            match dimension {
+                Some(dimension) if !rollup.contains(&dimension) => rollup.push(dimension),
+                Some(_) => return Err(refuse(pointer, format!("'{name}' is given twice"))),
+                None => return Err(refuse(pointer, format!("'{name}' is no dimension"))),
+            }
+        }
+        if rollup.len() == dimensions.len() {
+            // The one with all dimensions may say in which order they are sorted.
+            if let Some(first) = rollups.first_mut() {
+                *first = rollup;
+            }
+        } else if rollups.contains(&rollup) {
+            return Err(refuse(pointer, "a rollup is given twice"));
+        } else {
+            rollups.push(rollup);
+        }
+    }
+    if rollups.len() > MOST_ROLLUPS {
+        return Err(refuse("/rollups", "there are 16 rollups at most"));
+    }
+    Ok(rollups)
+}
+
+fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure>, Row)> {
+    let Some(value) = member(document, "measures") else {
+        return Err(refuse("/measures", "an object is expected"));
+    };
+    let found = value
+        .as_document()
+        .ok_or_else(|| refuse("/measures", "an object is expected"))?;
+    // The first slot counts contributions, so that a row without any is none.
+    let mut empty = vec![State::Count(0)];
+    let mut measures = Vec::new();
+    for (name, value) in found.iter() {
+        let pointer = format!("/measures/{}", segment(name));
+        let Some(body) = value.as_document() else {
+            return Err(refuse(pointer, "an object is expected"));
+        };
+        let op = parse_op(body, &pointer)?;
+        let has_items = match &op {
+            Op::Top(..) => true,
+            Op::Min(_) | Op::Max(_) | Op::Distinct(_) => source == Source::View,
+            _ => false,
+        };
+        let slot = if matches!(op, Op::Count) {
+            0
+        } else {
+            empty.len()
+        };
+        if !has_items {
+            empty.extend(slots(&op));
+        }
+        measures.push(Measure {
+            name: name.to_owned(),
+            op,
+            slot,
+            has_items,
+        });
+    }
+    if measures.len() > MOST_MEASURES {
+        return Err(refuse("/measures", "there are 64 measures at most"));
+    }
+    Ok((measures, Row(empty)))
+}
+
+/// What a measure keeps in a row.
+fn slots(op: &Op) -> Vec<State> {
+    let sum = |number: &Number| match number {
+        Number::Double => State::Exact(crate::exact::ExactSum::default()),
+        Number::Int | Number::Decimal(_) => State::Whole(0),
+    };
+    match op {
+        Op::Count | Op::Top(..) => vec![],
+        Op::Sum(_, number) => vec![sum(number)],
+        Op::Avg(_, number) => vec![sum(number), State::Count(0)],
+        Op::Min(_) => vec![State::Least(Vec::new())],
+        Op::Max(_) => vec![State::Greatest(Vec::new())],
+        Op::Distinct(_) => vec![State::Distinct(crate::distinct::Distinct::default())],
+        Op::Quantiles(..) => vec![State::Sketch(crate::sketch::Sketch::default())],
+    }
+}
+
+fn parse_op(body: Document<'_>, pointer: &str) -> Result<Op> {
+    let name = text(body.get("op"), &format!("{pointer}/op"))?;
+    let known: &[&str] = match name {
+        "count" => &["op"],
+        "sum" | "avg" => &["op", "field", "type", "scale"],
+        "min" | "max" | "distinct" => &["op", "field"],
+        "quantiles" => &["op", "field", "quantiles", "accuracy"],
+        "top" => &["op", "field", "k"],
+        _ => {
+            let known = "count, sum, avg, min, max, distinct, quantiles, top";
+            let detail = format!("'{name}' is none of {known}");
+            return Err(refuse(format!("{pointer}/op"), detail));
+        }
+    };
+    check_members(body, pointer, known)?;
+    if name == "count" {
+        return Ok(Op::Count);
+    }
+    let field = Field::new(text(body.get("field"), &format!("{pointer}/field"))?);
+    Ok(match name {
+        "sum" => Op::Sum(field, parse_number(body, pointer)?),
+        "avg" => Op::Avg(field, parse_number(body, pointer)?),
+        "min" => Op::Min(field),
+        "max" => Op::Max(field),
+        "distinct" => Op::Distinct(field),
+        "quantiles" => {
+            let (quantiles, accuracy) = parse_quantiles(body, pointer)?;
+            Op::Quantiles(field, quantiles, accuracy)
+        }
+        _ => {
+            let k = integer(body.get("k"), 10, 1..=MOST_TOP);
+            let k = k.ok_or_else(|| refuse(format!("{pointer}/k"), "k is from 1 to 1,000"))?;
+            Op::Top(field, usize::try_from(k).unwrap_or_default())
+        }
+    })
+}
+
+fn integer(
+    value: Option<ValueRef<'_>>,
+    default: i64,
+    range: std::ops::RangeInclusive<i64>,
+) -> Option<i64> {
+    let number = value.map_or(Some(default), |value| value.as_exact_i64());
+    number.filter(|number| range.contains(number))
+}
+
+fn parse_number(body: Document<'_>, pointer: &str) -> Result<Number> {
+    let kind = member(body, "type").map(|value| value.as_str());
+    let number = match kind {
+        None | Some(Some("double")) => Number::Double,
+        Some(Some("int")) => Number::Int,
+        Some(Some("decimal")) => {
+            let scale = integer(body.get("scale"), 2, 0..=MOST_SCALE);
+            let refusal = || refuse(format!("{pointer}/scale"), "a scale is from 0 to 18");
+            let scale = scale.ok_or_else(refusal)?;
+            return Ok(Number::Decimal(u32::try_from(scale).unwrap_or_default()));
+        }
+        Some(_) => {
+            let detail = "a type is \"int\", \"double\" or \"decimal\"";
+            return Err(refuse(format!("{pointer}/type"), detail));
+        }
+    };
+    match member(body, "scale") {
+        None => Ok(number),
+        Some(_) => Err(refuse(
+            format!("{pointer}/scale"),
+            "only decimals have a scale",
+        )),
+    }
+}
+
+fn parse_quantiles(body: Document<'_>, pointer: &str) -> Result<(Vec<f64>, Accuracy)> {
+    let place = format!("{pointer}/quantiles");
+    let quantiles = match array(member(body, "quantiles"), &place)? {
+        None => vec![0.5, 0.95, 0.99],
+        Some(array) => {
+            let numbers = array.iter().map(double);
+            let within = numbers.map(|one| one.filter(|share| (0.0..=1.0).contains(share)));
+            let shares: Option<Vec<f64>> = within.collect();
+            shares
+                .filter(|shares| (1..=16).contains(&shares.len()))
+                .ok_or_else(|| refuse(place, "1 to 16 numbers from 0 to 1 are expected"))?
+        }
+    };
+    let stated = body.get("accuracy").map_or(Some(0.01), double);
+    let stated = stated.filter(|stated| (0.001..=0.1).contains(stated));
+    let refusal = || {
+        refuse(
+            format!("{pointer}/accuracy"),
+            "an accuracy is from 0.001 to 0.1",
+        )
+    };
+    Ok((quantiles, Accuracy::new(stated.ok_or_else(refusal)?)))
+}
+
+/// A number as a double.
+#[allow(clippy::cast_precision_loss, reason = "a double is asked for")]
+pub(crate) fn double(value: ValueRef<'_>) -> Option<f64> {
+    match value {
+        ValueRef::Double(double) => Some(double),
+        ValueRef::Int32(int) => Some(int.into()),
+        ValueRef::Int64(int) => Some(int as f64),
+        ValueRef::Decimal(decimal) => Some(decimal.to_f64()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Definition::parse(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_rollup_with_all_dimensions_comes_first_in_the_order_that_was_asked_for() {
+        let text = br#"{"dimensions":["a","b"],"measures":{"n":{"op":"count"}},
+            "rollups":[["b"],["b","a"],[]]}"#;
+        let definition = Definition::parse(text).unwrap();
+        assert_eq!(definition.rollups, [vec![1, 0], vec![1], vec![]]);
+    }
+
+    #[test]
+    fn measures_share_a_row_slot_by_slot() {
+        let text = br#"{"measures":{"mean":{"op":"avg","field":"x","type":"decimal"},
+            "n":{"op":"count"},"low":{"op":"min","field":"x"}}}"#;
+        let definition = Definition::parse(text).unwrap();
+        let slots: Vec<usize> = definition.measures.iter().map(|one| one.slot).collect();
+        assert_eq!(slots, [1, 0, 3]);
+        assert_eq!(definition.empty.0.len(), 4);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, expected) in [
+            ("[]", "- a document is expected, in braces"),
+            ("{}", "/measures an object is expected"),
+            (
+                r#"{"measures":{},"extra":1}"#,
+                "/extra unknown member 'extra'",
+            ),
+            (
+                r#"{"measures":{"n":{"op":"sum","field":"x","type":"long"}}}"#,
+                "/measures/n/type a type is \"int\", \"double\" or \"decimal\"",
+            ),
+            (
+                r#"{"measures":{},"dimensions":["a"],"rollups":[["b"]]}"#,
+                "/rollups/0 'b' is no dimension",
+            ),
+            (
+                r#"{"measures":{"a":{"op":"count"}},"dimensions":["a"]}"#,
+                "- the name 'a' is given twice",
+            ),
+            (
+                r#"{"measures":{},"retention":"1d"}"#,
+                "/retention what has no time is kept for good",
+            ),
+            (
+                r#"{"measures":{},"time":{"field":"at","bucket":"5y"}}"#,
+                "/time/bucket a bucket is a duration, such as \"5m\"",
+            ),
+        ] {
+            assert_eq!(refusal(text), expected);
+        }
+    }
+}

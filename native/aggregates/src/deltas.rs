@@ -1,0 +1,142 @@
+//! What many contributions change, row by row: one delta a row, however many contributions.
+
+use std::collections::HashMap;
+
+use rillbase_engine::{Batch, Keyspace};
+
+use crate::contribution::{Contribution, Input};
+use crate::definition::{Definition, Measure, Op};
+use crate::hash::Builder;
+use crate::keys;
+use crate::state::{Row, State, greatest, least};
+
+/// A definition under the number that all keys of its rows begin with.
+#[derive(Debug)]
+pub struct Generation {
+    /// Never used twice.
+    pub number: u64,
+    /// What it is.
+    pub definition: Definition,
+}
+
+/// Changes of rows and items, by their keys.
+#[derive(Debug, Default)]
+pub struct Deltas {
+    rows: HashMap<Vec<u8>, Row, Builder>,
+    items: HashMap<Vec<u8>, i64, Builder>,
+    key: Vec<u8>,
+}
+
+impl Deltas {
+    /// Adds a contribution `times` over: once, or minus once to take it away again.
+    pub fn add(&mut self, generation: &Generation, contribution: &Contribution, times: i64) {
+        let definition = &generation.definition;
+        if definition.measures.is_empty() {
+            return;
+        }
+        for (rollup, dimensions) in definition.rollups.iter().enumerate() {
+            self.key.clear();
+            let number = (generation.number, rollup);
+            keys::row(&mut self.key, number, dimensions, contribution);
+            if let Some(row) = self.rows.get_mut(self.key.as_slice()) {
+                apply(row, definition, contribution, times);
+            } else {
+                let mut row = definition.empty.clone();
+                apply(&mut row, definition, contribution, times);
+                self.rows.insert(self.key.clone(), row);
+            }
+            self.add_items(definition, contribution, times);
+        }
+    }
+
+    /// Counts items below the row whose key was built.
+    fn add_items(&mut self, definition: &Definition, contribution: &Contribution, times: i64) {
+        let length = self.key.len();
+        let inputs = definition.measures.iter().zip(&contribution.inputs);
+        for (place, (measure, input)) in inputs.enumerate() {
+            let (true, Input::Value(value)) = (measure.has_items, input) else {
+                continue;
+            };
+            self.key.truncate(length);
+            self.key.push(u8::try_from(place).unwrap_or(u8::MAX));
+            self.key.extend_from_slice(value);
+            match self.items.get_mut(self.key.as_slice()) {
+                Some(count) => *count += times,
+                None => drop(self.items.insert(self.key.clone(), times)),
+            }
+        }
+        self.key.truncate(length);
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.items.is_empty()
+    }
+
+    /// The rows that change, with what they change by.
+    pub fn rows(&self) -> impl Iterator<Item = (&[u8], &Row)> {
+        self.rows.iter().map(|(key, row)| (key.as_slice(), row))
+    }
+
+    /// The items that change.
+    pub fn items(&self) -> impl Iterator<Item = (&[u8], i64)> {
+        let counted = self.items.iter().filter(|(_, count)| **count != 0);
+        counted.map(|(key, count)| (key.as_slice(), *count))
+    }
+
+    /// Writes all changes as merge operands.
+    pub fn write(&self, batch: &mut Batch, rows: &Keyspace, items: &Keyspace) {
+        for (key, row) in self.rows() {
+            batch.merge(rows, key, &row.to_bytes());
+        }
+        for (key, count) in self.items() {
+            batch.merge(items, key, &Row(vec![State::Count(count)]).to_bytes());
+        }
+    }
+
+    /// Takes in other changes.
+    pub fn merge(&mut self, other: &Self) {
+        for (key, row) in &other.rows {
+            self.rows.entry(key.clone()).or_default().merge(row);
+        }
+        for (key, count) in &other.items {
+            *self.items.entry(key.clone()).or_default() += count;
+        }
+    }
+}
+
+fn apply(row: &mut Row, definition: &Definition, contribution: &Contribution, times: i64) {
+    if let Some(State::Count(count)) = row.0.first_mut() {
+        *count += times;
+    }
+    for (measure, input) in definition.measures.iter().zip(&contribution.inputs) {
+        if !measure.has_items && *input != Input::Nothing {
+            apply_input(row, measure, input, times);
+        }
+    }
+}
+
+fn apply_input(row: &mut Row, measure: &Measure, input: &Input, times: i64) {
+    let Some(slots) = row.0.get_mut(measure.slot..) else {
+        return;
+    };
+    match (slots, input) {
+        ([State::Whole(sum), ..], Input::Whole(number)) => {
+            *sum = sum.saturating_add(number.saturating_mul(times.into()));
+        }
+        ([State::Exact(sum), ..], Input::Double(double)) => sum.add(*double, times),
+        ([State::Least(own), ..], Input::Value(value)) => least(own, value),
+        ([State::Greatest(own), ..], Input::Value(value)) => greatest(own, value),
+        ([State::Distinct(set), ..], Input::Value(value)) => set.add(value),
+        ([State::Sketch(sketch), ..], Input::Double(double)) => {
+            if let Op::Quantiles(_, _, accuracy) = &measure.op {
+                sketch.add(*accuracy, *double, times);
+            }
+        }
+        _ => {}
+    }
+    if let (Op::Avg(..), Some(State::Count(count))) = (&measure.op, row.0.get_mut(measure.slot + 1))
+    {
+        *count += times;
+    }
+}

@@ -1,0 +1,221 @@
+//! Fields of an event or document, by their names.
+//!
+//! Most events are flat: an object of strings and numbers. Those are read in one pass into a list of
+//! members, without building a document. Whatever is nested, or is an Extended JSON wrapper, or is
+//! wrong, is read again as a document, which says what is wrong and where.
+
+use std::ops::Range;
+
+use rillbase_json::{Integer, Limits, Sink, read};
+use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
+use rillbase_query::ejson;
+
+use crate::definition::Field;
+use crate::error::{Code, Error, Result};
+
+/// No flat event has more members; larger ones are documents.
+const MOST_MEMBERS: usize = 64;
+
+/// What fields are looked up in.
+#[derive(Debug, Clone, Copy)]
+pub enum Fields<'a> {
+    /// A document.
+    Document(Document<'a>),
+    /// A flat event.
+    Flat(&'a Flat),
+}
+
+impl<'a> Fields<'a> {
+    /// The value of a field. Arrays are not looked into.
+    pub fn find(self, field: &Field) -> Option<ValueRef<'a>> {
+        match self {
+            Self::Document(document) => field.find(document),
+            Self::Flat(flat) => flat.get(field.single()?),
+        }
+    }
+
+    /// The value of a member.
+    pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
+        match self {
+            Self::Document(document) => document.get(name),
+            Self::Flat(flat) => flat.get(name),
+        }
+    }
+}
+
+/// An event that was read.
+#[derive(Debug)]
+pub(crate) enum Read {
+    Document(DocumentBuf),
+    Flat(Flat),
+}
+
+impl Read {
+    /// Reads an event, into what an earlier one used.
+    pub(crate) fn event(json: &[u8]) -> Result<Self> {
+        let mut flat = Flat::default();
+        if read(json, &Limits::default(), &mut flat).is_ok() {
+            return Ok(Self::Flat(flat));
+        }
+        let parsed = ejson::parse_document(json);
+        let parsed =
+            parsed.map_err(|error| Error::at(Code::BadEvent, error.pointer, error.detail))?;
+        Ok(Self::Document(parsed))
+    }
+
+    pub(crate) fn fields(&self) -> Fields<'_> {
+        match self {
+            Self::Document(document) => Fields::Document(document.as_ref()),
+            Self::Flat(flat) => Fields::Flat(flat),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Plain {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(Range<usize>),
+}
+
+/// The members of an object without nesting.
+#[derive(Debug, Default)]
+pub struct Flat {
+    /// All names and strings, one after the other.
+    text: String,
+    members: Vec<(Range<usize>, Plain)>,
+    /// The name whose value comes next.
+    name: Range<usize>,
+    is_begun: bool,
+}
+
+/// The event is not flat.
+#[derive(Debug, Clone, Copy)]
+pub struct Nested;
+
+impl Flat {
+    fn get(&self, name: &str) -> Option<ValueRef<'_>> {
+        let text = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
+        let (_, value) = self.members.iter().find(|(own, _)| text(own) == name)?;
+        Some(match value {
+            Plain::Null => ValueRef::Null,
+            Plain::Bool(bool) => ValueRef::Bool(*bool),
+            Plain::Int(int) => ValueRef::Int64(*int),
+            Plain::Double(double) => ValueRef::Double(*double),
+            Plain::Text(range) => ValueRef::String(text(range)),
+        })
+    }
+
+    fn keep(&mut self, text: &str) -> Range<usize> {
+        let start = self.text.len();
+        self.text.push_str(text);
+        start..self.text.len()
+    }
+
+    fn take(&mut self, value: Plain) -> std::result::Result<(), Nested> {
+        if !self.is_begun || self.members.len() >= MOST_MEMBERS {
+            return Err(Nested);
+        }
+        self.members.push((self.name.clone(), value));
+        Ok(())
+    }
+}
+
+impl Sink for Flat {
+    type Error = Nested;
+
+    fn null(&mut self) -> std::result::Result<(), Nested> {
+        self.take(Plain::Null)
+    }
+
+    fn boolean(&mut self, value: bool) -> std::result::Result<(), Nested> {
+        self.take(Plain::Bool(value))
+    }
+
+    fn integer(&mut self, value: Integer<'_>) -> std::result::Result<(), Nested> {
+        match value {
+            Integer::Small(int) => self.take(Plain::Int(int)),
+            Integer::Large(_) => Err(Nested),
+        }
+    }
+
+    fn double(&mut self, value: f64) -> std::result::Result<(), Nested> {
+        self.take(Plain::Double(value))
+    }
+
+    fn string(&mut self, value: &str) -> std::result::Result<(), Nested> {
+        let range = self.keep(value);
+        self.take(Plain::Text(range))
+    }
+
+    fn begin_object(&mut self) -> std::result::Result<(), Nested> {
+        if std::mem::replace(&mut self.is_begun, true) {
+            return Err(Nested);
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: &str) -> std::result::Result<(), Nested> {
+        if key.starts_with('$') {
+            return Err(Nested);
+        }
+        self.name = self.keep(key);
+        Ok(())
+    }
+
+    fn end_object(&mut self) -> std::result::Result<(), Nested> {
+        Ok(())
+    }
+
+    fn begin_array(&mut self) -> std::result::Result<(), Nested> {
+        Err(Nested)
+    }
+
+    fn end_array(&mut self) -> std::result::Result<(), Nested> {
+        Err(Nested)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+    use proptest::prelude::*;
+
+    #[test]
+    fn flat_events_are_read_as_documents_are() {
+        let json = br#"{"a":"x\u00e9","n":-3,"d":1.5,"t":true,"z":null,"e":""}"#;
+        let flat = Read::event(json).unwrap();
+        assert!(matches!(flat, Read::Flat(_)));
+        let document = ejson::parse_document(json).unwrap();
+        for name in ["a", "n", "d", "t", "z", "e", "missing"] {
+            let of_document = Value::of(document.as_ref().get(name));
+            assert_eq!(Value::of(flat.fields().get(name)), of_document, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_flat_is_a_document() {
+        for json in [
+            r#"{"a":{"b":1}}"#,
+            r#"{"a":[1]}"#,
+            r#"{"a":{"$numberLong":"1"}}"#,
+        ] {
+            let read = Read::event(json.as_bytes()).unwrap();
+            assert!(matches!(read, Read::Document(_)), "{json}");
+        }
+        for json in ["1", "[]", r#"{"a":1,"a":2}"#, r#"{"a":1"#, "\"a\""] {
+            assert!(Read::event(json.as_bytes()).is_err(), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_refused_as_a_document_is_refused(json in "[{}\\[\\]\"a:,1e. -]{0,12}") {
+            let as_document = ejson::parse_document(json.as_bytes());
+            prop_assert_eq!(Read::event(json.as_bytes()).is_ok(), as_document.is_ok());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Building a generation from kept events, while new ones come in.
+//!
+//! Events up to a place are brought in here, step by step; later ones were written to the new
+//! generation as they came. Each step notes how far it came in the write that brings its events in,
+//! so that none is counted twice, whatever happens in between.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rillbase_engine::{Batch, Sequence};
+
+use crate::catalog::{Aggregate, Building};
+use crate::coding::{Reader, put_varint};
+use crate::contribution::Contribution;
+use crate::deltas::Deltas;
+use crate::error::{Result, malformed};
+use crate::fields::Read;
+use crate::store::Aggregates;
+
+/// So many events are brought in by one step.
+const STEP: usize = 2000;
+
+impl Aggregates {
+    /// Takes one step for each generation that is being built from events. Returns whether there is
+    /// more to do.
+    pub fn fill(&self) -> Result<bool> {
+        let mut has_more = false;
+        for aggregate in self.catalog.all() {
+            if let Some(building) = &aggregate.shape().building
+                && !building.is_ready.load(Ordering::Acquire)
+            {
+                has_more |= self.fill_step(&aggregate, building)?;
+            }
+        }
+        Ok(has_more)
+    }
+
+    fn fill_step(&self, aggregate: &Arc<Aggregate>, building: &Building) -> Result<bool> {
+        let mut progress = building.generation.number.to_be_bytes().to_vec();
+        progress.push(b'f');
+        let (sequence, index) = match self.db.get(&self.spaces.kept, &progress)? {
+            None => (0, 0),
+            Some(value) => read_place(&value).ok_or_else(malformed)?,
+        };
+        let _writing = self.gate.read();
+        let is_left = aggregate.generation(building.generation.number).is_err();
+        if is_left || aggregate.is_dropped() {
+            return Ok(false);
+        }
+        let facts = self.facts(aggregate, (sequence, index), STEP)?;
+        let mut deltas = Deltas::default();
+        let mut last = None;
+        for fact in facts
+            .iter()
+            .take_while(|fact| fact.sequence <= building.since)
+        {
+            last = Some((fact.sequence, fact.index));
+            let event = Read::event(&fact.json)?;
+            // The time of an event that did not say was that of its writing, which is not kept
+            // apart: it counts as of now.
+            let now = i64::try_from(self.db.now()).unwrap_or(i64::MAX);
+            // An event that the new definition has no place for was accepted by the old one.
+            let definition = &building.generation.definition;
+            if let Ok(contribution) = Contribution::of(definition, event.fields(), now) {
+                deltas.add(&building.generation, &contribution, 1);
+            }
+        }
+        let Some((sequence, index)) = last else {
+            building.is_ready.store(true, Ordering::Release);
+            return Ok(false);
+        };
+        let mut batch = Batch::new();
+        deltas.write(&mut batch, &self.spaces.rows, &self.spaces.items);
+        let mut value = Vec::new();
+        put_varint(&mut value, sequence);
+        put_varint(&mut value, index as u64);
+        batch.put(&self.spaces.kept, &progress, &value);
+        self.db.write(batch, self.durability)?;
+        Ok(true)
+    }
+}
+
+fn read_place(bytes: &[u8]) -> Option<(Sequence, usize)> {
+    let mut reader = Reader(bytes);
+    let sequence = reader.varint()?;
+    Some((sequence, usize::try_from(reader.varint()?).ok()?))
+}

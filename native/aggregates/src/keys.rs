@@ -1,0 +1,73 @@
+//! Keys of rows and items.
+//!
+//! ```text
+//! row  := generation{8} rollup{1} value* [bucket{8}]
+//! item := row measure{1} value
+//! ```
+//!
+//! Values are those of the rollup's dimensions, in its order. So rows sort by their dimensions,
+//! then by time, and the buckets of one group stand together.
+
+use crate::coding::Reader;
+use crate::contribution::Contribution;
+use crate::definition::Definition;
+use crate::value::{Value, millis, put_millis};
+
+/// What all keys of a rollup begin with.
+pub(crate) fn rollup(out: &mut Vec<u8>, generation: u64, rollup: usize) {
+    out.extend_from_slice(&generation.to_be_bytes());
+    out.push(u8::try_from(rollup).unwrap_or(u8::MAX));
+}
+
+/// The length of that.
+pub(crate) const ROLLUP_BYTES: usize = 9;
+
+/// The key of the row of a rollup that a contribution goes to.
+pub(crate) fn row(
+    out: &mut Vec<u8>,
+    (generation, number): (u64, usize),
+    dimensions: &[usize],
+    contribution: &Contribution,
+) {
+    rollup(out, generation, number);
+    for &place in dimensions {
+        out.extend_from_slice(contribution.dimension(place));
+    }
+    if let Some(bucket) = contribution.bucket {
+        put_millis(out, bucket);
+    }
+}
+
+/// What a row's key says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    /// All values, one after the other.
+    pub(crate) values: &'a [u8],
+    pub(crate) bucket: Option<i64>,
+}
+
+impl<'a> Parts<'a> {
+    /// Takes the key of a row, or of an item, of a rollup with so many dimensions apart.
+    pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {
+        let mut reader = Reader(key.get(ROLLUP_BYTES..)?);
+        let all = reader.0;
+        for _ in 0..dimensions {
+            Value::skip(&mut reader)?;
+        }
+        let values = all.get(..all.len() - reader.0.len())?;
+        let bucket = if has_time {
+            Some(millis(&mut reader)?)
+        } else {
+            None
+        };
+        Some(Self { values, bucket })
+    }
+}
+
+/// When the row or item with this key is not kept any longer.
+pub(crate) fn expiry(key: &[u8], definition: &Definition) -> Option<i64> {
+    definition.retention?;
+    let rollup = definition.rollups.get(usize::from(*key.get(8)?))?;
+    let bucket = Parts::of(key, rollup.len(), true)?.bucket?;
+    definition.expires(bucket)
+}

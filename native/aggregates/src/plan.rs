@@ -1,0 +1,295 @@
+//! How a query is answered: which rollup is read, where in it, and what rows are told apart by.
+
+use std::collections::BTreeSet;
+
+use rillbase_query::bson::{Document, ValueRef};
+
+use crate::definition::{Definition, Measure};
+use crate::error::Result;
+use crate::query::{Compare, Query, fields, refuse};
+use crate::value::Value;
+
+/// What rows are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The value at this place of the rollup.
+    Value(usize),
+    /// The bucket.
+    Bucket,
+}
+
+/// What rows are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// The place among the things that rows are told apart by.
+    By(usize),
+    /// The place among the measures that are shown.
+    Measure(usize),
+}
+
+/// How a query is answered.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) definition: &'a Definition,
+    pub(crate) query: &'a Query,
+    /// The rollup's number, and its dimensions.
+    pub(crate) rollup: usize,
+    pub(crate) dimensions: &'a [usize],
+    /// For each value of the rollup: those that can match, if the filter says.
+    pub(crate) allowed: Vec<Option<BTreeSet<Vec<u8>>>>,
+    pub(crate) by: Vec<By>,
+    /// The length of the buckets that are shown.
+    pub(crate) bucket: i64,
+    pub(crate) measures: Vec<(usize, &'a Measure)>,
+    pub(crate) sort: Vec<(Sort, bool)>,
+    /// Rounded to buckets.
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
+    /// How much earlier the rows are that each is set beside.
+    pub(crate) earlier: Option<i64>,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(definition: &'a Definition, query: &'a Query) -> Result<Self> {
+        let rollup = choose(definition, query)?;
+        let dimensions = definition
+            .rollups
+            .get(rollup)
+            .map_or(&[][..], Vec::as_slice);
+        let by = group(definition, query, dimensions)?;
+        let measures = shown(definition, query)?;
+        let sort = sort(definition, query, (dimensions, &by), &measures)?;
+        let bucket = bucket(definition, query)?;
+        let round = |at: i64| at - at.rem_euclid(bucket.max(1));
+        let (from, to) = (query.from.map(round), query.to.map(round));
+        if definition.time.is_none() && (from.is_some() || to.is_some()) {
+            let pointer = if from.is_some() { "/from" } else { "/to" };
+            return Err(refuse(pointer, "this aggregate has no time"));
+        }
+        // An end within a bucket includes it.
+        let to = match (to, query.to) {
+            (Some(rounded), Some(asked)) if rounded < asked => Some(rounded.saturating_add(bucket)),
+            (to, _) => to,
+        };
+        let mut plan = Self {
+            definition,
+            query,
+            rollup,
+            dimensions,
+            allowed: Vec::new(),
+            by,
+            bucket,
+            measures,
+            sort,
+            from,
+            to,
+            earlier: None,
+        };
+        plan.earlier = plan.find_earlier()?;
+        plan.allowed = plan.find_allowed();
+        Ok(plan)
+    }
+
+    fn find_earlier(&self) -> Result<Option<i64>> {
+        let by_time = self.by.contains(&By::Bucket);
+        match (self.query.compare, self.definition.time.is_some()) {
+            (None, _) => Ok(None),
+            (Some(_), false) => Err(refuse("/compare", "this aggregate has no time")),
+            (Some(Compare::Earlier(length)), _) if length % self.bucket == 0 => Ok(Some(length)),
+            (Some(Compare::Earlier(_)), _) => {
+                Err(refuse("/compare", "it must be a multiple of the bucket"))
+            }
+            (Some(Compare::Previous), _) if by_time => Ok(Some(self.bucket)),
+            (Some(Compare::Previous), _) => match (self.from, self.to) {
+                (Some(from), Some(to)) if from < to => Ok(Some(to - from)),
+                _ => Err(refuse("/compare", "say from when to when the period is")),
+            },
+        }
+    }
+
+    /// The values that a filter lets through, where it says so by equality.
+    fn find_allowed(&self) -> Vec<Option<BTreeSet<Vec<u8>>>> {
+        let mut allowed = vec![None; self.dimensions.len()];
+        if let Some((document, _)) = &self.query.filter {
+            self.allow(document.as_ref(), &mut allowed);
+        }
+        allowed
+    }
+
+    fn allow(&self, filter: Document<'_>, allowed: &mut [Option<BTreeSet<Vec<u8>>>]) {
+        for (name, test) in filter.iter() {
+            if name == "$and" {
+                let parts = test.as_array();
+                let parts = parts.iter().flat_map(|parts| parts.iter());
+                for part in parts.filter_map(|part| part.as_document()) {
+                    self.allow(part, allowed);
+                }
+                continue;
+            }
+            let places = self.dimensions.iter().enumerate();
+            let mut found = places.filter(|&(_, &dimension)| {
+                let field = self.definition.dimensions.get(dimension);
+                field.is_some_and(|field| field.name == name)
+            });
+            let slot = found.next().and_then(|(place, _)| allowed.get_mut(place));
+            if let (Some(slot), Some(values)) = (slot, equal_to(test)) {
+                match slot {
+                    Some(known) => known.retain(|value| values.contains(value)),
+                    None => *slot = Some(values),
+                }
+            }
+        }
+    }
+}
+
+/// The values that a test lets through, in the form that sorts, if they can be listed.
+fn equal_to(test: ValueRef<'_>) -> Option<BTreeSet<Vec<u8>>> {
+    let one = |value: ValueRef<'_>| {
+        let is_plain = !matches!(value, ValueRef::Regex(_) | ValueRef::Document(_));
+        let value = Value::of(Some(value));
+        (is_plain && !matches!(value, Value::Other(_))).then(|| value.encoded())
+    };
+    let Some(operators) = test.as_document() else {
+        return Some(BTreeSet::from([one(test)?]));
+    };
+    if let Some(value) = operators.get("$eq") {
+        return Some(BTreeSet::from([one(value)?]));
+    }
+    let listed = operators.get("$in")?.as_array()?;
+    listed.iter().map(one).collect()
+}
+
+fn choose(definition: &Definition, query: &Query) -> Result<usize> {
+    let place = |name: &String| definition.dimension(name);
+    if let Some(names) = &query.rollup {
+        let asked: Option<BTreeSet<usize>> = names.iter().map(place).collect();
+        let found = definition.rollups.iter().position(|rollup| {
+            let has: BTreeSet<usize> = rollup.iter().copied().collect();
+            asked.as_ref() == Some(&has)
+        });
+        return found.ok_or_else(|| refuse("/rollup", "there is no rollup of these dimensions"));
+    }
+    let Some(group_by) = &query.group_by else {
+        return Ok(0);
+    };
+    let mut needed: BTreeSet<usize> = group_by.iter().filter_map(place).collect();
+    if let Some((document, _)) = &query.filter {
+        let mut names = Vec::new();
+        if !fields(document.as_ref(), &mut names) {
+            return Ok(0);
+        }
+        needed.extend(
+            names
+                .into_iter()
+                .filter_map(|name| definition.dimension(name)),
+        );
+    }
+    let fits = |(_, rollup): &(usize, &Vec<usize>)| {
+        needed.iter().all(|dimension| rollup.contains(dimension))
+    };
+    let rollups = definition.rollups.iter().enumerate().filter(fits);
+    // Of those that are equally short, the first.
+    let shortest = rollups.min_by_key(|(number, rollup)| (rollup.len(), *number));
+    Ok(shortest.map_or(0, |(number, _)| number))
+}
+
+fn by(definition: &Definition, dimensions: &[usize], name: &str) -> Option<By> {
+    let time = definition.time.as_ref();
+    if time.is_some_and(|time| time.field.name == name) {
+        return Some(By::Bucket);
+    }
+    let dimension = definition.dimension(name)?;
+    let place = dimensions.iter().position(|&other| other == dimension)?;
+    Some(By::Value(place))
+}
+
+fn group(definition: &Definition, query: &Query, dimensions: &[usize]) -> Result<Vec<By>> {
+    if let Some((document, _)) = &query.filter {
+        let mut names = Vec::new();
+        fields(document.as_ref(), &mut names);
+        let unknown = names
+            .into_iter()
+            .find(|name| by(definition, dimensions, name).is_none());
+        if let Some(name) = unknown {
+            let detail = format!("'{name}' is no dimension of the rollup that is read");
+            let pointer = format!("/filter/{}", crate::error::segment(name));
+            return Err(refuse(pointer, detail));
+        }
+    }
+    let Some(names) = &query.group_by else {
+        let values = (0..dimensions.len()).map(By::Value);
+        let bucket = definition.time.iter().map(|_| By::Bucket);
+        return Ok(values.chain(bucket).collect());
+    };
+    let mut group = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        let pointer = format!("/group_by/{place}");
+        match by(definition, dimensions, name) {
+            Some(by) if !group.contains(&by) => group.push(by),
+            Some(_) => return Err(refuse(pointer, format!("'{name}' is given twice"))),
+            None => {
+                let detail = format!("'{name}' is no dimension of the rollup that is read");
+                return Err(refuse(pointer, detail));
+            }
+        }
+    }
+    Ok(group)
+}
+
+fn shown<'a>(definition: &'a Definition, query: &Query) -> Result<Vec<(usize, &'a Measure)>> {
+    let all = || definition.measures.iter().enumerate();
+    let Some(names) = &query.measures else {
+        return Ok(all().collect());
+    };
+    let find = |(place, name): (usize, &String)| {
+        let found = all().find(|(_, measure)| measure.name == *name);
+        found.ok_or_else(|| {
+            let detail = format!("'{name}' is no measure");
+            refuse(format!("/measures/{place}"), detail)
+        })
+    };
+    names.iter().enumerate().map(find).collect()
+}
+
+fn sort(
+    definition: &Definition,
+    query: &Query,
+    (dimensions, group): (&[usize], &[By]),
+    measures: &[(usize, &Measure)],
+) -> Result<Vec<(Sort, bool)>> {
+    let keys = query
+        .order
+        .iter()
+        .enumerate()
+        .map(|(place, (name, descends))| {
+            let asked = by(definition, dimensions, name);
+            let by = group.iter().position(|by| Some(*by) == asked);
+            let measure = measures
+                .iter()
+                .position(|(_, measure)| measure.name == *name);
+            match (by, measure) {
+                (Some(by), _) => Ok((Sort::By(by), *descends)),
+                (_, Some(measure)) => Ok((Sort::Measure(measure), *descends)),
+                _ => {
+                    let detail = format!("'{name}' is not shown");
+                    Err(refuse(format!("/order/{place}"), detail))
+                }
+            }
+        });
+    keys.collect()
+}
+
+fn bucket(definition: &Definition, query: &Query) -> Result<i64> {
+    let own = definition.time.as_ref().map_or(1, |time| time.bucket);
+    match query.bucket {
+        None => Ok(own),
+        Some(_) if definition.time.is_none() => {
+            Err(refuse("/bucket", "this aggregate has no time"))
+        }
+        Some(length) if length % own == 0 => Ok(length),
+        Some(_) => Err(refuse(
+            "/bucket",
+            "it must be a multiple of the definition's bucket",
+        )),
+    }
+}

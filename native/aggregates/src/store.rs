@@ -1,0 +1,285 @@
+//! Aggregates over one database.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::{Mutex, RwLock};
+use rillbase_engine::{
+    Batch, Db, Durability, Expiry, Keyspace, KeyspaceOptions, Lifetime, Millis, Snapshot,
+    prefix_end,
+};
+
+use crate::answer::{Shown, answer};
+use crate::catalog::{Aggregate, Catalog, Defined, Shape};
+use crate::claims::Claims;
+use crate::definition::{Definition, Source};
+use crate::deltas::{Deltas, Generation};
+use crate::error::Result;
+use crate::keys;
+use crate::query::Query;
+use crate::state::Fold;
+use crate::walk::Sight;
+
+const ROWS: &str = "aggregates.rows";
+const ITEMS: &str = "aggregates.items";
+
+/// The keyspaces.
+#[derive(Debug)]
+pub(crate) struct Spaces {
+    /// `generation rollup values [bucket] → row`
+    pub(crate) rows: Keyspace,
+    /// `row measure value → count`
+    pub(crate) items: Keyspace,
+    /// `aggregate sequence → events`
+    pub(crate) facts: Keyspace,
+    /// `aggregate event-id →`
+    pub(crate) ids: Keyspace,
+    /// `generation 'd' document → version, contribution` and `generation 'p' partition → position`
+    pub(crate) kept: Keyspace,
+}
+
+/// All aggregates of a database.
+#[derive(Debug)]
+pub struct Aggregates {
+    pub(crate) db: Arc<Db>,
+    pub(crate) spaces: Spaces,
+    pub(crate) catalog: Catalog,
+    lifetimes: Arc<Lifetimes>,
+    pub(crate) claims: Claims,
+    /// Held by whoever writes; alone by whoever changes what is written to.
+    pub(crate) gate: RwLock<()>,
+    /// Held by who reads what documents contributed, until what it made of it is written.
+    pub(crate) applying: Mutex<()>,
+    pub(crate) durability: Durability,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its rows.
+    pub rows: Vec<Shown>,
+}
+
+impl Answer {
+    /// The rows as a JSON array.
+    pub fn json(&self) -> String {
+        let rows: Vec<&str> = self.rows.iter().map(|row| row.json.as_str()).collect();
+        format!("[{}]", rows.join(","))
+    }
+}
+
+/// The generations that there are, by which keys of rows and items tell when they expire.
+#[derive(Debug, Default)]
+pub struct Lifetimes(RwLock<HashMap<u64, Arc<Generation>>>);
+
+impl Lifetime for Lifetimes {
+    fn expiry(&self, key: &[u8]) -> Option<Millis> {
+        let generation = u64::from_be_bytes(*key.first_chunk()?);
+        let known = self.0.read();
+        let expiry = keys::expiry(key, &known.get(&generation)?.definition)?;
+        u64::try_from(expiry).ok()
+    }
+}
+
+impl Lifetimes {
+    /// From now on keys of these generations tell when they expire.
+    pub(crate) fn know(&self, shape: &Shape) {
+        let building = shape.building.iter().map(|building| &building.generation);
+        let mut known = self.0.write();
+        for generation in std::iter::once(&shape.current).chain(building) {
+            known.insert(generation.number, Arc::clone(generation));
+        }
+    }
+
+    fn forget(&self, generation: &Generation) {
+        self.0.write().remove(&generation.number);
+    }
+}
+
+/// How keyspaces behave that hold operands: a database that has them is opened with these.
+pub fn keyspaces(lifetimes: &Arc<Lifetimes>) -> [(String, KeyspaceOptions); 2] {
+    [ROWS, ITEMS].map(|name| (name.to_owned(), folding(lifetimes)))
+}
+
+fn folding(lifetimes: &Arc<Lifetimes>) -> KeyspaceOptions {
+    KeyspaceOptions {
+        merge: Some(Arc::new(Fold)),
+        accumulates: true,
+        expiry: Expiry::ByKey,
+        lifetime: Some(Arc::clone(lifetimes) as Arc<dyn Lifetime>),
+        ..KeyspaceOptions::default()
+    }
+}
+
+impl Aggregates {
+    /// Opens the aggregates of a database, which was opened with the same lifetimes.
+    pub fn open(db: &Arc<Db>, durability: Durability, lifetimes: &Arc<Lifetimes>) -> Result<Self> {
+        let plain = |name: &str| db.create_keyspace(name, KeyspaceOptions::default());
+        let spaces = Spaces {
+            rows: db.create_keyspace(ROWS, folding(lifetimes))?,
+            items: db.create_keyspace(ITEMS, folding(lifetimes))?,
+            facts: plain("aggregates.facts")?,
+            ids: plain("aggregates.ids")?,
+            kept: plain("aggregates.kept")?,
+        };
+        let catalog = Catalog::open(db, plain("aggregates.catalog")?)?;
+        for aggregate in catalog.all() {
+            lifetimes.know(&aggregate.shape());
+        }
+        Ok(Self {
+            catalog,
+            lifetimes: Arc::clone(lifetimes),
+            db: Arc::clone(db),
+            spaces,
+            claims: Claims::default(),
+            gate: RwLock::new(()),
+            applying: Mutex::new(()),
+            durability,
+        })
+    }
+
+    /// Makes an aggregate, or finds the one with that definition; with `replaces`, another
+    /// generation is built beside it. Returns the generation's number.
+    pub fn define(&self, whose: (u64, &str), text: &str, replaces: bool) -> Result<u64> {
+        // Whatever was written without the new generation is visible once nobody writes.
+        let alone = self.gate.write();
+        let since = || self.db.snapshot().sequence();
+        let defined = self.catalog.define(whose, text, replaces, since)?;
+        drop(alone);
+        let number = match defined {
+            Defined::Same(number) => return Ok(number),
+            Defined::New(number, left) => {
+                if let Some(left) = left {
+                    self.forget(&left)?;
+                }
+                number
+            }
+        };
+        let aggregate = self.find(whose.0, whose.1)?;
+        let shape = aggregate.shape();
+        self.lifetimes.know(&shape);
+        let by_others = |definition: &Definition| definition.source == Source::View;
+        if let Some(building) = &shape.building
+            && by_others(&building.generation.definition)
+        {
+            building.is_ready.store(true, Ordering::Release);
+        }
+        Ok(number)
+    }
+
+    /// Lets queries see the generation that was built; the one before is forgotten.
+    pub fn switch(&self, aggregate: &Aggregate, number: u64) -> Result<()> {
+        let alone = self.gate.write();
+        let left = self.catalog.switch(aggregate, number)?;
+        drop(alone);
+        match left {
+            Some(left) => self.forget(&left),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes an aggregate with all that is in it.
+    pub fn remove(&self, aggregate: &Aggregate) -> Result<()> {
+        let alone = self.gate.write();
+        let shape = aggregate.shape();
+        self.catalog.remove(aggregate)?;
+        drop(alone);
+        self.forget(&shape.current)?;
+        if let Some(building) = &shape.building {
+            self.forget(&building.generation)?;
+        }
+        let mut batch = Batch::new();
+        for keyspace in [&self.spaces.facts, &self.spaces.ids] {
+            delete_all(&mut batch, keyspace, aggregate.number);
+        }
+        self.db.write(batch, self.durability)?;
+        Ok(())
+    }
+
+    fn forget(&self, generation: &Generation) -> Result<()> {
+        self.lifetimes.forget(generation);
+        let mut batch = Batch::new();
+        for keyspace in [&self.spaces.rows, &self.spaces.items, &self.spaces.kept] {
+            delete_all(&mut batch, keyspace, generation.number);
+        }
+        self.db.write(batch, self.durability)?;
+        Ok(())
+    }
+
+    /// The aggregate of a name.
+    pub fn find(&self, namespace: u64, name: &str) -> Result<Arc<Aggregate>> {
+        self.catalog.find(namespace, name)
+    }
+
+    /// All of a namespace, by name.
+    pub fn list(&self, namespace: u64) -> Vec<Arc<Aggregate>> {
+        self.catalog.of(namespace)
+    }
+
+    /// How many there are in all.
+    pub fn count(&self) -> usize {
+        self.catalog.all().len()
+    }
+
+    /// Removes all aggregates of a namespace.
+    pub fn forget_namespace(&self, namespace: u64) -> Result<()> {
+        let own = self.list(namespace);
+        own.iter().try_for_each(|aggregate| self.remove(aggregate))
+    }
+
+    /// Answers a query at a moment; a transaction sees what it has changed itself.
+    pub fn query(
+        &self,
+        aggregate: &Aggregate,
+        query: &Query,
+        snapshot: &Snapshot,
+        own: Option<&Deltas>,
+    ) -> Result<Answer> {
+        let sight = Sight {
+            db: &self.db,
+            rows: &self.spaces.rows,
+            items: &self.spaces.items,
+            snapshot,
+            own,
+        };
+        let rows = answer(sight, &aggregate.shape().current, query)?;
+        Ok(Answer { rows })
+    }
+
+    /// The positions up to which a view has followed each partition.
+    pub fn positions(&self, number: u64) -> Result<Vec<(String, String)>> {
+        let mut prefix = number.to_be_bytes().to_vec();
+        prefix.push(b'p');
+        let mut found = Vec::new();
+        let mut scan = self.db.scan_prefix(&self.spaces.kept, &prefix, None)?;
+        scan.first()?;
+        while scan.is_valid() {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let partition = scan.key().get(prefix.len()..).unwrap_or_default();
+            found.push((text(partition), text(scan.value())));
+            scan.advance()?;
+        }
+        Ok(found)
+    }
+}
+
+/// Deletes all keys that begin with a number.
+fn delete_all(batch: &mut Batch, keyspace: &Keyspace, number: u64) {
+    let start = number.to_be_bytes();
+    if let Some(end) = prefix_end(&start) {
+        batch.delete_range(keyspace, &start, &end);
+    }
+}
+
+/// The bounds of all keys that begin with a prefix.
+pub(crate) fn bounds<'a>(
+    prefix: &'a [u8],
+    end: Option<&'a [u8]>,
+) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    (
+        Bound::Included(prefix),
+        end.map_or(Bound::Unbounded, Bound::Excluded),
+    )
+}

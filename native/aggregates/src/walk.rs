@@ -1,0 +1,335 @@
+//! Reading the rows that a plan asks for, and no others: where a value or a bucket is not wanted,
+//! the scan goes on at the next place that may be.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use rillbase_engine::{Db, Keyspace, Scan, Snapshot, prefix_end};
+use rillbase_query::bson::{DocumentBuf, DocumentWriter};
+use rillbase_query::filter::Filter;
+
+use crate::coding::Reader;
+use crate::deltas::Deltas;
+use crate::error::{Code, Error, Result, malformed};
+use crate::keys::{self, Parts, ROLLUP_BYTES};
+use crate::plan::Plan;
+use crate::state::{Row, State};
+use crate::value::{BEHIND, Value, put_millis};
+
+/// A query that reads more is refused.
+const MOST_READ: usize = 1_000_000;
+/// So many items of one group are looked at.
+pub(crate) const MOST_ITEMS: usize = 100_000;
+
+/// What is read: the database at one moment, and changes that are not written yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight<'a> {
+    /// The database.
+    pub db: &'a Db,
+    /// Rows.
+    pub rows: &'a Keyspace,
+    /// Items.
+    pub items: &'a Keyspace,
+    /// The moment.
+    pub snapshot: &'a Snapshot,
+    /// What a transaction has changed itself.
+    pub own: Option<&'a Deltas>,
+}
+
+/// A row that was found.
+pub(crate) struct Found<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) parts: Parts<'a>,
+    pub(crate) row: Row,
+}
+
+/// Takes rows.
+pub(crate) type Take<'t> = &'t mut dyn FnMut(Found<'_>) -> Result<()>;
+
+/// A walk over the rows of a plan.
+pub(crate) struct Walk<'a> {
+    sight: Sight<'a>,
+    generation: u64,
+    plan: &'a Plan<'a>,
+    from: Option<i64>,
+    to: Option<i64>,
+    /// The filter, where equality alone does not decide.
+    filter: Option<&'a Filter>,
+}
+
+/// What is to be done about a key.
+enum Wanted {
+    Yes,
+    /// The next that may be wanted is here.
+    Seek(Vec<u8>),
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        sight: Sight<'a>,
+        generation: u64,
+        plan: &'a Plan<'a>,
+        (from, to): (Option<i64>, Option<i64>),
+    ) -> Self {
+        Self {
+            sight,
+            generation,
+            plan,
+            from,
+            to,
+            filter: plan.query.filter.as_ref().map(|(_, filter)| filter),
+        }
+    }
+
+    fn prefix(&self) -> Vec<u8> {
+        let mut prefix = Vec::with_capacity(ROLLUP_BYTES);
+        keys::rollup(&mut prefix, self.generation, self.plan.rollup);
+        prefix
+    }
+
+    /// Tells all rows that match.
+    pub(crate) fn run(&self, take: Take<'_>) -> Result<()> {
+        self.run_stored(take)?;
+        let Some(own) = self.sight.own else {
+            return Ok(());
+        };
+        let prefix = self.prefix();
+        for (key, row) in own.rows().filter(|(key, _)| key.starts_with(&prefix)) {
+            let parts = self.parts(key)?;
+            if matches!(self.wanted(key, parts)?, Wanted::Yes) && self.matches(parts)? {
+                let row = row.clone();
+                take(Found { key, parts, row })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_stored(&self, take: Take<'_>) -> Result<()> {
+        let prefix = self.prefix();
+        let end = prefix_end(&prefix);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let (db, rows) = (self.sight.db, self.sight.rows);
+        let mut scan = db.scan(
+            rows,
+            Bound::Included(&prefix),
+            upper,
+            Some(self.sight.snapshot),
+        )?;
+        scan.seek(&self.start(&prefix))?;
+        let mut read = 0;
+        while scan.is_valid() {
+            read += 1;
+            if read > MOST_READ {
+                let detail =
+                    "the query reads more than a million rows: choose a smaller rollup or period";
+                return Err(Error::new(Code::TooExpensive, detail));
+            }
+            let parts = self.parts(scan.key())?;
+            match self.wanted(scan.key(), parts)? {
+                Wanted::Seek(target) => {
+                    scan.seek(&target)?;
+                    continue;
+                }
+                Wanted::Yes if self.matches(parts)? => {
+                    let row = Row::from_bytes(scan.value()).ok_or_else(malformed)?;
+                    let key = scan.key();
+                    take(Found { key, parts, row })?;
+                }
+                Wanted::Yes => {}
+            }
+            scan.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Where the first row may be.
+    fn start(&self, prefix: &[u8]) -> Vec<u8> {
+        let mut start = prefix.to_vec();
+        let mut is_whole = true;
+        for allowed in &self.plan.allowed {
+            match allowed.as_ref().map(BTreeSet::first) {
+                Some(Some(first)) => start.extend_from_slice(first),
+                _ => {
+                    is_whole = false;
+                    break;
+                }
+            }
+        }
+        if let (true, Some(from)) = (is_whole, self.from) {
+            put_millis(&mut start, from);
+        }
+        start
+    }
+
+    fn parts<'k>(&self, key: &'k [u8]) -> Result<Parts<'k>> {
+        let has_time = self.plan.definition.time.is_some();
+        Parts::of(key, self.plan.dimensions.len(), has_time).ok_or_else(malformed)
+    }
+
+    /// Whether values and bucket are wanted, as far as their order tells.
+    fn wanted(&self, key: &[u8], parts: Parts<'_>) -> Result<Wanted> {
+        let mut reader = Reader(parts.values);
+        for allowed in &self.plan.allowed {
+            let before = parts.values.len() - reader.0.len();
+            Value::skip(&mut reader).ok_or_else(malformed)?;
+            let after = parts.values.len() - reader.0.len();
+            let Some(allowed) = allowed else { continue };
+            let value = parts.values.get(before..after).unwrap_or_default();
+            if allowed.contains(value) {
+                continue;
+            }
+            let next = allowed.range::<[u8], _>((Bound::Excluded(value), Bound::Unbounded));
+            let mut target = key
+                .get(..ROLLUP_BYTES + before)
+                .unwrap_or_default()
+                .to_vec();
+            match next.into_iter().next() {
+                Some(next) => target.extend_from_slice(next),
+                None => target.push(BEHIND),
+            }
+            return Ok(Wanted::Seek(target));
+        }
+        let Some(bucket) = parts.bucket else {
+            return Ok(Wanted::Yes);
+        };
+        let head = || {
+            key.get(..ROLLUP_BYTES + parts.values.len())
+                .unwrap_or_default()
+                .to_vec()
+        };
+        let kept_from = self.kept_from();
+        match self.from.max(kept_from) {
+            Some(from) if bucket < from => {
+                let mut target = head();
+                put_millis(&mut target, from);
+                return Ok(Wanted::Seek(target));
+            }
+            _ => {}
+        }
+        if self.to.is_some_and(|to| bucket >= to) {
+            let mut target = head();
+            target.push(BEHIND);
+            return Ok(Wanted::Seek(target));
+        }
+        Ok(Wanted::Yes)
+    }
+
+    /// The first bucket that has not expired.
+    fn kept_from(&self) -> Option<i64> {
+        let definition = self.plan.definition;
+        let (time, retention) = (definition.time.as_ref()?, definition.retention?);
+        let now = i64::try_from(self.sight.snapshot.time()).unwrap_or(i64::MAX);
+        // The first whose end, and the retention behind it, is later than now.
+        let oldest = now.saturating_sub(retention).saturating_sub(time.bucket);
+        Some(
+            oldest
+                .saturating_sub(oldest.rem_euclid(time.bucket))
+                .saturating_add(time.bucket),
+        )
+    }
+
+    fn matches(&self, parts: Parts<'_>) -> Result<bool> {
+        let Some(filter) = self.filter else {
+            return Ok(true);
+        };
+        let document = self.document(parts)?;
+        filter
+            .matches(document.as_ref())
+            .map_err(|failure| Error::at(Code::BadQuery, "/filter", failure.into_error().detail))
+    }
+
+    /// What the filter looks at.
+    fn document(&self, parts: Parts<'_>) -> Result<DocumentBuf> {
+        let mut reader = Reader(parts.values);
+        let mut fields: Vec<(&str, Value)> = Vec::new();
+        for &dimension in self.plan.dimensions {
+            let value = Value::decode(&mut reader).ok_or_else(malformed)?;
+            if let Some(field) = self.plan.definition.dimensions.get(dimension) {
+                fields.push((&field.name, value));
+            }
+        }
+        if let (Some(time), Some(bucket)) = (&self.plan.definition.time, parts.bucket) {
+            fields.push((&time.field.name, Value::Date(bucket)));
+        }
+        let bytes = nest(&fields);
+        DocumentBuf::parse(bytes).map_err(|_| malformed())
+    }
+
+    /// Tells the items of a measure below a row, in the order of their values, with their counts,
+    /// until `take` answers false.
+    pub(crate) fn items(
+        &self,
+        key: &[u8],
+        measure: usize,
+        backwards: bool,
+        take: &mut dyn FnMut(&[u8], i64) -> bool,
+    ) -> Result<()> {
+        let mut prefix = key.to_vec();
+        prefix.push(u8::try_from(measure).unwrap_or(u8::MAX));
+        let (db, items) = (self.sight.db, self.sight.items);
+        let mut scan = db.scan_prefix(items, &prefix, Some(self.sight.snapshot))?;
+        let step = if backwards {
+            Scan::retreat
+        } else {
+            Scan::advance
+        };
+        if backwards {
+            scan.last()?
+        } else {
+            scan.first()?
+        }
+        let mut read = 0;
+        while scan.is_valid() {
+            read += 1;
+            if read > MOST_ITEMS {
+                let detail = "a group has more than 100,000 items";
+                return Err(Error::new(Code::TooExpensive, detail));
+            }
+            let row = Row::from_bytes(scan.value()).ok_or_else(malformed)?;
+            if let [State::Count(count)] = row.0.as_slice() {
+                let item = scan.key().get(prefix.len()..).unwrap_or_default();
+                if *count != 0 && !take(item, *count) {
+                    return Ok(());
+                }
+            }
+            step(&mut scan)?;
+        }
+        Ok(())
+    }
+
+    /// The items of a measure below a row that a transaction has changed itself.
+    pub(crate) fn own_items(&self, key: &[u8], measure: usize, take: &mut dyn FnMut(&[u8], i64)) {
+        let mut prefix = key.to_vec();
+        prefix.push(u8::try_from(measure).unwrap_or(u8::MAX));
+        for (key, count) in self.sight.own.iter().flat_map(|own| own.items()) {
+            if let Some(item) = key.strip_prefix(prefix.as_slice()) {
+                take(item, count);
+            }
+        }
+    }
+}
+
+/// A document of fields with dotted names.
+fn nest(fields: &[(&str, Value)]) -> Vec<u8> {
+    let mut writer = DocumentWriter::new();
+    let mut done: Vec<&str> = Vec::new();
+    for (name, value) in fields {
+        let head = name.split('.').next().unwrap_or(name);
+        if head == *name {
+            value.append(&mut writer, name);
+        } else if !done.contains(&head) {
+            done.push(head);
+            let below = |(name, value): &(&'_ str, Value)| {
+                let rest = name.strip_prefix(head)?.strip_prefix('.')?;
+                Some((rest.to_owned(), value.clone()))
+            };
+            let below: Vec<(String, Value)> = fields.iter().filter_map(below).collect();
+            let below: Vec<(&str, Value)> = below
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.clone()))
+                .collect();
+            writer.append_raw(head, rillbase_query::bson::Kind::Document, &nest(&below));
+        }
+    }
+    writer.finish()
+}

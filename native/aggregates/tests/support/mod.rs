@@ -1,0 +1,142 @@
+//! A database of aggregates that can be flushed, compacted, ended and opened again.
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+use std::sync::Arc;
+
+use rillbase_aggregates::{Add, Aggregate, Aggregates, Apply, Lifetimes, Query, Result, keyspaces};
+use rillbase_engine::vfs::{FaultVfs, Random};
+use rillbase_engine::{Clock, Db, Durability, ManualClock, Options, Snapshot};
+
+pub(crate) const NAMESPACE: u64 = 1;
+/// 2026-01-01, at the begin of a bucket of any length.
+pub(crate) const NOW: u64 = 1_767_225_600_000;
+
+pub(crate) struct World {
+    pub(crate) vfs: FaultVfs,
+    pub(crate) clock: Arc<ManualClock>,
+    open: Option<(Arc<Db>, Aggregates)>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut world = Self {
+            vfs: FaultVfs::new(seed),
+            clock: Arc::new(ManualClock::new(NOW)),
+            open: None,
+        };
+        world.open().unwrap();
+        world
+    }
+
+    pub(crate) fn open(&mut self) -> Result<()> {
+        let lifetimes = Arc::<Lifetimes>::default();
+        let options = Options {
+            vfs: Arc::new(self.vfs.clone()),
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            keyspaces: keyspaces(&lifetimes).into(),
+            background_threads: 0,
+            ..Options::default()
+        };
+        let db = Arc::new(Db::open("/db", options)?);
+        let aggregates = Aggregates::open(&db, Durability::Sync, &lifetimes)?;
+        self.open = Some((db, aggregates));
+        Ok(())
+    }
+
+    /// Ends the process, or the power, and begins again.
+    pub(crate) fn crash(&mut self, power: bool) {
+        if power {
+            self.vfs.crash();
+        } else {
+            self.vfs.kill();
+        }
+        self.open = None;
+        self.open().unwrap();
+    }
+
+    pub(crate) fn db(&self) -> &Arc<Db> {
+        &self.open.as_ref().unwrap().0
+    }
+
+    pub(crate) fn aggregates(&self) -> &Aggregates {
+        &self.open.as_ref().unwrap().1
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Arc<Aggregate> {
+        self.aggregates().find(NAMESPACE, name).unwrap()
+    }
+
+    pub(crate) fn define(&self, name: &str, definition: &str) -> u64 {
+        self.aggregates()
+            .define((NAMESPACE, name), definition, false)
+            .unwrap()
+    }
+
+    pub(crate) fn read(&self, name: &str, events: &[String]) -> Result<Add> {
+        let events = events.iter().map(String::as_bytes);
+        Add::read(&self.find(name), events, self.clock.now())
+    }
+
+    /// Adds events in one transaction; says which were new.
+    pub(crate) fn add(&self, name: &str, events: &[String]) -> Result<Vec<bool>> {
+        let add = self.read(name, events)?;
+        let mut outcomes = self.aggregates().add(&[&add]);
+        outcomes.remove(0)
+    }
+
+    pub(crate) fn apply(
+        &self,
+        name: &str,
+        generation: u64,
+        place: (&str, &str),
+        changes: &[String],
+    ) -> Result<bool> {
+        let changes = changes.iter().map(String::as_bytes);
+        let apply = Apply::read(&self.find(name), generation, place, changes)?;
+        let mut outcomes = self.aggregates().apply(&[&apply]);
+        outcomes.remove(0)
+    }
+
+    /// The rows of an answer, as they are now.
+    pub(crate) fn rows(&self, name: &str, query: &str) -> String {
+        self.rows_at(name, query, &self.db().snapshot())
+    }
+
+    pub(crate) fn rows_at(&self, name: &str, query: &str, snapshot: &Snapshot) -> String {
+        let query = self.query(query);
+        let answer = self
+            .aggregates()
+            .query(&self.find(name), &query, snapshot, None);
+        answer.unwrap().json()
+    }
+
+    pub(crate) fn query(&self, query: &str) -> Query {
+        let now = i64::try_from(self.clock.now()).unwrap();
+        Query::parse(query.as_bytes(), now).unwrap()
+    }
+
+    pub(crate) fn refusal(&self, name: &str, query: &str) -> String {
+        let snapshot = self.db().snapshot();
+        let now = i64::try_from(self.clock.now()).unwrap();
+        let answer = Query::parse(query.as_bytes(), now).and_then(|query| {
+            self.aggregates()
+                .query(&self.find(name), &query, &snapshot, None)
+        });
+        answer.unwrap_err().to_string()
+    }
+
+    /// Does what may happen at any time, and must change no answer.
+    pub(crate) fn disturb(&mut self, random: &mut Random) {
+        match random.below(6) {
+            0 => self.db().flush().unwrap(),
+            1 => {
+                for keyspace in self.db().keyspaces() {
+                    self.db().compact(&keyspace).unwrap();
+                }
+            }
+            2 => self.crash(true),
+            3 => self.crash(false),
+            _ => {}
+        }
+    }
+}

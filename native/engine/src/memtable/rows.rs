@@ -1,0 +1,341 @@
+//! Rows that many operands change: for each, its newest entries, of which neighbours become one as
+//! soon as no snapshot lies between them.
+//!
+//! A skip list keeps every entry until its memtable is flushed, and a read of a key that was changed
+//! a thousand times folds a thousand operands. Here a row has as many entries as there are snapshots
+//! between its changes, and one more. Operands are copied out of their batch, so that a row which
+//! stays in memory for long keeps no batch alive.
+//!
+//! What always holds:
+//!
+//! - An entry's tag is that of the newest write in it; tags of a row differ.
+//! - Only entries that are visible are folded, and only with neighbours between which no snapshot
+//!   lies. Whoever reads holds a snapshot, so that nothing changes under it that it sees.
+//! - Cursors copy the entries of a row when they come to it, and so pass over none that is folded
+//!   while they are there.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::RwLock;
+
+use crate::db::snapshots::Horizon;
+use crate::key::{Kind, Sequence, Tag};
+use crate::merge::Merge;
+use crate::value::Value;
+
+/// An entry of a row.
+pub(crate) type RowEntry = (Tag, Value);
+
+/// Rows by their keys.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// Each row's entries, the oldest first.
+    rows: RwLock<BTreeMap<Arc<[u8]>, Vec<RowEntry>>>,
+    /// How many entries were ever added.
+    added: AtomicU32,
+}
+
+impl Rows {
+    /// Adds an entry.
+    pub(crate) fn insert(&self, key: &[u8], value: &[u8], tag: Tag) {
+        let entry = (tag, Value::from(value.to_vec()));
+        self.added.fetch_add(1, Ordering::Relaxed);
+        let mut rows = self.rows.write();
+        if let Some(row) = rows.get_mut(key) {
+            // Writers fill side by side, so that a newer one may have been faster.
+            let place = row.iter().rposition(|(other, _)| *other < tag);
+            row.insert(place.map_or(0, |before| before + 1), entry);
+        } else {
+            rows.insert(key.into(), vec![entry]);
+        }
+    }
+
+    pub(crate) fn added(&self) -> u32 {
+        self.added.load(Ordering::Relaxed)
+    }
+
+    /// The entries of a key that are at or behind `tag`, the newest first.
+    pub(crate) fn versions(&self, key: &[u8], tag: Tag) -> Vec<RowEntry> {
+        let rows = self.rows.read();
+        let entries = rows.get(key).map_or(&[][..], Vec::as_slice);
+        let seen = entries.iter().rev().filter(|(other, _)| *other <= tag);
+        seen.cloned().collect()
+    }
+
+    /// Folds the entries of a row as far as what is visible, and held, allows. `is_covered` says
+    /// whether a range delete lies between two. Returns how many bytes it has become smaller.
+    pub(crate) fn fold(
+        &self,
+        key: &[u8],
+        merge: &dyn Merge,
+        (visible, horizon): (Sequence, &Horizon),
+        is_covered: &dyn Fn(Tag, Tag) -> bool,
+    ) -> usize {
+        let mut rows = self.rows.write();
+        let Some(row) = rows.get_mut(key).filter(|row| row.len() > 1) else {
+            return 0;
+        };
+        let size = |row: &[RowEntry]| row.iter().map(|(_, value)| value.len()).sum::<usize>();
+        let before = size(row);
+        let mut folded: Vec<RowEntry> = Vec::with_capacity(2);
+        for (tag, value) in row.drain(..) {
+            let joins = folded.last().is_some_and(|(older, _)| {
+                let alike = horizon.stripe(older.sequence()) == horizon.stripe(tag.sequence());
+                let is_operand = tag.kind() == Some(Kind::Merge);
+                let onto = matches!(older.kind(), Some(Kind::Merge | Kind::Put));
+                let is_seen = tag.sequence() <= visible;
+                alike && is_operand && onto && is_seen && !is_covered(*older, tag)
+            });
+            match folded.last_mut().filter(|_| joins) {
+                Some((older, below)) => match join(merge, key, (*older, below), (tag, &value)) {
+                    Some(one) => (*older, *below) = one,
+                    None => folded.push((tag, value)),
+                },
+                None => folded.push((tag, value)),
+            }
+        }
+        *row = folded;
+        before.saturating_sub(size(row))
+    }
+}
+
+/// Two neighbours as one.
+fn join(
+    merge: &dyn Merge,
+    key: &[u8],
+    (older, below): (Tag, &[u8]),
+    (tag, operand): (Tag, &[u8]),
+) -> Option<RowEntry> {
+    let (kind, value) = match older.kind() {
+        Some(Kind::Put) => (Kind::Put, merge.full(key, Some(below), &[operand])),
+        _ => (Kind::Merge, merge.partial(key, &[below, operand])?),
+    };
+    Some((Tag::new(tag.sequence(), kind), Value::from(value)))
+}
+
+/// A place among rows.
+#[derive(Debug, Clone)]
+pub(crate) struct RowsCursor {
+    key: Arc<[u8]>,
+    /// Those of the row, the newest first; none is nowhere.
+    entries: Vec<RowEntry>,
+    at: usize,
+}
+
+impl Default for RowsCursor {
+    fn default() -> Self {
+        Self {
+            key: Arc::new([]),
+            entries: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl RowsCursor {
+    fn enter(&mut self, found: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
+        self.entries.clear();
+        if let Some((key, entries)) = found {
+            self.key = Arc::clone(key);
+            self.entries.extend(entries.iter().rev().cloned());
+        }
+        self.at = if at_newest {
+            0
+        } else {
+            self.entries.len().saturating_sub(1)
+        };
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        self.at < self.entries.len()
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        if self.is_valid() { &self.key } else { &[] }
+    }
+
+    pub(crate) fn tag(&self) -> Tag {
+        self.entries
+            .get(self.at)
+            .map_or(Tag::OLDEST, |(tag, _)| *tag)
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        self.entries.get(self.at).map_or(&[], |(_, value)| value)
+    }
+
+    pub(crate) fn first(&mut self, rows: &Rows) {
+        self.enter(rows.rows.read().first_key_value(), true);
+    }
+
+    pub(crate) fn last(&mut self, rows: &Rows) {
+        self.enter(rows.rows.read().last_key_value(), false);
+    }
+
+    fn behind(&mut self, rows: &Rows, key: Bound<&[u8]>) {
+        let rows = rows.rows.read();
+        self.enter(rows.range::<[u8], _>((key, Bound::Unbounded)).next(), true);
+    }
+
+    fn before(&mut self, rows: &Rows, key: &[u8]) {
+        let rows = rows.rows.read();
+        let below = (Bound::Unbounded, Bound::Excluded(key));
+        self.enter(rows.range::<[u8], _>(below).next_back(), false);
+    }
+
+    /// To the first entry at or behind `(key, tag)`.
+    pub(crate) fn seek(&mut self, rows: &Rows, key: &[u8], tag: Tag) {
+        self.behind(rows, Bound::Included(key));
+        if self.key() != key {
+            return;
+        }
+        let place = self.entries.iter().position(|(other, _)| *other <= tag);
+        match place {
+            Some(place) => self.at = place,
+            None => self.behind(rows, Bound::Excluded(key)),
+        }
+    }
+
+    /// To the last entry before `(key, tag)`.
+    pub(crate) fn seek_before(&mut self, rows: &Rows, key: &[u8], tag: Tag) {
+        self.behind(rows, Bound::Included(key));
+        let newer = self.entries.iter().rposition(|(other, _)| *other > tag);
+        match newer.filter(|_| self.key() == key) {
+            Some(place) => self.at = place,
+            None => self.before(rows, key),
+        }
+    }
+
+    pub(crate) fn next(&mut self, rows: &Rows) {
+        if self.at + 1 < self.entries.len() {
+            self.at += 1;
+        } else if self.is_valid() {
+            let key = Arc::clone(&self.key);
+            self.behind(rows, Bound::Excluded(&key));
+        }
+    }
+
+    pub(crate) fn previous(&mut self, rows: &Rows) {
+        if !self.is_valid() {
+            return;
+        }
+        match self.at.checked_sub(1) {
+            Some(newer) => self.at = newer,
+            None => {
+                let key = Arc::clone(&self.key);
+                self.before(rows, &key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that are added.
+    #[derive(Debug)]
+    struct Sum;
+
+    fn number(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0, |sum, byte| sum + u64::from(*byte))
+    }
+
+    impl Merge for Sum {
+        fn name(&self) -> &'static str {
+            "sum"
+        }
+
+        fn full(&self, _: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
+            let sum: u64 = below.iter().chain(operands).map(|one| number(one)).sum();
+            vec![u8::try_from(sum).unwrap()]
+        }
+
+        fn partial(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+            Some(self.full(key, None, operands))
+        }
+    }
+
+    fn horizon(sequences: &[Sequence]) -> Horizon {
+        Horizon {
+            sequences: sequences.to_vec(),
+            time: 0,
+        }
+    }
+
+    fn row(rows: &Rows) -> Vec<(Sequence, u64)> {
+        let entries = rows.versions(b"row", Tag::NEWEST);
+        let shown = entries
+            .iter()
+            .map(|(tag, value)| (tag.sequence(), number(value)));
+        shown.collect()
+    }
+
+    #[test]
+    fn operands_become_one_unless_a_snapshot_lies_between_or_they_are_not_visible() {
+        let rows = Rows::default();
+        for sequence in [3, 1, 2, 4, 5, 6] {
+            rows.insert(b"row", &[1], Tag::new(sequence, Kind::Merge));
+        }
+        let folded = |visible, sequences: &[Sequence]| {
+            let horizon = horizon(sequences);
+            rows.fold(b"row", &Sum, (visible, &horizon), &|_, _| false);
+            row(&rows)
+        };
+        assert_eq!(folded(5, &[2, 5]), [(6, 1), (5, 3), (2, 2)]);
+        assert_eq!(folded(6, &[2, 6]), [(6, 4), (2, 2)]);
+        assert_eq!(folded(6, &[6]), [(6, 6)]);
+    }
+
+    #[test]
+    fn operands_join_the_put_below_them_and_nothing_that_a_delete_cut_off() {
+        let rows = Rows::default();
+        rows.insert(b"row", &[1], Tag::new(1, Kind::Merge));
+        rows.insert(b"row", &[5], Tag::new(2, Kind::Put));
+        rows.insert(b"row", &[1], Tag::new(3, Kind::Merge));
+        rows.insert(b"row", &[], Tag::new(4, Kind::Delete));
+        rows.insert(b"row", &[1], Tag::new(5, Kind::Merge));
+        rows.insert(b"row", &[1], Tag::new(6, Kind::Merge));
+        let all = horizon(&[9]);
+        let covered = |older: Tag, _| older.sequence() == 5;
+        rows.fold(b"row", &Sum, (9, &all), &covered);
+        assert_eq!(row(&rows), [(6, 1), (5, 1), (4, 0), (3, 6), (1, 1)]);
+    }
+
+    #[test]
+    fn a_cursor_shows_all_entries_in_order_both_ways() {
+        let rows = Rows::default();
+        for (key, sequence) in [("b", 2), ("a", 1), ("b", 4), ("c", 3)] {
+            rows.insert(key.as_bytes(), &[], Tag::new(sequence, Kind::Merge));
+        }
+        let mut cursor = RowsCursor::default();
+        let mut shown = Vec::new();
+        cursor.first(&rows);
+        while cursor.is_valid() {
+            shown.push((cursor.key().to_vec(), cursor.tag().sequence()));
+            cursor.next(&rows);
+        }
+        let expected = [("a", 1), ("b", 4), ("b", 2), ("c", 3)];
+        let expected = expected.map(|(key, sequence)| (key.as_bytes().to_vec(), sequence));
+        assert_eq!(shown, expected);
+        let mut back = Vec::new();
+        cursor.last(&rows);
+        while cursor.is_valid() {
+            back.push((cursor.key().to_vec(), cursor.tag().sequence()));
+            cursor.previous(&rows);
+        }
+        back.reverse();
+        assert_eq!(back, expected);
+        cursor.seek(&rows, b"b", Tag::seek(3));
+        assert_eq!((cursor.key(), cursor.tag().sequence()), (&b"b"[..], 2));
+        cursor.seek(&rows, b"b", Tag::seek(1));
+        assert_eq!(cursor.key(), b"c");
+        cursor.seek_before(&rows, b"b", Tag::seek(3));
+        assert_eq!((cursor.key(), cursor.tag().sequence()), (&b"b"[..], 4));
+        cursor.seek_before(&rows, b"b", Tag::NEWEST);
+        assert_eq!(cursor.key(), b"a");
+    }
+}

@@ -1,0 +1,335 @@
+//! Aggregates: what there is, adding to it, asking about it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use rillbase_aggregates::{Add, Aggregate, Apply, Moment as Asked, Query};
+use rillbase_query::bson::ValueRef;
+use rillbase_query::ejson::{self, Form};
+
+use super::Step;
+use super::follow::needs_version_3;
+use crate::group::Pending;
+use crate::moments::Moment;
+use crate::name;
+use crate::node::Node;
+use crate::refusal::{Refusal, Result};
+use crate::resp::Reply;
+use crate::session::Session;
+use crate::words::{Words, unknown};
+
+/// A definition, or a query, is no longer.
+const MOST_TEXT_BYTES: usize = 256 << 10;
+const DEFAULT_FACTS: usize = 100;
+const MOST_FACTS: usize = 10_000;
+
+/// The aggregate of a name in the caller's namespace.
+pub(super) fn find(node: &Node, session: &Session, name: &str) -> Result<Arc<Aggregate>> {
+    Ok(node.aggregates.find(session.namespace()?.number, name)?)
+}
+
+fn body<'a>(words: &mut Words<'a>) -> Result<&'a str> {
+    let text = words.text()?;
+    if text.len() > MOST_TEXT_BYTES {
+        return Err(Refusal::new(
+            "OUT_OF_RANGE",
+            "the text is longer than 256 KiB",
+        ));
+    }
+    Ok(text)
+}
+
+pub(super) fn define(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let (name, text) = (words.text()?, body(&mut words)?);
+    let replaces = words.take("REPLACE");
+    words.end()?;
+    name::check(name)?;
+    let whose = (session.namespace()?.number, name);
+    let generation = node.aggregates.define(whose, text, replaces)?;
+    reply.integer(generation);
+    Ok(Step::Done)
+}
+
+pub(super) fn switch(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let aggregate = find(node, session, words.text()?)?;
+    node.aggregates.switch(&aggregate, words.number()?)?;
+    reply.ok();
+    Ok(Step::Done)
+}
+
+pub(super) fn drop(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let found = find(node, session, words.text()?);
+    if let Ok(aggregate) = &found {
+        node.aggregates.remove(aggregate)?;
+    }
+    reply.integer(u64::from(found.is_ok()));
+    Ok(Step::Done)
+}
+
+pub(super) fn list(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let prefix = if words.take("PREFIX") {
+        words.text()?
+    } else {
+        ""
+    };
+    words.end()?;
+    let all = node.aggregates.list(session.namespace()?.number);
+    let names = all.iter().map(|aggregate| aggregate.name.as_str());
+    let names: Vec<&str> = names.filter(|name| name.starts_with(prefix)).collect();
+    reply.array(names.len());
+    names.iter().for_each(|name| reply.text(name));
+    Ok(Step::Done)
+}
+
+fn quoted(text: &str) -> String {
+    ejson::value_to_string(ValueRef::String(text), Form::Relaxed)
+}
+
+pub(super) fn info(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let aggregate = find(node, session, words.text()?)?;
+    let shape = aggregate.shape();
+    let (building, ready) = match &shape.building {
+        None => ("null".to_owned(), true),
+        Some(building) => (
+            building.generation.number.to_string(),
+            building.is_ready.load(std::sync::atomic::Ordering::Acquire),
+        ),
+    };
+    let positions = node.aggregates.positions(shape.current.number)?;
+    let pair = |(partition, position): &(String, String)| {
+        format!("[{},{}]", quoted(partition), quoted(position))
+    };
+    let positions: Vec<String> = positions.iter().map(pair).collect();
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        r#"{{"name":{},"definition":{},"generation":{},"building":{building},"ready":{ready},"positions":[{}]}}"#,
+        quoted(&aggregate.name),
+        shape.text,
+        shape.current.number,
+        positions.join(",")
+    );
+    reply.text(&text);
+    Ok(Step::Done)
+}
+
+pub(super) fn add(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+    let aggregate = find(node, session, words.text()?)?;
+    let events = words.rest();
+    let add = Add::read(&aggregate, events.iter().copied(), node.now())?;
+    Ok(Pending::Add(add))
+}
+
+pub(super) fn apply(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+    let aggregate = find(node, session, words.text()?)?;
+    let generation = words.number()?;
+    let place = (words.text()?, words.text()?);
+    let changes = words.rest().iter().copied();
+    let apply = Apply::read(&aggregate, generation, place, changes)?;
+    Ok(Pending::Apply(apply))
+}
+
+pub(super) fn positions(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    find(node, session, words.text()?)?;
+    let found = node.aggregates.positions(words.number()?)?;
+    reply.array(found.len());
+    for (partition, position) in &found {
+        reply.array(2);
+        reply.text(partition);
+        reply.text(position);
+    }
+    Ok(Step::Done)
+}
+
+pub(super) fn facts(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let aggregate = find(node, session, words.text()?)?;
+    let (mut after, mut count) = ((0, 0), DEFAULT_FACTS);
+    while !words.is_empty() {
+        match words.keyword()?.as_str() {
+            "AFTER" => after = place(words.text()?)?,
+            "COUNT" => count = words.number::<usize>()?.clamp(1, MOST_FACTS),
+            other => return Err(unknown(other.as_bytes())),
+        }
+    }
+    let found = node.aggregates.facts(&aggregate, after, count)?;
+    reply.array(found.len());
+    for fact in &found {
+        reply.array(2);
+        reply.text(&format!("{}-{}", fact.sequence, fact.index));
+        reply.bulk(&fact.json);
+    }
+    Ok(Step::Done)
+}
+
+fn place(text: &str) -> Result<(u64, usize)> {
+    let read = || {
+        let (sequence, index) = text.split_once('-')?;
+        Some((sequence.parse().ok()?, index.parse().ok()?))
+    };
+    read().ok_or_else(|| Refusal::syntax(format!("{text:?} is no position of an event")))
+}
+
+/// The moment that a query asks about.
+pub(super) fn moment(node: &Node, session: &Session, asked: &Asked) -> Result<Moment> {
+    match asked {
+        Asked::Shared => Ok(node.moments.shared(&node.db)),
+        Asked::Fresh => Ok(node.moments.fresh(&node.db)),
+        Asked::Named(name) => {
+            let namespace = session.namespace()?.number;
+            node.moments.find(name, namespace, node.now())
+        }
+    }
+}
+
+/// A query, as of now.
+pub(crate) fn parse(node: &Node, text: &str) -> Result<Query> {
+    let now = i64::try_from(node.now()).unwrap_or(i64::MAX);
+    Ok(Query::parse(text.as_bytes(), now)?)
+}
+
+pub(super) fn query(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let aggregate = find(node, session, words.text()?)?;
+    let query = parse(node, body(&mut words)?)?;
+    words.end()?;
+    let moment = moment(node, session, &query.moment)?;
+    let answer = node
+        .aggregates
+        .query(&aggregate, &query, &moment.snapshot, None)?;
+    reply.text(&format!(
+        r#"{{"rows":{},"snapshot":"{}"}}"#,
+        answer.json(),
+        moment.name
+    ));
+    Ok(Step::Done)
+}
+
+/// A connection watches no more queries.
+const MOST_WATCHED: usize = 1000;
+
+pub(super) fn watch(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    needs_version_3(session)?;
+    let aggregate = find(node, session, words.text()?)?;
+    let text = body(&mut words)?;
+    let known = if words.take("FROM") {
+        Some(words.number::<u64>()?)
+    } else {
+        None
+    };
+    words.end()?;
+    if session.watches.len() >= MOST_WATCHED {
+        let text = "a connection watches 1,000 queries at most";
+        return Err(Refusal::new("TOO_MANY", text));
+    }
+    let query = parse(node, text)?;
+    if query.moment != Asked::Shared {
+        let text = "/snapshot what is watched is always the newest";
+        return Err(Refusal::new("BADQUERY", text));
+    }
+    // Before the moment is taken: what changes later is told of.
+    let changed = aggregate.changed();
+    let snapshot = node.db.snapshot();
+    let answer = node.aggregates.query(&aggregate, &query, &snapshot, None)?;
+    let position = snapshot.sequence();
+    let is_known = known.is_some_and(|known| changed <= known && known <= position);
+    let rows = answer.json();
+    let watch = node
+        .watches
+        .enter((&aggregate, text), (answer, position), &session.outbox);
+    reply.map(3);
+    reply.text("watch");
+    reply.integer(watch.number);
+    reply.text("position");
+    reply.integer(position);
+    reply.text("rows");
+    if is_known {
+        reply.null();
+    } else {
+        reply.text(&rows);
+    }
+    session.watches.push(watch);
+    Ok(Step::Done)
+}
+
+pub(super) fn unwatch(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let number: u64 = words.number()?;
+    let place = session.watches.iter().position(|one| one.number == number);
+    let watch = place.map(|place| session.watches.swap_remove(place));
+    let was_there = watch.is_some_and(|watch| node.watches.leave(&watch));
+    reply.integer(u64::from(was_there));
+    Ok(Step::Done)
+}
+
+pub(super) fn open_snapshot(
+    node: &Node,
+    session: &mut Session,
+    _: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let moment = node.moments.open(&node.db, session.namespace()?.number)?;
+    reply.text(&moment.name);
+    Ok(Step::Done)
+}
+
+pub(super) fn close_snapshot(
+    node: &Node,
+    session: &mut Session,
+    mut words: Words<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Step> {
+    let was_open = node
+        .moments
+        .close(words.text()?, session.namespace()?.number);
+    reply.integer(u64::from(was_open));
+    Ok(Step::Done)
+}

@@ -1,0 +1,174 @@
+//! Queries whose rows are told of as they change.
+//!
+//! Once a tick every watch whose aggregate was written to is asked again, at one moment, and told
+//! of the rows that are not what it was told before. So a row that changed a thousand times within
+//! a tick is sent once, and what is sent is always a moment's whole truth.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rillbase_aggregates::{Aggregate, Answer};
+use rillbase_engine::Sequence;
+
+use crate::node::Node;
+use crate::outbox::Outbox;
+use crate::refusal::Result;
+use crate::resp::Reply;
+
+/// What was told of a row: what it is told apart by, and the row, as JSON.
+type Told = BTreeMap<Vec<u8>, (String, String)>;
+
+#[derive(Debug)]
+struct State {
+    rows: Told,
+    /// The moment that the rows are of.
+    position: Sequence,
+}
+
+/// A connection's interest in a query.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) number: u64,
+    aggregate: Arc<Aggregate>,
+    query: String,
+    outbox: Arc<Outbox>,
+    state: Mutex<State>,
+}
+
+/// All watches.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    next: AtomicU64,
+    all: Mutex<HashMap<u64, Arc<Watch>>>,
+    pub(crate) told: AtomicU64,
+}
+
+fn told(answer: Answer) -> Told {
+    let rows = answer.rows.into_iter();
+    rows.map(|row| (row.key, (row.by, row.json))).collect()
+}
+
+fn array<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", items.collect::<Vec<&str>>().join(","))
+}
+
+impl Watches {
+    /// Begins to watch; `answer` is what the connection is told now.
+    pub(crate) fn enter(
+        &self,
+        (aggregate, query): (&Arc<Aggregate>, &str),
+        (answer, position): (Answer, Sequence),
+        outbox: &Arc<Outbox>,
+    ) -> Arc<Watch> {
+        let watch = Arc::new(Watch {
+            number: self.next.fetch_add(1, Ordering::Relaxed) + 1,
+            aggregate: Arc::clone(aggregate),
+            query: query.to_owned(),
+            outbox: Arc::clone(outbox),
+            state: Mutex::new(State {
+                rows: told(answer),
+                position,
+            }),
+        });
+        self.all.lock().insert(watch.number, Arc::clone(&watch));
+        watch
+    }
+
+    /// Stops watching; says whether it was there.
+    pub(crate) fn leave(&self, watch: &Watch) -> bool {
+        self.all.lock().remove(&watch.number).is_some()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.all.lock().len()
+    }
+
+    fn stale(&self) -> Vec<Arc<Watch>> {
+        let all = self.all.lock();
+        let is_stale = |watch: &&Arc<Watch>| {
+            let position = watch.state.lock().position;
+            watch.aggregate.is_dropped() || watch.aggregate.changed() > position
+        };
+        all.values().filter(is_stale).cloned().collect()
+    }
+}
+
+impl Watch {
+    fn end(&self, reason: &str) {
+        let mut frame = Vec::new();
+        let mut reply = Reply::new(&mut frame, 3);
+        reply.push(3);
+        reply.text("rb.agg.end");
+        reply.integer(self.number);
+        reply.text(reason);
+        self.outbox.push(&frame);
+    }
+
+    /// Tells of what is not as it was told before. Returns whether there was anything.
+    fn tell(&self, answer: Answer, position: Sequence) -> bool {
+        let mut state = self.state.lock();
+        let rows = told(answer);
+        let before = &state.rows;
+        let changed: Vec<&str> = rows
+            .iter()
+            .filter(|(key, (_, json))| before.get(*key).is_none_or(|(_, known)| known != json))
+            .map(|(_, (_, json))| json.as_str())
+            .collect();
+        let removed: Vec<&str> = before
+            .iter()
+            .filter(|(key, _)| !rows.contains_key(*key))
+            .map(|(_, (by, _))| by.as_str())
+            .collect();
+        let has_news = !changed.is_empty() || !removed.is_empty();
+        if has_news {
+            let mut frame = Vec::new();
+            let mut reply = Reply::new(&mut frame, 3);
+            reply.push(5);
+            reply.text("rb.agg");
+            reply.integer(self.number);
+            reply.integer(position);
+            reply.text(&array(changed.into_iter()));
+            reply.text(&array(removed.into_iter()));
+            self.outbox.push(&frame);
+        }
+        *state = State { rows, position };
+        has_news
+    }
+}
+
+impl Node {
+    /// Tells all watches what has changed since they were last told.
+    pub(crate) fn tell_watches(&self) {
+        for watch in self.watches.stale() {
+            if watch.aggregate.is_dropped() {
+                watch.end("dropped");
+                self.watches.leave(&watch);
+                continue;
+            }
+            match self.ask_again(&watch) {
+                Ok((answer, position)) => {
+                    let has_news = watch.tell(answer, position);
+                    self.watches
+                        .told
+                        .fetch_add(u64::from(has_news), Ordering::Relaxed);
+                }
+                Err(refusal) => {
+                    watch.end(&format!("{} {}", refusal.code, refusal.text));
+                    self.watches.leave(&watch);
+                }
+            }
+        }
+    }
+
+    fn ask_again(&self, watch: &Watch) -> Result<(Answer, Sequence)> {
+        let query = crate::command::parse_query(self, &watch.query)?;
+        // All that was noted before is visible now.
+        let snapshot = self.db.snapshot();
+        let answer = self
+            .aggregates
+            .query(&watch.aggregate, &query, &snapshot, None)?;
+        Ok((answer, snapshot.sequence()))
+    }
+}
