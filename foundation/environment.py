@@ -165,7 +165,7 @@ class Environment(BaseSettings):
     storage_url: str = Field(
         "",
         description="The storage node, as its administrator: `redis://admin:<token>@host:port`. "
-        "Without one there are no topics.",
+        "Without one there are neither topics nor aggregates.",
     )
     otel_exporter_otlp_endpoint: str = Field(
         "", description="OTLP/HTTP endpoint for traces; empty: no tracing."
