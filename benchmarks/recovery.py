@@ -204,6 +204,7 @@ async def _fail(report: Report, stack: Stack, watchers: Watchers, what: str) -> 
     what_is = f"from the kill of {what} until all were live and had everything"
     if not shown:
         took, what_is = 0.0, f"nobody was ever stale after the kill of {what}"
+    print(f"{what}: {took:.1f} s", file=sys.stderr)
     report.add(f"{what}_s", took, "s", what_is, GOALS.get(what, ""))
     report.add(f"{what}_mended", float(mended_s is not None), "", "1: it was", ">= 1")
     report.add(f"{what}_stale", tally.stale, "", "times that a watcher was told to be stale")
