@@ -516,18 +516,24 @@ fn a_filter_that_cannot_be_read_ends_its_query() {
 #[test]
 fn who_joins_with_a_row_that_left_before_the_query_was_known_is_told() {
     let mut node = Stage::new();
-    // The second one reads between 5 and 6, the first one has read before both.
-    node.write(image(5, "a", 1, Some(5)));
+    // The second one reads between 5 and 6, the first one has read before both; 5 is on its way.
     node.write(image(6, "a", 2, Some(-5)));
-    node.ask(register(&positive(), 100, &until(5), &[], true));
-    let answers = node.ask(register(
-        &positive(),
-        100,
-        &until(6),
-        &[row("a", 1, 5)],
-        true,
-    ));
-    assert_eq!(answers, ["a@2 -q", "active q 1"]);
+    let joining = || register(&positive(), 100, &until(6), &[row("a", 1, 5)], true);
+    let answers = node.ask(register(&positive(), 100, &until(5), &[], true));
+    assert_eq!(answers, ["active q 1"]);
+    assert_eq!(node.ask(joining()), ["a@2 -q", "active q 1"]);
+    assert_eq!(node.ask(joining()), ["active q 1"]);
+}
+
+#[test]
+fn that_a_document_has_left_is_not_told_again_for_one_who_joins_late() {
+    let mut node = Stage::new();
+    let joining = || register(&positive(), 100, &until(6), &[row("a", 1, 5)], true);
+    node.ask(joining());
+    assert_eq!(node.write(image(6, "a", 2, Some(-5))), ["a@2 -q"]);
+    assert_eq!(node.ask(joining()), ["active q 1"]);
+    node.write(image(7, "a", 3, Some(-6)));
+    assert_eq!(node.ask(joining()), ["active q 1"]);
 }
 
 #[test]

@@ -110,8 +110,9 @@ impl FilterNode {
 
     /// Makes others' rows members, or their leaving would go unnoticed: the node may not have
     /// handled the version that they have, and not have found it matching. If it has handled a
-    /// higher version, which then came behind `position`, and that does not match, it says so now.
-    /// False: that version is not here any more.
+    /// higher version, which then came behind `position`, and that does not match, it says so now;
+    /// unless it has said since that the document left, which those who join hear, too: whoever goes
+    /// on from the log must not be told twice. False: that version is not here any more.
     fn adopt(
         &mut self,
         member: Member,
@@ -120,7 +121,7 @@ impl FilterNode {
         out: &mut Vec<Output>,
     ) -> bool {
         let query = registration.query;
-        let mut left: HashMap<&[u8], u64> = HashMap::new();
+        let mut left: HashMap<&[u8], (u64, u64)> = HashMap::new();
         for row in registration.rows {
             if !self.is_mine(&row.key) {
                 continue;
@@ -129,25 +130,47 @@ impl FilterNode {
             if row.version >= known.handled {
                 known.join(member);
             } else if !known.has(member) {
-                left.insert(&row.key, known.handled);
+                left.insert(&row.key, (row.version, known.handled));
             }
         }
         if left.is_empty() {
             return true;
         }
-        let mut batches = Vec::new();
-        for image in self.retained.after(registration.position) {
-            if image.collection == query.collection && left.get(&*image.key) == Some(&image.version)
-            {
-                left.remove(&*image.key);
-                self.voice.say(one(image, query.hash, true, false), out);
-                if !image.parts.is_empty() {
-                    batches.push(image.xid);
+        if !query.sorted {
+            for image in self.retained.told_left(registration.position, &query.hash) {
+                let read = left.get(&*image.key).map(|(read, _)| *read);
+                if read.is_some_and(|read| read < image.version) {
+                    left.remove(&*image.key);
                 }
             }
         }
-        self.repeat_done(batches, out);
+        let mut said = Vec::new();
+        for image in self.retained.after(registration.position) {
+            let handled = left.get(&*image.key).map(|(_, handled)| *handled);
+            if image.collection == query.collection && handled == Some(image.version) {
+                left.remove(&*image.key);
+                said.push(image.clone());
+            }
+        }
+        self.say_that_they_left(query.hash, &said, out);
         left.is_empty()
+    }
+
+    fn say_that_they_left(
+        &mut self,
+        query: QueryHash,
+        images: &[AfterImage],
+        out: &mut Vec<Output>,
+    ) {
+        let mut batches = Vec::new();
+        for image in images {
+            self.voice.say(one(image, query, true, false), out);
+            self.retained.one_left(image, query);
+            if !image.parts.is_empty() {
+                batches.push(image.xid);
+            }
+        }
+        self.repeat_done(batches, out);
     }
 
     /// Batches that were done before the query was told of them are done again. The last one may go
@@ -237,6 +260,9 @@ impl FilterNode {
             };
             if had || *has {
                 self.voice.say(one(image, query.hash, had, *has), out);
+            }
+            if had && !*has {
+                self.retained.one_left(image, query.hash);
             }
             if !image.parts.is_empty() {
                 batches.push(image.xid);

@@ -2,16 +2,24 @@
 
 use std::collections::VecDeque;
 
-use crate::message::{AfterImage, Content, StreamId};
+use crate::message::{AfterImage, Content, QueryHash, StreamId};
 
 #[derive(Debug)]
 struct Kept {
     id: StreamId,
     at_us: u64,
     image: AfterImage,
+    /// Queries that were told that it left them.
+    left: Vec<QueryHash>,
 }
 
 impl Kept {
+    fn is(&self, image: &AfterImage) -> bool {
+        self.image.version == image.version
+            && self.image.key == image.key
+            && self.image.collection == image.collection
+    }
+
     fn size(&self) -> usize {
         let body = match &self.image.content {
             Content::Document(body) | Content::Deleted(body) => body.len(),
@@ -47,6 +55,7 @@ impl Retained {
             id,
             at_us: now_us,
             image: image.clone(),
+            left: Vec::new(),
         };
         self.bytes += kept.size();
         self.kept.push_back(kept);
@@ -75,6 +84,34 @@ impl Retained {
     pub(super) fn after(&self, position: StreamId) -> impl Iterator<Item = &AfterImage> {
         let start = self.kept.partition_point(|kept| kept.id <= position);
         self.kept.range(start..).map(|kept| &kept.image)
+    }
+
+    /// Notes that the last after-image left these queries, and they were told.
+    pub(super) fn last_left(&mut self, image: &AfterImage, queries: &[QueryHash]) {
+        let last = self.kept.back_mut();
+        if let Some(kept) = last.filter(|kept| kept.image.xid == image.xid && kept.is(image)) {
+            kept.left.extend_from_slice(queries);
+        }
+    }
+
+    /// Notes the same of any that is here, and one query.
+    pub(super) fn one_left(&mut self, image: &AfterImage, query: QueryHash) {
+        let mut kept = self.kept.iter_mut().rev();
+        if let Some(kept) = kept.find(|kept| kept.is(image)) {
+            kept.left.push(query);
+        }
+    }
+
+    /// What came behind `position` and left a query, which was told.
+    pub(super) fn told_left(
+        &self,
+        position: StreamId,
+        query: &QueryHash,
+    ) -> impl Iterator<Item = &AfterImage> {
+        let start = self.kept.partition_point(|kept| kept.id <= position);
+        let behind = self.kept.range(start..);
+        let told = behind.filter(|kept| kept.left.contains(query));
+        told.map(|kept| &kept.image)
     }
 
     /// The after-image of one version, if it is here.

@@ -83,6 +83,7 @@ impl FilterNode {
             ..
         } = difference;
         if !(added.is_empty() && changed.is_empty() && removed.is_empty()) {
+            self.retained.last_left(image, &removed);
             let image = image.clone();
             let news = News::Match {
                 image,

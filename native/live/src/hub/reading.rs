@@ -31,19 +31,21 @@ impl Hub {
 
     /// Makes all queries of a log be registered again: messages may be missing.
     pub fn lost(&mut self, partition: u16) {
-        for (hash, query) in &mut self.queries {
-            if query.partition == partition && query.register_again() {
-                self.wishes.push(Wish::Register(*hash));
-            }
+        let queries = self.queries.iter();
+        let theirs = queries.filter(|(_, query)| query.partition == partition);
+        for hash in theirs.map(|(hash, _)| *hash).collect::<Vec<_>>() {
+            self.register_again(&hash);
         }
     }
 
+    /// What is shown from here on may lack something, which subscribers are told first.
     fn register_again(&mut self, hash: &QueryHash) {
         if let Some(query) = self.queries.get_mut(hash)
             && query.register_again()
         {
             self.wishes.push(Wish::Register(*hash));
         }
+        self.stands_still(hash);
     }
 
     /// Hands a message to whom it concerns; returns who may have something to show now.

@@ -305,6 +305,20 @@ impl Hub {
         }
     }
 
+    /// Says that a query stands still, before anything else is said.
+    pub(super) fn stands_still(&mut self, hash: &QueryHash) {
+        let Some(query) = self.queries.get_mut(hash) else {
+            return;
+        };
+        query.live_us = None;
+        for id in query.clients.clone() {
+            let client = self.clients.get_mut(&id);
+            if client.is_some_and(|client| client.tell_liveness(false)) {
+                self.has_frames_for(id);
+            }
+        }
+    }
+
     fn flush(&mut self, id: u64) {
         let Some(client) = self.clients.get_mut(&id) else {
             self.behind.remove(&id);

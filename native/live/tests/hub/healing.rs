@@ -54,7 +54,7 @@ fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
     desk.matched(F0, image(9, "b", 2, None), Is::Removed, q.hash);
     assert_eq!(
         desk.lines(),
-        ["s1 change a@2 #1", "s1 remove b@2 deleted #2"]
+        ["s1 stale", "s1 change a@2 #1", "s1 remove b@2 deleted #2"]
     );
     desk.register_behind(&q, end, until(8), &[row("a", 1, 1), row("b", 1, 1)]);
     assert!(desk.lines().is_empty());

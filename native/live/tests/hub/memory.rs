@@ -109,6 +109,7 @@ fn what_was_lost_while_bodies_were_read_is_read_behind_them() {
     desk.wishes();
     desk.hub.lost(0);
     desk.wishes();
+    assert!(desk.lines().iter().all(|line| line.ends_with(" stale")));
     desk.register(q, until(5), &many("q1-"));
     assert_eq!(desk.lines(), [""; 0]);
     assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);

@@ -4,7 +4,7 @@ use rillbase_live::hub::Options;
 use rillbase_live::message::{Definition, Gone, WindowChange};
 
 use crate::common::{bson, image, key, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, token, watched};
+use crate::desk::{Desk, F0, F1, Is, line, token, watched};
 
 fn resume(desk: &mut Desk, id: u64, q: &Definition, token: String) -> Vec<String> {
     desk.wishes();
@@ -70,6 +70,8 @@ fn who_was_told_something_behind_a_loss_begins_anew_elsewhere() {
     desk.skip(F0);
     desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
     let frames = desk.take();
+    let lines: Vec<_> = frames.iter().map(|frame| line(&frame.text)).collect();
+    assert_eq!(lines, ["s1 stale", "s1 change a@2 #1"]);
     let token = token(&frames);
     let mut other = desk.elsewhere();
     other.attach_with(1, &q, Options::default(), Some(token));
