@@ -8,8 +8,8 @@ import pytest
 import requests
 
 from tests.make import make_key, make_tenant
+from tests.own_server import another_server
 from tests.realtime.client import greeted
-from tests.realtime.live.test_going_on import another_server
 from tests.waiting import wait_until
 
 LONG_S = "600"

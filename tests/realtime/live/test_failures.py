@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.documents.collection import MadeCollection
+from tests.own_server import another_server
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, subscribe
 from tests.realtime.live.conftest import Backstage
-from tests.realtime.live.test_going_on import another_server
 from tests.waiting import TIMEOUT_S
 
 HEALED_S = 90.0
@@ -46,6 +46,24 @@ def test_an_emptied_event_layer_is_healed(
     until_state(answer, "live", timeout_s=HEALED_S)
     todos.insert({"_id": "b"})
     answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=HEALED_S)
+
+
+def test_entries_that_nobody_can_read_are_passed_over(
+    client: Client, todos: MadeCollection, backstage: Backstage
+) -> None:
+    answers = [
+        subscribe(client, "unsorted", collection=todos.name),
+        subscribe(client, "sorted", collection=todos.name, sort=[["n", 1]], limit=10),
+    ]
+    todos.insert({"_id": "a"})
+    for answer in answers:
+        answer.until_shows([{"_id": "a"}])
+    for stream in ("0", "1", "log:0"):
+        backstage.valkey.xadd(f"{{rillbase}}:events:1:1:{stream}", {"e": b"\xffwritten by nobody"})
+    todos.insert({"_id": "b"})
+    for answer in answers:
+        answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=HEALED_S)
+        until_state(answer, "live", timeout_s=HEALED_S)
 
 
 def test_while_the_relay_is_away_answers_are_stale(

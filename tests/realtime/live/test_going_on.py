@@ -3,61 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import requests
 
 from tenants.models import Quota
 from tests.caller import with_key
 from tests.documents.collection import MadeCollection
-from tests.own_valkey import free_port
+from tests.own_server import another_server
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, begin, subscribe
 from tests.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 def key_of(todos: MadeCollection) -> str:
     return todos.caller.headers["Authorization"].removeprefix("Bearer ")
-
-
-@dataclass
-class OtherServer:
-    """A server process of its own, on the same database and event layer."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-
-
-@contextmanager
-def another_server(**variables: str) -> Iterator[OtherServer]:
-    port = free_port()
-    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
-    argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--port", str(port)]
-    other = OtherServer(
-        f"http://127.0.0.1:{port}",
-        subprocess.Popen(argv, cwd=ROOT, env={**os.environ, **variables}),
-    )
-    try:
-        wait_until(lambda: _answers(other.url), what="the other server", timeout_s=60)
-        yield other
-    finally:
-        other.process.terminate()
-        other.process.wait(timeout=30)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return requests.get(f"{url}/healthz", timeout=5).ok
-    except requests.RequestException:
-        return False
 
 
 def test_a_client_that_comes_back_gets_what_it_missed(server: str, todos: MadeCollection) -> None:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 
 from tests.documents.collection import MadeCollection
-from tests.realtime.client import Client
+from tests.own_server import another_server
+from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import subscribe
 from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.test_going_on import key_of
 from tests.waiting import wait_until
 
 MOVED_S = 60.0
 
 
-# It leaves the suite's server with a grid that is gone, so nothing else may run behind it.
-@pytest.mark.long
+@pytest.fixture
+def client(todos: MadeCollection) -> Iterator[Client]:
+    """A connection to a server of its own, which follows one grid after the other."""
+    with another_server() as other, greeted(other.url, key_of(todos)) as client:
+        yield client
+
+
 def test_clients_go_on_when_the_grid_is_another_one(
     client: Client, todos: MadeCollection, backstage: Backstage, postgres_url: str
 ) -> None:
@@ -44,7 +53,7 @@ def test_clients_go_on_when_the_grid_is_another_one(
                 todos.insert(document)
                 expected.append(document)
             for answer in answers:
-                answer.until_shows(expected[: 10 if answer.name == "sorted" else None], 30.0)
+                answer.until_shows(expected[: 10 if answer.name == "sorted" else None])
                 numbers = [event["seq"] for event in answer.events]
                 assert numbers == list(range(1, len(numbers) + 1))
                 assert len({(event["key"], event["version"]) for event in answer.events}) == len(

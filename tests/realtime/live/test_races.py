@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.documents.collection import MadeCollection
+from tests.own_server import another_server
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, begin, subscribe
 from tests.realtime.live.conftest import Backstage
-from tests.realtime.live.test_going_on import another_server, key_of
+from tests.realtime.live.test_going_on import key_of
 
 WRITERS = 2
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import requests
 
 from tests.own_node import OwnNode
-from tests.own_valkey import free_port
+from tests.own_server import another_server
 from tests.realtime.client import greeted
 from tests.storage_engine.topics.made import Topic, make_topic, names
 from tests.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[3]
 PUBLICATIONS = 60
 
 
@@ -34,27 +29,8 @@ def node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[O
 @pytest.fixture
 def own_topic(node: OwnNode) -> Iterator[Topic]:
     """A topic at a server, a process of its own, whose storage node may be killed."""
-    port = free_port()
-    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
-    argv += ["--app-dir", "platform", "--port", str(port), "--no-proxy-headers"]
-    argv += ["--ws", "websockets-sansio", "--timeout-graceful-shutdown", "2"]
-    process = subprocess.Popen(
-        argv, cwd=ROOT, env={**os.environ, "STORAGE_URL": node.url}, stderr=subprocess.DEVNULL
-    )
-    base = f"http://127.0.0.1:{port}"
-    try:
-        wait_until(lambda: _answers(base), what="the server", timeout_s=60)
-        yield make_topic(base)
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _answers(base: str) -> bool:
-    try:
-        return requests.get(f"{base}/healthz", timeout=5).status_code == 200
-    except requests.ConnectionError:
-        return False
+    with another_server(STORAGE_URL=node.url) as other:
+        yield make_topic(other.url)
 
 
 def key_of(topic: Topic) -> str:
