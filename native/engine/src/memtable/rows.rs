@@ -222,12 +222,11 @@ impl RowsCursor {
         if !self.is_valid() {
             return;
         }
-        match self.at.checked_sub(1) {
-            Some(newer) => self.at = newer,
-            None => {
-                let key = Arc::clone(&self.key);
-                self.before(rows, &key);
-            }
+        if let Some(newer) = self.at.checked_sub(1) {
+            self.at = newer;
+        } else {
+            let key = Arc::clone(&self.key);
+            self.before(rows, &key);
         }
     }
 }
