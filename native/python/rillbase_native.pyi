@@ -950,8 +950,8 @@ class Node:
         token: str,
         *,
         durability: Literal["sync", "buffered"] = "sync",
-        cache_bytes: int = 67108864,
-        memtables_bytes: int = 67108864,
+        cache_bytes: int = ...,
+        memtables_bytes: int = ...,
     ) -> Node: ...
     def execute(self, *words: bytes | str | int) -> _Reply:
         """Do a command and return its reply, or raise `NodeError`. One that waits waits here."""

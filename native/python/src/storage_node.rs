@@ -134,8 +134,8 @@ impl Node {
         this
     }
 
-    #[pyo3(signature = (*_raised))]
-    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
     }
 }

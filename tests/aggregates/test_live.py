@@ -1,0 +1,212 @@
+"""Rows of aggregates over WebSockets and Server-Sent Events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from foundation.scope import scoped
+from tests.aggregates.made import Json, Made, make_aggregate
+from tests.aggregates.test_events import request
+from tests.caller import problem, with_key
+from tests.make import make_key
+from tests.realtime.client import Client, greeted
+
+Frame = dict[str, Any]
+
+
+def key_of(made: Made) -> str:
+    return made.caller.headers["Authorization"].removeprefix("Bearer ")
+
+
+class Held:
+    """What a client holds of the frames that it is told."""
+
+    def __init__(self, next_frame: Callable[[], Frame]) -> None:
+        self._next = next_frame
+        self.rows: dict[str, Json] = {}
+        self.resume = ""
+        self.seq = 0
+        self.kinds: list[str] = []
+
+    def take(self) -> Frame:
+        frame = self._next()
+        self.kinds.append(frame["type"])
+        if frame["type"] == "result":
+            if frame["part"] == 0:
+                self.rows = {}
+            for item in frame["items"]:
+                self.rows[json.dumps(item["id"])] = item["document"]
+        elif frame["type"] == "event":
+            assert frame["seq"] == self.seq + 1
+            self.seq = frame["seq"]
+            key = json.dumps(frame["key"])
+            if frame["match"] == "remove":
+                del self.rows[key]
+            else:
+                self.rows[key] = frame["document"]
+        elif frame["type"] == "reset":
+            self.seq = 0
+        self.resume = frame.get("resume", self.resume)
+        return frame
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self.take()
+
+    def ready(self) -> None:
+        self.until(lambda: "ready" in self.kinds)
+
+    def counts(self) -> dict[str, int]:
+        return {row["customer"]: row["count"] for row in self.rows.values()}
+
+
+def subscribe(client: Client, made: Made, name: str = "a", **members: object) -> Held:
+    wanted = {"group_by": ["customer"], **members}
+    client.say(type="subscribe", id=name, aggregate=made.name, **wanted)
+    return Held(lambda: client.wait_for(lambda f: f.get("id") == name))
+
+
+def test_rows_are_answered_and_then_told_as_they_change(server: str, requests_5m: Made) -> None:
+    requests_5m.add(request("acme", 10))
+    with greeted(server, key_of(requests_5m)) as client:
+        held = subscribe(client, requests_5m)
+        held.ready()
+        assert held.counts() == {"acme": 1}
+        (key,) = held.rows
+        assert json.loads(key) == {"customer": "acme"}
+        requests_5m.add(request("acme", 30), request("bolt", 1))
+        held.until(lambda: held.counts() == {"acme": 2, "bolt": 1})
+        for _ in range(20):
+            requests_5m.add(request("bolt", 1))
+        held.until(lambda: held.counts() == {"acme": 2, "bolt": 21})
+        assert held.rows[json.dumps({"customer": "bolt"})]["total"] == 21
+
+
+def test_a_filter_decides_which_rows_are_told(server: str, requests_5m: Made) -> None:
+    with greeted(server, key_of(requests_5m)) as client:
+        held = subscribe(client, requests_5m, filter={"customer": "acme"})
+        held.ready()
+        requests_5m.add(request("bolt", 1), request("acme", 30))
+        held.until(lambda: held.counts() == {"acme": 1})
+
+
+def test_a_client_that_comes_back_holds_what_there_is(server: str, requests_5m: Made) -> None:
+    requests_5m.add(request("acme", 10))
+    with greeted(server, key_of(requests_5m)) as client:
+        held = subscribe(client, requests_5m)
+        held.ready()
+        requests_5m.add(request("bolt", 10))
+        held.until(lambda: len(held.counts()) == 2)
+    requests_5m.add(request("acme", 10))
+    with greeted(server, key_of(requests_5m)) as client:
+        again = subscribe(client, requests_5m, resume=held.resume)
+        again.rows, again.seq = dict(held.rows), held.seq
+        again.ready()
+        requests_5m.add(request("cumulus", 10))
+        again.until(lambda: again.counts() == {"acme": 2, "bolt": 1, "cumulus": 1})
+
+
+def test_a_token_of_another_query_is_refused(server: str, requests_5m: Made) -> None:
+    with greeted(server, key_of(requests_5m)) as client:
+        held = subscribe(client, requests_5m)
+        held.ready()
+        subscribe(client, requests_5m, "b", group_by=["app"], resume=held.resume)
+        refused = client.answer("b")
+        assert refused["error"]["code"] == "invalid_body"
+        assert refused["error"]["errors"][0]["pointer"] == "/resume"
+
+
+@pytest.mark.parametrize(
+    ("members", "code"),
+    [
+        ({"aggregate": "nowhere"}, "not_found"),
+        ({"group_by": ["server"]}, "invalid_body"),
+        ({"snapshot": "fresh"}, "invalid_body"),
+        ({"surprise": 1}, "invalid_body"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(
+    server: str, requests_5m: Made, members: Json, code: str
+) -> None:
+    with greeted(server, key_of(requests_5m)) as client:
+        client.say(**{"type": "subscribe", "id": "a", "aggregate": requests_5m.name, **members})
+        assert client.answer("a")["error"]["code"] == code
+
+
+def test_a_dropped_aggregate_ends_its_subscriptions(server: str, requests_5m: Made) -> None:
+    requests_5m.add(request())
+    with greeted(server, key_of(requests_5m)) as client:
+        subscribe(client, requests_5m).ready()
+        assert requests_5m.caller.delete(requests_5m.control_path).status_code == 204
+        end = client.wait_for(lambda f: f["type"] == "end")
+        assert end["error"]["code"] == "not_found"
+
+
+def test_a_key_without_the_scope_may_not_watch(server: str, requests_5m: Made) -> None:
+    with scoped(tenant_id=requests_5m.made.tenant.id):
+        key = make_key(requests_5m.made.tenant, scopes=["realtime", "topics:read"])
+    with greeted(server, key) as client:
+        client.say(type="subscribe", id="a", aggregate=requests_5m.name)
+        assert client.answer("a")["error"]["code"] == "missing_scope"
+
+
+def test_two_tenants_with_one_name_watch_their_own(server: str, requests_5m: Made) -> None:
+    other = make_aggregate(server)
+    with greeted(server, key_of(requests_5m)) as client, greeted(server, key_of(other)) as stranger:
+        held, theirs = subscribe(client, requests_5m), subscribe(stranger, other)
+        held.ready()
+        theirs.ready()
+        other.add(request("theirs"))
+        theirs.until(lambda: theirs.counts() == {"theirs": 1})
+        requests_5m.add(request("ours"))
+        held.until(lambda: held.counts() == {"ours": 1})
+
+
+def streamed(answer: requests.Response) -> Iterator[Frame]:
+    event: Frame = {}
+    for line in answer.iter_lines(chunk_size=1):
+        if not line:
+            if "data" in event:
+                yield {**event["data"], "event_id": event.get("id")}
+            event = {}
+            continue
+        name, _, value = line.decode().partition(": ")
+        event[name] = json.loads(value) if name == "data" else value
+
+
+def test_rows_come_as_events_too(server: str, requests_5m: Made) -> None:
+    requests_5m.add(request("acme", 10))
+    address = f"{server}{requests_5m.path}/live"
+    query = {"group_by": '["customer"]'}
+    with requests.get(
+        address, query, headers=requests_5m.caller.headers, stream=True, timeout=60
+    ) as answer:
+        assert answer.status_code == 200, answer.text
+        frames = streamed(answer)
+        held = Held(lambda: next(frames))
+        held.ready()
+        assert held.counts() == {"acme": 1}
+        requests_5m.add(request("bolt", 10))
+        held.until(lambda: held.counts() == {"acme": 1, "bolt": 1})
+    headers = {**requests_5m.caller.headers, "Last-Event-ID": held.resume}
+    with requests.get(address, query, headers=headers, stream=True, timeout=60) as answer:
+        frames = streamed(answer)
+        again = Held(lambda: next(frames))
+        again.ready()
+    wrong = requests_5m.caller.get(f"{requests_5m.path}/live?group_by=customer")
+    problem(wrong, 400, "invalid_parameter")
+    nowhere = with_key(server, key_of(requests_5m)).get("/v1/aggregates/nowhere/live")
+    problem(nowhere, 404, "not_found")
+
+
+def test_who_watches_what_is_listed(server: str, requests_5m: Made) -> None:
+    with greeted(server, key_of(requests_5m)) as client:
+        subscribe(client, requests_5m).ready()
+        path = f"/api/v1/tenants/{requests_5m.made.slug}/subscriptions"
+        answer = requests_5m.caller.get(path)
+        assert answer.status_code == 200, answer.text

@@ -1,0 +1,259 @@
+"""Views over collections: what a GROUP BY over the collection would answer."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+from tests.aggregates.backstage import running
+from tests.caller import problem
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.aggregates.made import Json, Made
+    from tests.documents.collection import MadeCollection
+
+MEASURES: dict[str, Any] = {
+    "count": {"op": "count"},
+    "total": {"op": "sum", "field": "n", "type": "int"},
+    "least": {"op": "min", "field": "n"},
+    "most": {"op": "max", "field": "n"},
+    "people": {"op": "distinct", "field": "who.name"},
+    "best": {"op": "top", "field": "who.name", "k": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def relay(valkey_url: str) -> Iterator[redis.Redis]:
+    """A relay behind the server; yields the event layer."""
+    from documents.outbox.loop import RelayLoop
+
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushdb()
+        with running(RelayLoop):
+            yield client
+
+
+@pytest.fixture(scope="module")
+def follower(relay: redis.Redis) -> Iterator[None]:
+    from aggregates.following.follower import Follower
+
+    with running(Follower):
+        yield
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    from tests.documents.collection import make_collection
+
+    return make_collection(server)
+
+
+def make_view(things: MadeCollection, **members: object) -> Made:
+    from tests.aggregates.made import make_aggregate
+
+    definition = {
+        "name": "by_kind",
+        "dimensions": ["kind"],
+        "time": None,
+        "rollups": [[]],
+        "measures": MEASURES,
+        "source": {"collection": things.name, "filter": {"on": {"$ne": False}}},
+        **members,
+    }
+    return make_aggregate(things.caller.base, made=things.made, **definition)
+
+
+def grouped(things: MadeCollection) -> dict[str, Json]:
+    """Return what the view has to answer, from the documents as they stand."""
+    groups: defaultdict[str, list[Json]] = defaultdict(list)
+    for document in things.query(limit=10_000):
+        if document.get("on") is not False:
+            groups[document["kind"]].append(document)
+    return {kind: _row(kind, found) for kind, found in groups.items()}
+
+
+def _row(kind: str, found: list[Json]) -> Json:
+    numbers = [document["n"] for document in found]
+    names = Counter(document["who"]["name"] for document in found)
+    return {
+        "kind": kind,
+        "count": len(found),
+        "total": sum(numbers),
+        "least": min(numbers),
+        "most": max(numbers),
+        "people": len(names),
+        "best": sorted(names.values(), reverse=True)[:3],
+    }
+
+
+def shown(view: Made) -> dict[str, Json]:
+    """Return what the view answers; nothing while it is being built."""
+    answer = view.caller.post(f"{view.path}/query", {"group_by": ["kind"], "snapshot": "fresh"})
+    if answer.status_code == 409:
+        return {}
+    assert answer.status_code == 200, answer.text
+    rows = {row["kind"]: row for row in answer.json()["rows"]}
+    for row in rows.values():
+        row["best"] = [item["count"] for item in row["best"]]
+    return rows
+
+
+def settle(view: Made, things: MadeCollection) -> None:
+    """Wait until the view shows what there is."""
+    wanted = grouped(things)
+    wait_until(lambda: shown(view) == wanted, what="the view to show what there is")
+
+
+def state(view: Made) -> Json:
+    found: Json = view.caller.get(view.control_path).json()
+    return found
+
+
+def is_active(view: Made) -> bool:
+    return bool(state(view)["state"] == "active")
+
+
+def document(luck: random.Random, key: int) -> Json:
+    return {
+        "_id": key,
+        "kind": luck.choice("abc"),
+        "n": luck.randrange(-50, 50),
+        "who": {"name": f"w{luck.randrange(6)}"},
+        "on": luck.random() < 0.8,
+    }
+
+
+def write(things: MadeCollection, luck: random.Random, count: int) -> None:
+    """Insert, replace, update and delete at random."""
+    for _ in range(count):
+        key = luck.randrange(30)
+        path = f"{things.path}/documents/~{key}"
+        match luck.randrange(4):
+            case 0:
+                things.caller.delete(path)
+            case 1:
+                things.caller.patch(path, {"$inc": {"n": luck.randrange(-9, 9)}})
+            case _:
+                things.caller.put(path, document(luck, key))
+
+
+@pytest.mark.usefixtures("follower")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_view_is_a_group_by_after_any_history(things: MadeCollection, seed: int) -> None:
+    luck = random.Random(seed)
+    things.insert_many([document(luck, key) for key in range(10, 20)])
+    view = make_view(things)
+    with ThreadPoolExecutor(3) as writers:
+        # Some of it before the back-fill, some while it goes on, some behind it.
+        for number in range(3):
+            writers.submit(write, things, random.Random(10 * seed + number), 25)
+    settle(view, things)
+    assert is_active(view)
+    write(things, luck, 15)
+    settle(view, things)
+
+
+@pytest.mark.usefixtures("follower")
+def test_the_least_and_the_most_go_with_their_documents(things: MadeCollection) -> None:
+    view = make_view(things)
+    for n in (1, 5, 9):
+        things.insert({"_id": n, "kind": "a", "n": n, "who": {"name": f"w{n}"}})
+    settle(view, things)
+    things.caller.delete(f"{things.path}/documents/~9")
+    things.caller.patch(f"{things.path}/documents/~1", {"$set": {"kind": "b"}})
+    settle(view, things)
+    row = shown(view)["a"]
+    assert (row["least"], row["most"], row["people"]) == (5, 5, 1)
+
+
+@pytest.mark.usefixtures("follower")
+def test_a_view_names_the_moment_that_it_stands_for(things: MadeCollection) -> None:
+    view = make_view(things)
+    things.insert({"_id": 1, "kind": "a", "n": 1, "who": {"name": "w"}})
+    settle(view, things)
+    first = view.query()["as_of"]
+    assert first is not None
+    wait_until(lambda: view.query()["as_of"] > first, what="a later moment")
+
+
+@pytest.mark.usefixtures("follower")
+def test_events_cannot_be_added_to_a_view(things: MadeCollection) -> None:
+    view = make_view(things)
+    problem(view.caller.post(f"{view.path}/events", {"kind": "a"}), 409, "conflict")
+
+
+@pytest.mark.usefixtures("follower")
+def test_a_rebuild_answers_from_the_old_rows_until_the_new_ones_are_there(
+    things: MadeCollection,
+) -> None:
+    things.insert_many([document(random.Random(5), key) for key in range(20)])
+    view = make_view(things)
+    settle(view, things)
+    assert view.caller.post(f"{view.control_path}:rebuild").status_code == 202
+    wanted = grouped(things)
+
+    def rebuilt() -> bool:
+        assert shown(view) == wanted
+        return is_active(view)
+
+    wait_until(rebuilt, what="the rebuild")
+    assert state(view)["documents_read"] >= 0
+
+
+@pytest.mark.usefixtures("follower")
+def test_a_change_of_measures_is_filled_beside_the_old_ones(things: MadeCollection) -> None:
+    things.insert({"_id": 1, "kind": "a", "n": 4, "who": {"name": "w"}})
+    view = make_view(things)
+    settle(view, things)
+    measures = {"sum": {"op": "sum", "field": "n", "type": "int"}}
+    assert view.caller.patch(view.control_path, {"measures": measures}).status_code == 200
+    wait_until(lambda: is_active(view), what="the new rows")
+    assert view.rows(group_by=["kind"]) == [{"kind": "a", "sum": 4}]
+
+
+@pytest.mark.usefixtures("follower")
+def test_a_view_of_a_dropped_collection_says_so(things: MadeCollection) -> None:
+    view = make_view(things)
+    wait_until(lambda: is_active(view), what="the view")
+    path = f"/api/v1/tenants/{things.made.slug}/collections/{things.name}"
+    assert view.caller.delete(path).status_code == 204
+    wait_until(lambda: state(view)["state"] == "failed", what="the view to notice")
+    assert "deleted" in state(view)["error"]
+    assert view.caller.delete(view.control_path).status_code == 204
+
+
+def test_a_follower_that_was_away_for_a_moment_goes_on(
+    things: MadeCollection, relay: redis.Redis
+) -> None:
+    from aggregates.following.follower import Follower
+    from aggregates.models import Aggregate
+    from foundation.scope import scoped
+
+    def generation() -> int:
+        with scoped(tenant_id=things.made.tenant.id):
+            return Aggregate.objects.get(name=view.name).generation
+
+    view = make_view(things)
+    with running(Follower):
+        write(things, random.Random(1), 20)
+        settle(view, things)
+    before = generation()
+    write(things, random.Random(2), 20)
+    with running(Follower):
+        settle(view, things)
+        assert is_active(view)
+        assert generation() >= before
+    # What was published meanwhile may be lost with the event layer: nobody can say what it was.
+    write(things, random.Random(3), 20)
+    relay.flushdb()
+    with running(Follower):
+        settle(view, things)
+        wait_until(lambda: generation() > before, what="a new generation")
+        settle(view, things)

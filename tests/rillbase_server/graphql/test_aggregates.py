@@ -1,0 +1,66 @@
+"""Aggregates by GraphQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.aggregates.made import Made, make_aggregate
+from tests.aggregates.test_events import request
+from tests.aggregates.test_live import key_of
+from tests.rillbase_server.graphql.asking import Asking
+from tests.rillbase_server.graphql.listening import greeted
+
+ADD = """
+mutation ($a: String!, $events: [JSON!]!, $key: String) {
+  addEvents(aggregate: $a, events: $events, idempotencyKey: $key) { applied repeated }
+}
+"""
+ROWS = """
+query ($a: String!, $q: RowQuery, $s: String) {
+  aggregateRows(aggregate: $a, query: $q, snapshot: $s) { rows snapshot asOf }
+}
+"""
+WATCH = """
+subscription ($a: String!, $q: RowQuery) {
+  aggregateRows(aggregate: $a, query: $q) {
+    kind rows part last seq match key row transaction { index count } state
+  }
+}
+"""
+BY_CUSTOMER = {"groupBy": ["customer"], "measures": ["count"], "from": "-1h"}
+
+
+@pytest.fixture
+def requests_5m(server: str) -> Made:
+    return make_aggregate(server)
+
+
+def test_events_are_added_and_rows_asked_for(requests_5m: Made) -> None:
+    asking = Asking(requests_5m.caller)
+    events = [request("acme"), request("acme")]
+    told = asking.ask(ADD, a=requests_5m.name, events=events, key="once")
+    assert told["addEvents"] == {"applied": 2, "repeated": 0}
+    assert asking.ask(ADD, a=requests_5m.name, events=events, key="once") == told
+    found = asking.ask(ROWS, a=requests_5m.name, q=BY_CUSTOMER, s="fresh")["aggregateRows"]
+    assert found["rows"] == [{"customer": "acme", "count": 2}]
+    assert found["asOf"] is None
+
+
+def test_what_is_wrong_has_the_code_of_the_rest_api(requests_5m: Made) -> None:
+    asking = Asking(requests_5m.caller)
+    refused = asking.refused(ROWS, a=requests_5m.name, q={"groupBy": ["server"]})
+    assert refused["extensions"]["code"] == "invalid_body"
+    assert asking.refused(ROWS, a="nowhere")["extensions"]["code"] == "not_found"
+
+
+def test_rows_are_told_as_they_change(server: str, requests_5m: Made) -> None:
+    requests_5m.add(request("acme"))
+    with greeted(server, token=key_of(requests_5m)) as listening:
+        listening.subscribe("s", WATCH, a=requests_5m.name, q=BY_CUSTOMER)
+        (result,) = listening.until_ready("s", "aggregateRows")
+        assert (result["kind"], result["part"], result["last"]) == ("RESULT", 0, True)
+        assert result["rows"] == [{"customer": "acme", "count": 1}]
+        requests_5m.add(request("bolt"))
+        told = listening.event("s", "aggregateRows")
+        assert (told["match"], told["key"], told["seq"]) == ("ADD", {"customer": "bolt"}, 1)
+        assert told["row"] == {"customer": "bolt", "count": 1}
