@@ -12,7 +12,8 @@ each batch of events, is a transaction that is on disk when it is answered.
 PostgreSQL is driven by pgbench with prepared statements and as many clients as make it fastest; the
 node by a native program over as many connections, each with commands under way as a pipeline;
 Valkey by the same program, five updates in one MULTI, `appendfsync always`. A ratio is the median
-of the rounds', each of which runs all beside one another. Client and server share the machine's cores.
+of the rounds', each of which runs all beside one another. Client and server share the machine's
+cores.
 """
 
 from __future__ import annotations

@@ -315,9 +315,9 @@ impl Aggregates {
         let mut scan = self.db.scan(&self.spaces.facts, lower, upper, None)?;
         let place = [&prefix[..], &(!after).to_be_bytes()].concat();
         if after == 0 {
-            scan.last()?
+            scan.last()?;
         } else {
-            scan.seek_back(&place)?
+            scan.seek_back(&place)?;
         }
         let mut found = Vec::new();
         while scan.is_valid() && found.len() < count {

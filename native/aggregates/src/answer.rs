@@ -300,9 +300,8 @@ fn place(measure: &Measure, row: &Row, items: &Items) -> Place {
     let state = row.0.get(measure.slot);
     let positive = || items.iter().filter(|(_, count)| **count > 0);
     match (&measure.op, state) {
-        (Op::Count, state) => Place::Whole(whole(state)),
         (Op::Sum(..), Some(State::Exact(sum))) => Place::Double(sum.value()),
-        (Op::Sum(..), state) => Place::Whole(whole(state)),
+        (Op::Count | Op::Sum(..), state) => Place::Whole(whole(state)),
         (Op::Avg(..), state) => {
             mean(state, row.0.get(measure.slot + 1)).map_or(Place::Nothing, Place::Double)
         }

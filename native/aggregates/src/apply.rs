@@ -79,13 +79,11 @@ impl Apply {
         }
         let position = match position {
             "-" => None,
-            text => match place(text) {
-                Some(place) => Some((text.to_owned(), place)),
-                None => {
-                    let detail = "a position is such as 1526919030474-55, or a number, or -";
-                    return Err(Error::new(Code::BadChange, detail));
-                }
-            },
+            text => {
+                let detail = "a position is such as 1526919030474-55, or a number, or -";
+                let place = place(text).ok_or_else(|| Error::new(Code::BadChange, detail))?;
+                Some((text.to_owned(), place))
+            }
         };
         let read = |(index, json): (usize, &[u8])| {
             let parsed = ejson::parse_document(json);

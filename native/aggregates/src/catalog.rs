@@ -251,34 +251,29 @@ impl Catalog {
         let number = *next;
         let fresh = Arc::new(Generation { number, definition });
         let mut left = None;
-        match (found, known) {
-            (Some(aggregate), Some(known)) => {
-                left = known
-                    .building
-                    .as_ref()
-                    .map(|one| Arc::clone(&one.generation));
-                let building = Some(Building {
-                    generation: fresh,
-                    text: text.to_owned(),
-                    since: since(),
-                    is_ready: Arc::default(),
-                });
-                let shape = Shape {
-                    building,
-                    ..Shape::clone(&known)
-                };
-                self.change(&aggregate, shape, number + 1)?;
-                *next = number + 1;
-            }
-            _ => {
-                let shape = Shape {
-                    current: fresh,
-                    text: text.to_owned(),
-                    building: None,
-                };
-                self.make((namespace, name), number + 1, shape)?;
-                *next = number + 2;
-            }
+        if let (Some(aggregate), Some(known)) = (found, known) {
+            let before = known.building.as_ref();
+            left = before.map(|one| Arc::clone(&one.generation));
+            let building = Some(Building {
+                generation: fresh,
+                text: text.to_owned(),
+                since: since(),
+                is_ready: Arc::default(),
+            });
+            let shape = Shape {
+                building,
+                ..Shape::clone(&known)
+            };
+            self.change(&aggregate, shape, number + 1)?;
+            *next = number + 1;
+        } else {
+            let shape = Shape {
+                current: fresh,
+                text: text.to_owned(),
+                building: None,
+            };
+            self.make((namespace, name), number + 1, shape)?;
+            *next = number + 2;
         }
         Ok(Defined::New(number, left))
     }

@@ -47,7 +47,7 @@ impl ExactSum {
         let fraction = bits & FRACTION_MASK;
         let (significand, shift) = match exponent {
             0 => (fraction, 0),
-            _ => (fraction | FRACTION_MASK + 1, exponent - 1),
+            _ => (fraction | (FRACTION_MASK + 1), exponent - 1),
         };
         let sign = if double.is_sign_negative() { -1 } else { 1 };
         let mut rest = (i128::from(significand) << (shift % LIMB_BITS))

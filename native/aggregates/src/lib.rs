@@ -33,7 +33,16 @@
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
     reason = "digits, hashes and registers are cut on purpose; sizes are converted with checks"
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::float_cmp,
+        clippy::cast_precision_loss,
+        reason = "tests compare what is exact, with numbers that are small"
+    )
 )]
 
 mod add;

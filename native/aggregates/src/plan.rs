@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::bson::{Array, Document, ValueRef};
 
 use crate::definition::{Definition, Measure};
 use crate::error::Result;
@@ -120,7 +120,7 @@ impl<'a> Plan<'a> {
         for (name, test) in filter.iter() {
             if name == "$and" {
                 let parts = test.as_array();
-                let parts = parts.iter().flat_map(|parts| parts.iter());
+                let parts = parts.iter().flat_map(Array::iter);
                 for part in parts.filter_map(|part| part.as_document()) {
                     self.allow(part, allowed);
                 }

@@ -318,11 +318,12 @@ mod tests {
     #[allow(clippy::cast_precision_loss, reason = "only near ones are compared so")]
     fn order(left: &Value, right: &Value) -> Option<std::cmp::Ordering> {
         Some(match (left, right) {
-            (Value::Int(left), Value::Int(right)) => left.cmp(right),
+            (Value::Int(left), Value::Int(right)) | (Value::Date(left), Value::Date(right)) => {
+                left.cmp(right)
+            }
             (Value::Double(left), Value::Double(right)) => left.total_cmp(right),
             (Value::Int(left), Value::Double(right)) => (*left as f64).partial_cmp(right)?,
             (Value::Text(left), Value::Text(right)) => left.cmp(right),
-            (Value::Date(left), Value::Date(right)) => left.cmp(right),
             _ => return None,
         })
     }

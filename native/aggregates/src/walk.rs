@@ -147,13 +147,11 @@ impl<'a> Walk<'a> {
         let mut start = prefix.to_vec();
         let mut is_whole = true;
         for allowed in &self.plan.allowed {
-            match allowed.as_ref().map(BTreeSet::first) {
-                Some(Some(first)) => start.extend_from_slice(first),
-                _ => {
-                    is_whole = false;
-                    break;
-                }
-            }
+            let Some(Some(first)) = allowed.as_ref().map(BTreeSet::first) else {
+                is_whole = false;
+                break;
+            };
+            start.extend_from_slice(first);
         }
         if let (true, Some(from)) = (is_whole, self.from) {
             put_millis(&mut start, from);
@@ -274,9 +272,9 @@ impl<'a> Walk<'a> {
             Scan::advance
         };
         if backwards {
-            scan.last()?
+            scan.last()?;
         } else {
-            scan.first()?
+            scan.first()?;
         }
         let mut read = 0;
         while scan.is_valid() {

@@ -3,6 +3,10 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::needless_for_each,
+    clippy::string_slice,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
     reason = "a test fails by panicking"
 )]
 

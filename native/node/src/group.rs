@@ -168,8 +168,8 @@ impl Node {
         if applies.is_empty() {
             return Vec::new();
         }
-        let applied = self.aggregates.apply(&applies).into_iter();
-        applied.map(|new| Ok(Outcome::Applied(new?))).collect()
+        let outcomes = self.aggregates.apply(&applies).into_iter();
+        outcomes.map(|new| Ok(Outcome::Applied(new?))).collect()
     }
 
     fn run_commit(&self, open: &Open) -> Result<Outcome> {
