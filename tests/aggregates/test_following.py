@@ -25,7 +25,8 @@ def image() -> Image:
 
 def test_a_stream_without_a_hole_is_read_on() -> None:
     track = Track("0-0")
-    for number, content in enumerate([image(), tick(7), image(), image(), tick(10)]):
+    contents: list[Image | Tick] = [image(), tick(7), image(), image(), tick(10)]
+    for number, content in enumerate(contents):
         track.hear(f"{number}-0", content)
     assert (track.place, track.incarnation) == ("4-0", ONE_LIFE)
 

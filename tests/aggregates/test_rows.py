@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregates.live.rows import Rows
+from foundation.json_types import JsonObject
 
 
-def row(customer: str, count: int) -> dict[str, object]:
+def row(customer: str, count: int) -> JsonObject:
     return {"customer": customer, "count": count, "previous": {"count": count - 1}}
 
 
@@ -20,36 +21,36 @@ def told(rows: Rows) -> list[tuple[str, str]]:
 
 def begun(*customers: str) -> Rows:
     rows = Rows(frozenset({"count"}))
-    rows.replace([row(customer, 1) for customer in customers])  # type: ignore[list-item]
+    rows.replace([row(customer, 1) for customer in customers])
     rows.all()
     return rows
 
 
 def test_rows_are_told_apart_by_what_they_are_grouped_by() -> None:
     rows = Rows(frozenset({"count"}))
-    assert json.loads(rows.key(row("acme", 3))) == {"customer": "acme"}  # type: ignore[arg-type]
+    assert json.loads(rows.key(row("acme", 3))) == {"customer": "acme"}
 
 
 def test_only_the_last_of_many_changes_is_told() -> None:
     rows = begun("acme")
     for count in range(2, 50):
-        rows.change([row("acme", count)], [])  # type: ignore[list-item]
-    rows.change([row("bolt", 1)], [])  # type: ignore[list-item]
+        rows.change([row("acme", count)], [])
+    rows.change([row("bolt", 1)], [])
     assert told(rows) == [("change", "acme"), ("add", "bolt")]
     assert told(rows) == []
 
 
 def test_what_came_and_went_meanwhile_is_not_told() -> None:
     rows = begun("acme")
-    rows.change([row("bolt", 1)], [])  # type: ignore[list-item]
-    rows.change([row("acme", 2)], [{"customer": "bolt"}])  # type: ignore[list-item]
-    rows.change([row("acme", 1)], [])  # type: ignore[list-item]
+    rows.change([row("bolt", 1)], [])
+    rows.change([row("acme", 2)], [{"customer": "bolt"}])
+    rows.change([row("acme", 1)], [])
     assert told(rows) == []
 
 
 def test_an_answer_anew_is_told_as_the_difference() -> None:
     rows = begun("acme", "bolt")
-    rows.replace([row("bolt", 7), row("cumulus", 1)])  # type: ignore[list-item]
+    rows.replace([row("bolt", 7), row("cumulus", 1)])
     assert sorted(told(rows)) == [("add", "cumulus"), ("change", "bolt"), ("remove", "acme")]
 
 
@@ -69,7 +70,7 @@ def test_a_client_that_applies_what_it_is_told_holds_what_there_is(
             rows.change([], [{"customer": customer}])
         else:
             there[customer] = count
-            rows.change([row(customer, count)], [])  # type: ignore[list-item]
+            rows.change([row(customer, count)], [])
         if has_room:
             for each in rows.take():
                 name = json.loads(each.key)["customer"]
