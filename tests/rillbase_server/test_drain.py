@@ -27,7 +27,7 @@ def readiness(url: str) -> tuple[int, str]:
 
 def test_a_server_that_drains_is_not_ready_and_goes_on(key: str) -> None:
     with another_server(RILLBASE_DRAIN_S=LONG_S) as other, greeted(other.url, key) as client:
-        assert readiness(other.url)[0] == 200
+        wait_until(lambda: readiness(other.url)[0] == 200, what="the server to be ready")
         other.process.terminate()
         wait_until(lambda: readiness(other.url) == (503, "draining"), what="the server to drain")
         assert requests.get(f"{other.url}/healthz", timeout=60).ok
