@@ -22,7 +22,7 @@ export default function Account() {
   return (
     <div className="account">
       <header className="page-head">
-        <Link href="/" className="title">
+        <Link href="/" className="title" aria-label="Rillbase">
           <Mark size={22} />
         </Link>
         <h1>Account</h1>
