@@ -1,0 +1,44 @@
+//! The promises, as properties of all states.
+
+use stateright::Model;
+
+use crate::client::Phase;
+use crate::scope::Scope;
+use crate::state::{DOCUMENTS, State};
+
+/// Whoever is told to be live holds, of each document, what its newest version that a tick proves
+/// left of it, or what a later one did.
+pub(crate) fn live_is_no_lie(scope: &Scope, state: &State) -> bool {
+    let client = &state.client;
+    let Some(proven) = state.hub.live().filter(|_| client.ready) else {
+        return true;
+    };
+    let least = scope.versions(proven);
+    let shows = |document: usize| match client.rows[document] {
+        Some(held) => held >= least[document],
+        None if least[document] == 0 => true,
+        None => scope.numbers().any(|number| {
+            let write = scope.write(number);
+            let later = write.document == document && write.version >= least[document];
+            later && !write.matches && state.committed.has(number)
+        }),
+    };
+    (0..DOCUMENTS).all(shows)
+}
+
+/// Nothing is told that does not fit what the client holds, nor of a version that it has seen.
+pub(crate) fn nothing_falls(_: &Scope, state: &State) -> bool {
+    !state.client.confused
+}
+
+/// When nothing is left to happen, the client is live and holds the answer.
+pub(crate) fn everything_heals(scope: &Scope, state: &State) -> bool {
+    let mut left = Vec::new();
+    scope.actions(state, &mut left);
+    left.retain(|action| action.is_due());
+    let live = state.hub.live() == Some(state.committed) && state.client.ready;
+    !left.is_empty()
+        || (live
+            && state.client.phase == Phase::Running
+            && state.client.rows == scope.answer(state.committed))
+}
