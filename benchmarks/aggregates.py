@@ -165,10 +165,12 @@ def _peer(
 def _fastest(peer: str, case: tuple[int, int], arguments: argparse.Namespace) -> int:
     """Return the number of clients with which PostgreSQL takes the most."""
     seconds = max(1, arguments.seconds // 2)
-    if len(arguments.clients) == 1:
-        return int(arguments.clients[0])
-    found = {clients: _peer(peer, None, case, clients, seconds) for clients in arguments.clients}
-    return max(found, key=lambda clients: found[clients])
+    choices: list[int] = arguments.clients
+    rates = {
+        clients: _peer(peer, None, case, clients, seconds) if len(choices) > 1 else 0.0
+        for clients in choices
+    }
+    return max(choices, key=lambda clients: rates[clients])
 
 
 def _add_cost(report: Report, ours: tuple[Path, _Load], batch: int, rounds: int) -> None:

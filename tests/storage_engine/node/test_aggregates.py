@@ -99,7 +99,8 @@ def crash_loop(node: OwnStorageNode, crashes: int) -> None:
             ask(client, "RB.AGG.DEFINE", name, json.dumps(ACCOUNT))
     writers = [Writer(node, number) for number in range(WRITERS)]
     reader, ends = Reader(node), threading.Event()
-    threads = [threading.Thread(target=one.run, args=(ends.is_set,)) for one in (*writers, reader)]
+    work = [*(writer.run for writer in writers), reader.run]
+    threads = [threading.Thread(target=one, args=(ends.is_set,)) for one in work]
     for thread in threads:
         thread.start()
 
