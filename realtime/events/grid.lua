@@ -167,19 +167,30 @@ local function hold(epoch, qp, hub, query)
   end
 end
 
--- args: grid epoch, query partition, app server, then query, definition and request of each.
+-- Names the life of the event layer in which streams go on: another run, or another random value of
+-- a relay, may have lost entries.
+local function life(prefix)
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  return run .. ' ' .. (redis.call('HGET', prefix .. ':state', 'random') or '')
+end
+
+-- args: grid epoch, query partition, app server, the life in which the ends of the streams were
+-- noted, then query, definition and request of each. Places of another life mean nothing.
 -- Returns activation numbers and ids of requests, in this order. A renewal only brings rows: it
 -- holds nothing, and a query that has ended stays so, of which activation and id are zero.
 local function register_all(keys, args)
   local prefix, qp, hub = keys[1], args[2], args[3]
   local epoch = prefix .. ':' .. args[1]
   local registry = epoch .. ':registry:' .. qp
+  if args[4] ~= life(prefix) then
+    return redis.error_reply('REBORN the event layer has begun another life')
+  end
   -- An app server that nobody has heard of has a lease that ends now.
   if redis.call('ZADD', prefix .. ':hubs', 'NX', text(now_ms()), hub) == 1 then
     redis.call('SADD', prefix .. ':strangers', hub)
   end
   local numbers, requests, given, places = activations(prefix), {}, {}, {}
-  for position = 4, #args, 3 do
+  for position = 5, #args, 3 do
     local query, definition, request = args[position], args[position + 1], args[position + 2]
     local known, renewal = redis.call('HGET', registry, query), is_renewal(definition, request)
     if known or not renewal then
@@ -302,13 +313,13 @@ local function end_of(stream)
 end
 
 -- args: grid epoch, number of write partitions, query partition. Returns the ends of the log and
--- of the write streams, and the time.
+-- of the write streams, the time, and the life in which these are.
 local function ends(keys, args)
   local epoch, positions = keys[1] .. ':' .. args[1] .. ':', {}
   for partition = 0, tonumber(args[2]) - 1 do
     positions[#positions + 1] = end_of(epoch .. partition)
   end
-  return { end_of(epoch .. 'log:' .. args[3]), positions, now_us() }
+  return { end_of(epoch .. 'log:' .. args[3]), positions, now_us(), life(keys[1]) }
 end
 
 local function entries_of(stream)

@@ -67,6 +67,8 @@ class Ends:
     log: str
     writes: tuple[str, ...]
     time_us: int
+    #: The life of the event layer in which they do.
+    life: str
 
 
 class GridLayer:
@@ -111,23 +113,27 @@ class GridLayer:
         return text(verdict) == "ok"
 
     async def register(
-        self, query_partition: int, hub: str, query: bytes, definition: bytes, request: bytes
+        self, query_partition: int, hub: str, life: str, wanted: tuple[bytes, bytes, bytes]
     ) -> Registered:
         """Hold a query and send its request to the nodes, with its activation number in both."""
-        wanted = [(query, definition, request)]
-        (registered,) = await self.register_all(query_partition, hub, wanted)
+        (registered,) = await self.register_all(query_partition, hub, life, [wanted])
         return registered
 
     async def register_all(
-        self, query_partition: int, hub: str, wanted: Sequence[tuple[bytes, bytes, bytes]]
+        self,
+        query_partition: int,
+        hub: str,
+        life: str,
+        wanted: Sequence[tuple[bytes, bytes, bytes]],
     ) -> list[Registered]:
         """Do so with several: query, definition and request of each.
 
-        A request that says of itself that it is a renewal holds nothing and revives no query.
+        Fails if the positions in the requests were noted in another life of the event layer. A
+        request that says of itself that it is a renewal holds nothing and revives no query.
         """
         activations, requests = items(
             await self._functions.call(
-                "register_all", self._epoch, query_partition, hub, *chain.from_iterable(wanted)
+                "register_all", self._epoch, query_partition, hub, life, *chain(*wanted)
             ),
             2,
         )
@@ -157,12 +163,13 @@ class GridLayer:
 
     async def ends(self, write_partitions: int, query_partition: int) -> Ends:
         """Return where log and write streams end."""
-        log, writes, time_us = items(
-            await self._functions.call("ends", self._epoch, write_partitions, query_partition), 3
+        log, writes, time_us, life = items(
+            await self._functions.call("ends", self._epoch, write_partitions, query_partition), 4
         )
         if not isinstance(writes, list):
             raise ResponseError("the function answered in another form")
-        return Ends(text(log), tuple(text(end) for end in writes), integer(time_us))
+        places = tuple(text(end) for end in writes)
+        return Ends(text(log), places, integer(time_us), text(life))
 
     async def sweep(self) -> int:
         """Delete what is left of this grid epoch, which is retired; return how much that was."""

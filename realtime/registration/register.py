@@ -76,6 +76,7 @@ async def register_all(
     registered = await layer.register_all(
         partition,
         hub,
+        ends.life,
         [
             (query.hash, query.definition(), _request(query, ends, rows, renewal=renewal))
             for query, rows in zip(queries, read, strict=False)

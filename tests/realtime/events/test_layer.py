@@ -55,7 +55,8 @@ def numbered(kind: bytes, query: bytes, activation: int, rest: bytes = b"") -> b
 async def register(grid: GridLayer, query: bytes = QUERY, hub: str = "hub") -> int:
     definition = numbered(DEFINITION, query, 0, b"defined")
     request = numbered(REGISTER, query, 0, b"requested")
-    return (await grid.register(0, hub, query, definition, request)).activation
+    life = (await grid.ends(1, 0)).life
+    return (await grid.register(0, hub, life, (query, definition, request))).activation
 
 
 def as_renewal(query: bytes) -> tuple[bytes, bytes, bytes]:
@@ -64,8 +65,8 @@ def as_renewal(query: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 async def renew(grid: GridLayer, query: bytes = QUERY) -> int:
-    (renewed,) = await grid.register_all(0, "hub", [as_renewal(query)])
-    return renewed.activation
+    life = (await grid.ends(1, 0)).life
+    return (await grid.register(0, "hub", life, as_renewal(query))).activation
 
 
 async def expire_all(grid: GridLayer, ttl_ms: int = AT_ONCE_MS) -> None:
@@ -238,9 +239,20 @@ async def test_a_renewal_revives_no_query_that_has_ended(
     assert await renew(grid) == 0
     assert (requests(client), list(registry(client))) == (before, [OTHER])
     both = [as_renewal(QUERY), as_renewal(OTHER)]
-    ended, renewed = await grid.register_all(0, "hub", both)
+    ended, renewed = await grid.register_all(0, "hub", (await grid.ends(1, 0)).life, both)
     assert (ended.activation, renewed.activation) == (0, other)
     assert len(requests(client)) == len(before) + 1
+
+
+async def test_positions_of_another_life_register_nothing(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    client.hset("{rillbase}:events:1:state", "random", "first")
+    before = (await grid.ends(1, 0)).life
+    client.hset("{rillbase}:events:1:state", "random", "second")
+    with pytest.raises(redis.ResponseError, match="another life"):
+        await grid.register(0, "hub", before, as_renewal(QUERY))
+    assert (requests(client), registry(client)) == ([], {})
 
 
 async def test_a_query_lives_while_one_of_its_holders_does(

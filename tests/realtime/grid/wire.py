@@ -158,7 +158,8 @@ async def register(url: str, query: Query, hub: str = "hub", read: Moment | None
     async with _layer(url) as grid:
         await grid.hub_alive(hub, 60_000)
         request = query.request(read.positions, read.snapshot)
-        found = await grid.register(0, hub, query.hash, query.definition(), request)
+        life = (await grid.ends(WRITE_PARTITIONS, 0)).life
+        found = await grid.register(0, hub, life, (query.hash, query.definition(), request))
         return found.activation
 
 

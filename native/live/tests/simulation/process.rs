@@ -21,11 +21,30 @@ const BOUNDS: Bounds = Bounds {
     in_flight: (4, 1 << 20),
 };
 
+/// Where the streams end, and in which life of the event layer.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    log: StreamId,
+    writes: Vec<StreamId>,
+    life: u8,
+}
+
+impl Ends {
+    pub(crate) fn of(valkey: &Valkey) -> Self {
+        Self {
+            log: valkey.log.end(),
+            writes: valkey.writes.iter().map(Stream::end).collect(),
+            life: valkey.life,
+        }
+    }
+}
+
 /// A query's rows, and what was noted before they were read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     asked: u64,
     log_end: StreamId,
+    life: u8,
     snapshot: Snapshot,
     rows: Vec<Row>,
     request: Request,
@@ -35,7 +54,7 @@ pub(crate) struct Reading {
 #[derive(Debug)]
 pub(crate) enum Task {
     Register(QueryHash),
-    Note(QueryHash, u64, StreamId, Vec<StreamId>),
+    Note(QueryHash, u64, Ends),
     Send(QueryHash, Box<Reading>),
     Unregister(QueryHash),
     Judge(QueryHash),
@@ -240,21 +259,22 @@ impl Process {
         match task {
             Task::Register(hash) => {
                 let asked = self.hub.asked(&hash)?;
-                let positions = valkey.writes.iter().map(Stream::end).collect();
-                Some(Task::Note(hash, asked, valkey.log.end(), positions))
+                Some(Task::Note(hash, asked, Ends::of(valkey)))
             }
             Task::Note(hash, ..) if away => Some(Task::Register(hash)),
-            Task::Note(hash, asked, log_end, positions) => {
+            Task::Note(hash, asked, ends) => {
                 let query = Query::named(&hash);
                 if query.rules != 0 && query.rules != database.rules {
                     self.judge(Some(hash), database, valkey.now_us);
                     return Some(Task::Register(hash));
                 }
                 let slack = query.definition().slack;
-                let mut reading = read(query, slack, positions, log_end, false, database);
+                let mut reading = read(query, slack, ends, false, database);
                 reading.asked = asked;
                 Some(Task::Send(hash, Box::new(reading)))
             }
+            // The function refuses places of another life.
+            Task::Send(hash, reading) if reading.life != valkey.life => Some(Task::Register(hash)),
             Task::Send(hash, reading) => {
                 let Reading {
                     asked,
@@ -262,6 +282,7 @@ impl Process {
                     snapshot,
                     rows,
                     request,
+                    life: _,
                 } = *reading;
                 let registered = valkey.register(self.number, request)?;
                 if self.hub.definition(&hash).is_none() {
@@ -311,8 +332,7 @@ impl Task {
 pub(crate) fn read(
     query: Query,
     slack: u32,
-    positions: Vec<StreamId>,
-    log_end: StreamId,
+    ends: Ends,
     renewal: bool,
     database: &Database,
 ) -> Reading {
@@ -322,12 +342,13 @@ pub(crate) fn read(
     definition.slack = slack;
     Reading {
         asked: 0,
-        log_end,
+        log_end: ends.log,
+        life: ends.life,
         snapshot: snapshot.clone(),
         rows: rows.clone(),
         request: Request::Register {
             query: definition,
-            positions,
+            positions: ends.writes,
             snapshot,
             rows,
             complete,
@@ -337,7 +358,10 @@ pub(crate) fn read(
 }
 
 impl Reading {
-    pub(crate) fn into_request(self) -> Request {
-        self.request
+    /// Gives the rows of a renewal to the nodes, unless another life has begun.
+    pub(crate) fn renew(self, valkey: &mut Valkey) {
+        if self.life == valkey.life {
+            valkey.renew(self.request);
+        }
     }
 }

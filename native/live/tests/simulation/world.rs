@@ -1,18 +1,18 @@
 //! The world of one history, and what happens in it.
 
 use rillbase_live::hub::Options;
-use rillbase_live::message::{QueryHash, Request};
+use rillbase_live::message::QueryHash;
 
 use crate::client::{Checked, Client};
 use crate::database::Database;
 use crate::nodes::{Driver, Kind};
 use crate::operations::Operation;
 use crate::outbox::Outbox;
-use crate::process::{Process, read};
+use crate::process::{Ends, Process, Reading, read};
 use crate::queries::{Query, WANTED};
 use crate::random::Random;
 use crate::relay::Relay;
-use crate::valkey::{Sender, Stream, Valkey};
+use crate::valkey::{Sender, Valkey};
 
 const PARTITIONS: u16 = 2;
 const BEGIN_US: u64 = 1_000_000_000;
@@ -32,7 +32,7 @@ struct World {
     clients: Vec<Client>,
     /// Renewals that were asked for, and those that were read and are on their way.
     wanted: Vec<(QueryHash, u32)>,
-    renewals: Vec<Request>,
+    renewals: Vec<Reading>,
 }
 
 /// Runs a history to its end, and heals it.
@@ -377,17 +377,16 @@ impl World {
         let (hash, slack) = self.wanted.remove(0);
         let query = Query::named(&hash);
         if query.rules == 0 || query.rules == self.database.rules {
-            let positions = self.valkey.writes.iter().map(Stream::end).collect();
-            let end = self.valkey.log.end();
-            let reading = read(query, slack, positions, end, true, &self.database);
-            self.renewals.push(reading.into_request());
+            let ends = Ends::of(&self.valkey);
+            self.renewals
+                .push(read(query, slack, ends, true, &self.database));
         }
     }
 
     fn answer_renewal(&mut self, which: u64) {
         if !self.renewals.is_empty() {
             let index = among(which, self.renewals.len());
-            self.valkey.renew(self.renewals.remove(index));
+            self.renewals.remove(index).renew(&mut self.valkey);
         }
     }
 

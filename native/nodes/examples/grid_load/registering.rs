@@ -28,14 +28,14 @@ pub(crate) fn register(
     let numbers: Vec<usize> = (0..workload.len()).collect();
     let mut sent = 0;
     for batch in numbers.chunks(AT_ONCE) {
-        let positions = ends(&mut connection, options)?;
+        let ends = ends(&mut connection, options)?;
         for partition in 0..options.query_partitions {
             send(
                 &mut connection,
                 options,
                 workload,
                 (partition, batch),
-                &positions,
+                &ends,
             )?;
         }
         sent += batch.len();
@@ -58,7 +58,7 @@ fn send(
     options: &Options,
     workload: &Workload,
     (partition, batch): (u64, &[usize]),
-    positions: &[StreamId],
+    ends: &Ends,
 ) -> Fallible<()> {
     let mut arguments = Vec::new();
     for number in batch {
@@ -68,7 +68,7 @@ fn send(
             arguments.push(request::encode_definition(&query));
             arguments.push(request::encode(&Request::Register {
                 query,
-                positions: positions.to_vec(),
+                positions: ends.positions.clone(),
                 snapshot: Snapshot {
                     xmin: 1,
                     xmax: 1,
@@ -83,7 +83,7 @@ fn send(
     if arguments.is_empty() {
         return Ok(());
     }
-    connection.begin(7 + arguments.len());
+    connection.begin(8 + arguments.len());
     let partition = partition.to_string();
     let function = "rillbase_grid_1_register_all";
     for part in [
@@ -97,6 +97,7 @@ fn send(
     ] {
         connection.argument(part.as_bytes());
     }
+    connection.argument(&ends.life);
     for argument in &arguments {
         connection.argument(argument);
     }
@@ -105,8 +106,13 @@ fn send(
     Ok(())
 }
 
-/// Where the write streams end.
-fn ends(connection: &mut Connection, options: &Options) -> Fallible<Vec<StreamId>> {
+/// Where the write streams end, and in which life of the event layer.
+struct Ends {
+    positions: Vec<StreamId>,
+    life: Vec<u8>,
+}
+
+fn ends(connection: &mut Connection, options: &Options) -> Fallible<Ends> {
     let partitions = options.write_partitions.to_string();
     let command: [&[u8]; 7] = [
         b"FCALL",
@@ -117,11 +123,13 @@ fn ends(connection: &mut Connection, options: &Options) -> Fallible<Vec<StreamId
         partitions.as_bytes(),
         b"0",
     ];
-    let answer = connection.call(&command)?.list()?;
-    let ends = answer.into_iter().nth(1).unwrap_or(Reply::Nil).list()?;
-    ends.into_iter()
-        .map(|end| stream_id(&end.bytes()?))
-        .collect()
+    let mut answer = connection.call(&command)?.list()?.into_iter();
+    let positions = answer.nth(1).unwrap_or(Reply::Nil).list()?.into_iter();
+    let positions = positions.map(|end| stream_id(&end.bytes()?));
+    Ok(Ends {
+        positions: positions.collect::<Fallible<_>>()?,
+        life: answer.nth(1).unwrap_or(Reply::Nil).bytes()?,
+    })
 }
 
 fn stream_id(bytes: &[u8]) -> Fallible<StreamId> {
