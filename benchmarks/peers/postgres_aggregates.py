@@ -114,15 +114,14 @@ def _trigger() -> str:
 
 def _script(kind: str, hot: int, batch: int) -> str:
     chosen = f"\\set e random(0, {hot - 1})\n\\set latency random(1, 250)\n"
-    values = ", ".join(
-        f"('c' || {e} / 1000, 'a' || {e} / 100, 's' || {e} / 10, 'e' || {e}, "
-        f":latency::bigint + {place}, now())"
-        for place in range(batch)
-        for e in (f"((:e::int + {place}) % {hot})",)
+    rows = (
+        "SELECT 'c' || e / 1000, 'a' || e / 100, 's' || e / 10, 'e' || e, "
+        f"(:latency)::bigint + n, now() FROM (SELECT n, ((:e)::int + n) % {hot} AS e "
+        f"FROM generate_series(0, {batch - 1}) AS n) AS calls_of"
     )
     columns = "customer, app, server, endpoint, latency_ms, at"
     if kind != "upsert":
-        return f"{chosen}INSERT INTO calls ({columns}) VALUES {values};\n"
+        return f"{chosen}INSERT INTO calls ({columns}) {rows};\n"
     upserts = ", ".join(
         f"{table}_kept AS (INSERT INTO {table} SELECT {', '.join(names)}, {_BUCKET}, "
         f"count(*), sum(latency_ms) FROM fresh GROUP BY {', '.join(names)}, {_BUCKET} "
@@ -133,7 +132,7 @@ def _script(kind: str, hot: int, batch: int) -> str:
         for table, names in _LEVELS.items()
     )
     return (
-        f"{chosen}WITH fresh AS (INSERT INTO calls ({columns}) VALUES {values} RETURNING *), "
+        f"{chosen}WITH fresh AS (INSERT INTO calls ({columns}) {rows} RETURNING *), "
         f"{upserts} SELECT 1;\n"
     )
 
