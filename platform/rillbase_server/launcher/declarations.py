@@ -41,7 +41,7 @@ PREPARATION_DEADLINE_S = 600.0
 # A crash recovery or a long append-only file takes its time.
 RECOVERY_DEADLINE_S = 120.0
 # Python programs on a loaded machine.
-PROGRAM_DEADLINE_S = 60.0
+PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
