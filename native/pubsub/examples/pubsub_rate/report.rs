@@ -25,11 +25,14 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }
 
+/// Reads a figure.
+type Figure = fn(&Measured) -> f64;
+
 /// Medians over rounds of one system.
 fn summary(system: System, rounds: &[Vec<Measured>], at: usize) -> String {
     let found: Vec<&Measured> = rounds.iter().filter_map(|round| round.get(at)).collect();
     let of = |figure: fn(&Measured) -> f64| median(found.iter().map(|one| figure(one)).collect());
-    let figures: [(&str, fn(&Measured) -> f64); 14] = [
+    let figures: [(&str, Figure); 14] = [
         ("mean_us", Measured::mean_us),
         ("publish_us", Measured::publish_us),
         ("subscribe_us", Measured::subscribe_us),

@@ -59,7 +59,9 @@ fn micros(took: Duration, count: u64) -> f64 {
 
 fn sum(parts: &[Part]) -> Part {
     let mut all = Part::default();
-    parts.iter().for_each(|part| all.add(part));
+    for part in parts {
+        all.add(part);
+    }
     all
 }
 
