@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.realtime.live.test_going_on import another_server
+from tests.own_server import another_server
 from tests.sdk.conftest import options_of
 from tests.sdk.driver import Program, ask, shows
 from tests.sdk.proxy import Proxy, through_proxy
