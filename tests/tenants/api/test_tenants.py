@@ -165,6 +165,7 @@ def test_quota_and_usage_can_be_read(server: str) -> None:
         "issuers": 0,
         "collections": 0,
         "topics": 0,
+        "aggregates": 0,
     }
     usage = caller.get(f"{path}/usage?granularity=day").json()
     assert usage["granularity"] == "day"

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from foundation.errors import MalformedKey
 from tenants.credentials import keys
 
+#: Minted once, since what is drawn depends on it.
+TEXT = keys.mint(keys.Prefix.SECRET).text
+
 
 @given(st.sampled_from(list(keys.Prefix)))
 def test_a_minted_key_parses(prefix: keys.Prefix) -> None:
@@ -18,19 +21,17 @@ def test_a_minted_key_parses(prefix: keys.Prefix) -> None:
 
 @given(st.data())
 def test_any_mistyped_character_is_noticed(data: st.DataObject) -> None:
-    text = keys.mint(keys.Prefix.SECRET).text
-    position = data.draw(st.integers(0, len(text) - 1))
-    typed = data.draw(st.sampled_from(keys.ALPHABET + "_- é").filter(lambda c: c != text[position]))
+    position = data.draw(st.integers(0, len(TEXT) - 1))
+    typed = data.draw(st.sampled_from(keys.ALPHABET + "_- é").filter(lambda c: c != TEXT[position]))
     with pytest.raises(MalformedKey):
-        keys.parse(text[:position] + typed + text[position + 1 :])
+        keys.parse(TEXT[:position] + typed + TEXT[position + 1 :])
 
 
 @given(st.data())
 def test_swapped_neighbours_are_noticed(data: st.DataObject) -> None:
-    text = keys.mint(keys.Prefix.SECRET).text
-    at = data.draw(st.integers(0, len(text) - 2).filter(lambda i: text[i] != text[i + 1]))
+    at = data.draw(st.integers(0, len(TEXT) - 2).filter(lambda i: TEXT[i] != TEXT[i + 1]))
     with pytest.raises(MalformedKey):
-        keys.parse(text[:at] + text[at + 1] + text[at] + text[at + 2 :])
+        keys.parse(TEXT[:at] + TEXT[at + 1] + TEXT[at] + TEXT[at + 2 :])
 
 
 @given(st.text(max_size=200))

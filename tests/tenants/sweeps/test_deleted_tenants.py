@@ -11,6 +11,7 @@ import psycopg
 from django.db import connections
 from django.utils import timezone
 
+from aggregates.models import Aggregate
 from documents.models import Collection, ImportJob, Index
 from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
@@ -82,6 +83,8 @@ def _fill(made: MadeTenant) -> None:
     )
     _fill_documents(tenant)
     _fill_topics(tenant, webhook)
+    with scoped(tenant_id=tenant.id):
+        Aggregate.objects.create(name="sums", definition="{}")
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 
