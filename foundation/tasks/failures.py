@@ -59,7 +59,12 @@ def _again(failure: Failure, delay_s: float) -> None:
         queue=queue_of(failure.name),
         due_at=timezone.now() + datetime.timedelta(seconds=delay_s),
     )
-    OutboxTask.objects.using(ALIAS).bulk_create([row], ignore_conflicts=True)
+    rows = OutboxTask.objects.using(ALIAS)
+    with transaction.atomic(using=ALIAS):
+        # Whoever handed this attempt over may not have taken its row away yet: a task can fail
+        # faster. Wait for that, or the next attempt would count as there already, and be lost.
+        rows.select_for_update().filter(pk=row.pk).first()
+        rows.bulk_create([row], ignore_conflicts=True)
     logger.warning("%s failed, again in %.0f s", failure.name, delay_s, extra=_extra(failure))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.waiting import wait_until
 
-TIMEOUT_S = 45.0
+TIMEOUT_S = 120.0
 
 
 def lines(file: Path) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
+from django.utils import timezone
 
 from foundation import request_context
 from foundation.ids import uuid7
@@ -19,6 +22,8 @@ from tests.foundation.tasks.bench import Bench
 from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
 from tests.make import make_tenant
 from tests.waiting import wait_until
+
+HOUR = datetime.timedelta(hours=1)
 
 
 def _letters(file: Path) -> list[DeadLetter]:
@@ -165,3 +170,38 @@ def test_settling_a_failure_twice_schedules_one_attempt() -> None:
     (row,) = OutboxTask.objects.using("relay").filter(pk=failure.task_id)
     assert row.attempt == 2
     row.delete()
+
+
+def test_a_task_that_fails_before_its_row_is_taken_away_is_tried_again() -> None:
+    task_id = uuid7()
+    rows = OutboxTask.objects.using("relay")
+    rows.create(id=task_id, name="bench.note", due_at=timezone.now() + HOUR)
+    failure = Failure(str(task_id), "bench.note", {}, TaskContext(), "it went wrong")
+    with ThreadPoolExecutor(1) as worker:
+        with transaction.atomic(using="relay"):
+            row = rows.select_for_update().get(pk=task_id)
+            # The broker has the task now, and the worker is quick.
+            settling = worker.submit(_settle, failure)
+            wait_until(_somebody_waits, what="the worker to find the row held")
+            row.delete()
+        settling.result()
+    (again,) = rows.filter(pk=task_id)
+    assert again.attempt == 2
+    again.delete()
+
+
+def _settle(failure: Failure) -> None:
+    try:
+        settle(failure, Policy())
+    finally:
+        connections.close_all()
+
+
+def _somebody_waits() -> bool:
+    """Whether somebody waits for what this thread's transaction holds."""
+    with connections["relay"].cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks"
+            " WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+        )
+        return bool(cursor.fetchone()[0])
