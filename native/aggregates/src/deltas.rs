@@ -45,27 +45,21 @@ impl Deltas {
                 apply(&mut row, definition, contribution, times);
                 self.rows.insert(self.key.clone(), row);
             }
-            self.add_items(definition, contribution, times);
         }
+        for_items(
+            generation,
+            contribution,
+            &mut self.key,
+            &mut |item| match self.items.get_mut(item.key) {
+                Some(count) => *count += times,
+                None => drop(self.items.insert(item.key.to_vec(), times)),
+            },
+        );
     }
 
-    /// Counts items below the row whose key was built.
-    fn add_items(&mut self, definition: &Definition, contribution: &Contribution, times: i64) {
-        let length = self.key.len();
-        let inputs = definition.measures.iter().zip(&contribution.inputs);
-        for (place, (measure, input)) in inputs.enumerate() {
-            let (true, Input::Value(value)) = (measure.has_items, input) else {
-                continue;
-            };
-            self.key.truncate(length);
-            self.key.push(u8::try_from(place).unwrap_or(u8::MAX));
-            self.key.extend_from_slice(value);
-            match self.items.get_mut(self.key.as_slice()) {
-                Some(count) => *count += times,
-                None => drop(self.items.insert(self.key.clone(), times)),
-            }
-        }
-        self.key.truncate(length);
+    /// Whether an item changes.
+    pub(crate) fn has_item(&self, key: &[u8]) -> bool {
+        self.items.contains_key(key)
     }
 
     /// Whether nothing changes.
@@ -101,6 +95,50 @@ impl Deltas {
         }
         for (key, count) in &other.items {
             *self.items.entry(key.clone()).or_default() += count;
+        }
+    }
+}
+
+/// An item that a contribution counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item<'a> {
+    pub(crate) key: &'a [u8],
+    /// The row that it is of.
+    pub(crate) row: &'a [u8],
+    /// The row, and which measure.
+    pub(crate) group: &'a [u8],
+    pub(crate) measure: &'a Measure,
+}
+
+/// Tells the items that a contribution counts, of all rollups. Keys are built in `key`.
+pub(crate) fn for_items(
+    generation: &Generation,
+    contribution: &Contribution,
+    key: &mut Vec<u8>,
+    take: &mut dyn FnMut(Item<'_>),
+) {
+    let definition = &generation.definition;
+    if !definition.measures.iter().any(|measure| measure.has_items) {
+        return;
+    }
+    for (rollup, dimensions) in definition.rollups.iter().enumerate() {
+        key.clear();
+        keys::row(key, (generation.number, rollup), dimensions, contribution);
+        let row = key.len();
+        let inputs = definition.measures.iter().zip(&contribution.inputs);
+        for (place, (measure, input)) in inputs.enumerate() {
+            let (true, Input::Value(value)) = (measure.has_items, input) else {
+                continue;
+            };
+            key.truncate(row);
+            key.push(u8::try_from(place).unwrap_or(u8::MAX));
+            key.extend_from_slice(value);
+            take(Item {
+                key,
+                row: key.get(..row).unwrap_or_default(),
+                group: key.get(..=row).unwrap_or_default(),
+                measure,
+            });
         }
     }
 }

@@ -10,8 +10,8 @@
 //!   `sketch.rs` are what measures keep. All of it is associative and commutative.
 //! - `keys.rs` — where rows lie: by dimensions, then by time.
 //! - [`Aggregates`] — definitions, events, views, over a database: `catalog.rs` keeps definitions,
-//!   `add.rs` takes events, `staged.rs` those of transactions, `apply.rs` follows documents, `fill.rs` builds a new generation from
-//!   kept events.
+//!   `add.rs` takes events, `crowds.rs` refuses those that would give a row too many items, `staged.rs` takes those of
+//!   transactions, `apply.rs` follows documents, `fill.rs` builds a new generation from kept events.
 //! - [`Query`], [`Answer`] — what is asked, and how it is answered: `plan.rs` chooses, `walk.rs`
 //!   reads, `answer.rs` groups and shows.
 #![allow(
@@ -52,6 +52,7 @@ mod catalog;
 mod claims;
 mod coding;
 mod contribution;
+mod crowds;
 mod definition;
 mod deltas;
 mod distinct;

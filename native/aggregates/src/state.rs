@@ -56,6 +56,18 @@ impl State {
         }
     }
 
+    /// Whether it is what a row begins with.
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Count(count) => *count == 0,
+            Self::Whole(sum) => *sum == 0,
+            Self::Exact(sum) => *sum == ExactSum::default(),
+            Self::Least(value) | Self::Greatest(value) => value.is_empty(),
+            Self::Distinct(set) => *set == Distinct::default(),
+            Self::Sketch(sketch) => *sketch == Sketch::default(),
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Count(count) => {
@@ -177,6 +189,11 @@ impl Merge for Fold {
 
     fn partial(&self, _: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         Some(Self::fold(operands.iter().copied()))
+    }
+
+    /// Rows and items of which everything has been taken away again.
+    fn is_nothing(&self, value: &[u8]) -> bool {
+        Row::from_bytes(value).is_some_and(|row| row.0.iter().all(State::is_nothing))
     }
 }
 

@@ -276,19 +276,23 @@ impl<'a> Walk<'a> {
         } else {
             scan.first()?;
         }
-        let mut read = 0;
+        let (mut read, mut counted) = (0, 0);
         while scan.is_valid() {
-            read += 1;
-            if read > MOST_ITEMS {
-                let detail = "a group has more than 100,000 items";
-                return Err(Error::new(Code::TooExpensive, detail));
-            }
             let row = Row::from_bytes(scan.value()).ok_or_else(malformed)?;
-            if let [State::Count(count)] = row.0.as_slice() {
+            read += 1;
+            if let [State::Count(count)] = row.0.as_slice()
+                && *count != 0
+            {
+                counted += 1;
                 let item = scan.key().get(prefix.len()..).unwrap_or_default();
-                if *count != 0 && !take(item, *count) {
+                if !take(item, *count) {
                     return Ok(());
                 }
+            }
+            // Items that are gone stay until they are compacted.
+            if counted > MOST_ITEMS || read > MOST_READ {
+                let detail = "a group has more than 100,000 items";
+                return Err(Error::new(Code::TooExpensive, detail));
             }
             step(&mut scan)?;
         }

@@ -206,9 +206,17 @@ fn place(text: &str) -> Result<(u64, usize)> {
 }
 
 /// The moment that a query asks about.
-pub(super) fn moment(node: &Node, session: &Session, asked: &Asked) -> Result<Moment> {
+fn moment(node: &Node, session: &Session, aggregate: &Aggregate, asked: &Asked) -> Result<Moment> {
     match asked {
-        Asked::Shared => Ok(node.moments.shared(&node.db)),
+        Asked::Shared => {
+            let shared = node.moments.shared(&node.db);
+            // Another generation may have come to be seen since.
+            Ok(if aggregate.answers_at(shared.snapshot.sequence()) {
+                shared
+            } else {
+                node.moments.fresh(&node.db)
+            })
+        }
         Asked::Fresh => Ok(node.moments.fresh(&node.db)),
         Asked::Named(name) => {
             let namespace = session.namespace()?.number;
@@ -232,7 +240,7 @@ pub(super) fn query(
     let aggregate = find(node, session, words.text()?)?;
     let query = parse(node, body(&mut words)?)?;
     words.end()?;
-    let moment = moment(node, session, &query.moment)?;
+    let moment = moment(node, session, &aggregate, &query.moment)?;
     let answer = node
         .aggregates
         .query(&aggregate, &query, &moment.snapshot, None)?;
