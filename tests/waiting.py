@@ -9,9 +9,6 @@ from collections.abc import Callable
 POLL_S = 0.01
 #: Ample, for a machine that has much else to do: whoever waits goes on as soon as it may.
 TIMEOUT_S = 60.0
-#: For what is promised within a second: with room for a busy machine, and far below any longer
-#: time for which a cache could wrongly hold on.
-SOON_S = 5.0
 
 
 def wait_until(holds: Callable[[], bool], *, what: str, timeout_s: float = TIMEOUT_S) -> None:

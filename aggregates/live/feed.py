@@ -7,23 +7,18 @@ reached: the node says whether anything has changed since, and answers anew if s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from dataclasses import dataclass
 from typing import Protocol, cast
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from aggregates.facts import AggregateFacts
 from aggregates.node import NO_AGGREGATE
 from foundation.json_types import JsonObject
 from foundation.resp_pipeline import Argument
-from storage_engine.node.client import ANSWER_TIMEOUT_S, opened
-from storage_engine.node.wire import NodeAway, Refused, Reply, Wire
+from storage_engine.node.tenant_feed import LoopFeeds, TenantFeed
+from storage_engine.node.wire import Refused, Reply, Wire
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-#: How often a silent connection is tried.
-PING_S = 5.0
 CHANGES, END = b"rb.agg", b"rb.agg.end"
 
 Rows = list[JsonObject]
@@ -71,16 +66,13 @@ class Watching:
         self.feed.leave(self)
 
 
-class Feed:
+class Feed(TenantFeed):
     """What one tenant watches in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
-        self._tenant_id = tenant_id
         self._watching: dict[Watching, None] = {}
         self._by_number: dict[int, Watching] = {}
-        self._wire: Wire | None = None
-        self._over = asyncio.Event()
-        self._task = asyncio.create_task(self._run())
+        super().__init__(tenant_id)
 
     @property
     def is_idle(self) -> bool:
@@ -93,7 +85,7 @@ class Feed:
         watching = Watching(self, aggregate, query, watcher, position)
         self._watching[watching] = None
         if self._wire is not None:
-            self._ask(watching)
+            self._ask(self._wire, watching)
         return watching
 
     def leave(self, watching: Watching) -> None:
@@ -101,13 +93,7 @@ class Feed:
         if watching.number is not None and self._by_number.pop(watching.number, None) is not None:
             self._tell("RB.AGG.UNWATCH", watching.number)
 
-    async def aclose(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    def _ask(self, watching: Watching) -> None:
-        if self._wire is None:
-            return
+    def _ask(self, wire: Wire, watching: Watching) -> None:
         command: list[Argument] = [
             "RB.AGG.WATCH",
             watching.aggregate.node_name,
@@ -115,7 +101,7 @@ class Feed:
         ]
         if watching.position is not None:
             command += ["FROM", watching.position]
-        asked = self._wire.call(*command)
+        asked = wire.call(*command)
         # In the same turn as the reply, so before any push that follows it.
         asked.add_done_callback(lambda reply: self._answered(watching, reply))
 
@@ -136,51 +122,16 @@ class Feed:
             # The node has not heard of it yet.
             aggregate = watching.aggregate
             self._tell("RB.AGG.DEFINE", aggregate.node_name, aggregate.definition)
-            self._ask(watching)
+            self._ask(self._wire, watching)
             return
         self._watching.pop(watching, None)
         watching.watcher.refused(refused)
 
-    async def _run(self) -> None:
-        """Keep a connection until cancelled."""
-        pause_s = FIRST_PAUSE_S
-        try:
-            while True:
-                try:
-                    await self._connect()
-                    pause_s = FIRST_PAUSE_S
-                    await self._until_closed()
-                except (NodeAway, Refused):
-                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-                self._lost()
-                await asyncio.sleep(pause_s)
-        finally:
-            if self._wire is not None:
-                self._wire.close()
-
-    async def _connect(self) -> None:
-        self._over = over = asyncio.Event()
-        self._wire = await opened(
-            self._tenant_id,
-            lambda: Wire(
-                answer_timeout_s=ANSWER_TIMEOUT_S, on_push=self._pushed, on_close=over.set
-            ),
-        )
-        over.clear()
-        if self._wire.closed:
-            over.set()
+    def _connected(self, wire: Wire) -> None:
         for watching in list(self._watching):
-            self._ask(watching)
-
-    async def _until_closed(self) -> None:
-        while not self._over.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PING_S):
-                    await self._over.wait()
-            self._tell("PING")
+            self._ask(wire, watching)
 
     def _lost(self) -> None:
-        self._wire = None
         self._by_number.clear()
         for watching in list(self._watching):
             if watching.number is not None:
@@ -200,13 +151,6 @@ class Feed:
                     self._watching.pop(watching, None)
                     watching.watcher.refused(Refused(reason.decode()))
 
-    def _tell(self, *command: Argument) -> None:
-        """Send a command whose answer matters to nobody."""
-        if self._wire is not None and not self._wire.closed:
-            self._wire.call(*command).add_done_callback(
-                lambda reply: None if reply.cancelled() else reply.exception() and None
-            )
-
 
 def _read(reply: Reply) -> tuple[int, Answer]:
     found = reply if isinstance(reply, dict) else {}
@@ -220,50 +164,5 @@ def _rows(text: bytes) -> Rows:
     return cast("Rows", json.loads(text))
 
 
-class Feeds:
-    """The feeds of one event loop, by tenant."""
-
-    def __init__(self) -> None:
-        self._by_tenant: dict[UUID, Feed] = {}
-        self._closing: set[asyncio.Task[None]] = set()
-
-    def watch(
-        self, aggregate: AggregateFacts, query: bytes, position: int | None, watcher: Watcher
-    ) -> Watching:
-        """Watch rows, from a position if there is one."""
-        tenant_id = aggregate.tenant_id
-        self._sweep(tenant_id)
-        feed = self._by_tenant.get(tenant_id)
-        if feed is None:
-            feed = self._by_tenant[tenant_id] = Feed(tenant_id)
-        return feed.watch(aggregate, query, position, watcher)
-
-    async def aclose(self) -> None:
-        feeds, self._by_tenant = list(self._by_tenant.values()), {}
-        await asyncio.gather(*(feed.aclose() for feed in feeds))
-
-    def _sweep(self, but: UUID) -> None:
-        """Close the connections of tenants that watch nothing any more."""
-        for tenant_id in [t for t, feed in self._by_tenant.items() if feed.is_idle and t != but]:
-            closing = asyncio.create_task(self._by_tenant.pop(tenant_id).aclose())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-
-
-_feeds: WeakKeyDictionary[asyncio.AbstractEventLoop, Feeds] = WeakKeyDictionary()
-
-
-def feeds() -> Feeds:
-    """Return the running loop's feeds."""
-    loop = asyncio.get_running_loop()
-    found = _feeds.get(loop)
-    if found is None:
-        found = _feeds[loop] = Feeds()
-    return found
-
-
-async def close() -> None:
-    """Close the running loop's feeds."""
-    found = _feeds.pop(asyncio.get_running_loop(), None)
-    if found is not None:
-        await found.aclose()
+#: What this process watches, by event loop and tenant.
+feeds = LoopFeeds(Feed)

@@ -74,7 +74,8 @@ class Watched:
             told = self.tokens.read(self.wanted.resume)
             self.events, position = told.events, told.position
         self.first = asyncio.get_running_loop().create_future()
-        self.watching = feeds().watch(self.aggregate, self.wanted.query, position, self)
+        feed = feeds.of(self.aggregate.tenant_id)
+        self.watching = feed.watch(self.aggregate, self.wanted.query, position, self)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self.first

@@ -9,7 +9,9 @@ from html import escape
 from pathlib import Path
 
 _WIDTH, _HEIGHT = 760, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 24, 48, 60
+_LEFT, _RIGHT, _BOTTOM = 70, 32, 60
+#: The names of the lines stand between title and plot, a row each.
+_TITLE_HEIGHT, _ROW_HEIGHT = 44, 18
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
@@ -47,8 +49,9 @@ class Plot:
     def svg(self) -> str:
         points = [point for line in self.lines for point in line.points]
         xs = _Axis([x for x, _ in points] + [mark.x for mark in self.marks], _LEFT, _WIDTH - _RIGHT)
-        ys = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
-        up = f"translate(18 {(_TOP + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
+        top = _TITLE_HEIGHT + _ROW_HEIGHT * len(self.lines)
+        ys = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, top)
+        up = f"translate(18 {(top + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
             '<g font-family="sans-serif" font-size="12">',
@@ -56,10 +59,10 @@ class Plot:
             _text(_LEFT, 24, self.title, size=15),
             _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 16, self.x_name, anchor="middle"),
             f'<g transform="{up}">{_text(0, 0, self.y_name, anchor="middle")}</g>',
-            *_grid(xs, ys),
+            *_grid(xs, ys, top),
         ]
         for number, mark in enumerate(self.marks):
-            parts += _mark(mark, xs.place(mark.x), number)
+            parts += _mark(mark, xs.place(mark.x), top, number)
         for number, line in enumerate(self.lines):
             parts += _line(line, xs, ys, number)
         return "\n".join([*parts, "</g>", "</svg>", ""])
@@ -79,19 +82,23 @@ class _Axis:
         return self._begin + share * (self._end - self._begin)
 
     def steps(self) -> list[float]:
-        return [10.0**power for power in range(self._low, self._high + 1)]
+        """Powers of ten, and what lies between them where there are few."""
+        few = self._high - self._low <= 2
+        between = (1, 2, 5) if few else (1,)
+        decades = range(self._low, self._high)
+        return [by * 10.0**power for power in decades for by in between] + [10.0**self._high]
 
 
-def _grid(xs: _Axis, ys: _Axis) -> list[str]:
+def _grid(xs: _Axis, ys: _Axis, top: float) -> list[str]:
     parts = []
     for value in xs.steps():
         x = xs.place(value)
-        parts.append(f'<path d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#ddd"/>')
-        parts.append(_text(x, _HEIGHT - _BOTTOM + 18, f"{value:,g}", anchor="middle"))
+        parts.append(f'<path d="M{x:.1f} {top}V{_HEIGHT - _BOTTOM}" stroke="#ddd"/>')
+        parts.append(_text(x, _HEIGHT - _BOTTOM + 18, _number(value), anchor="middle"))
     for value in ys.steps():
         y = ys.place(value)
         parts.append(f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="#ddd"/>')
-        parts.append(_text(_LEFT - 8, y + 4, f"{value:,g}", anchor="end"))
+        parts.append(_text(_LEFT - 8, y + 4, _number(value), anchor="end"))
     return parts
 
 
@@ -99,21 +106,25 @@ def _line(line: Line, xs: _Axis, ys: _Axis, number: int) -> list[str]:
     colour = _COLOURS[number % len(_COLOURS)]
     places = [(xs.place(x), ys.place(y)) for x, y in line.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    row = _TOP + 16 + 18 * number
+    row = _TITLE_HEIGHT + _ROW_HEIGHT * number
     return [
         f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
         *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in places),
-        f'<path d="M{_LEFT + 10} {row - 4}h18" stroke="{colour}" stroke-width="2"/>',
-        _text(_LEFT + 34, row, line.name),
+        f'<path d="M{_LEFT} {row - 4}h18" stroke="{colour}" stroke-width="2"/>',
+        _text(_LEFT + 26, row, line.name),
     ]
 
 
-def _mark(mark: Mark, x: float, number: int) -> list[str]:
+def _mark(mark: Mark, x: float, top: float, number: int) -> list[str]:
     y = _HEIGHT - _BOTTOM - 14 - 16 * number
     return [
-        f'<path d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#888" stroke-dasharray="4 3"/>',
+        f'<path d="M{x:.1f} {top}V{_HEIGHT - _BOTTOM}" stroke="#888" stroke-dasharray="4 3"/>',
         _text(x + 5, y, mark.name),
     ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "start", size: int = 12) -> str:

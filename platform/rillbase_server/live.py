@@ -69,8 +69,8 @@ class Live:
         await self.crowd.stop()
         await self.process.stop()
         await valkey.close()
-        await feeds.close()
-        await aggregate_feed.close()
+        await feeds.feeds.close()
+        await aggregate_feed.feeds.close()
         await client.close()
         reading.close()
 

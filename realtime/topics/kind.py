@@ -121,7 +121,8 @@ class Watched:
 
     def _follow(self, name: SubscriptionName, position: int) -> None:
         self.name = name
-        self.following = feeds().follow(self.topic.tenant_id, name.node_name, position, self)
+        feed = feeds.of(self.topic.tenant_id)
+        self.following = feed.follow(name.node_name, position, self)
 
     async def judge(self, subscriber: Subscriber) -> None:
         """Go on as what the caller has become."""

@@ -65,7 +65,7 @@ async def topic() -> AsyncIterator[TopicFacts]:
 
     made = await asyncio.to_thread(make)
     yield await facts.find(made.tenant_id, "news")
-    await feeds.close()
+    await feeds.feeds.close()
     await client.close()
 
 

@@ -11,7 +11,7 @@ from tenants.models import ApiKey
 from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key
 from tests.make import MadeTenant, make_key, make_member, make_tenant
-from tests.waiting import SOON_S, wait_until
+from tests.revocation import refused_within_a_second
 
 SCOPES = ["documents:read", "documents:write"]
 
@@ -66,9 +66,7 @@ def test_a_revoked_key_is_refused_within_a_second(server: str) -> None:
     user = with_key(server, str(key["secret"]))
     assert user.get("/v1/whoami").status_code == 200
     assert caller.delete(f"{keys_of(made)}/{key['id']}").json()["state"] == "revoked"
-    wait_until(
-        lambda: user.get("/v1/whoami").status_code == 401, what="the revocation", timeout_s=SOON_S
-    )
+    refused_within_a_second(lambda: user.get("/v1/whoami"))
     problem(user.get("/v1/whoami"), 401, "invalid_credentials")
 
 

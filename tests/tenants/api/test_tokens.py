@@ -14,7 +14,7 @@ from tenants.roles import Role
 from tests.browser import Browser, browser_of
 from tests.caller import problem, with_key
 from tests.make import make_member, make_tenant, make_user
-from tests.waiting import SOON_S, wait_until
+from tests.revocation import refused_within_a_second
 
 
 def _days_left(token: dict[str, str]) -> float:
@@ -63,11 +63,7 @@ def test_a_revoked_token_is_refused_within_a_second(server: str) -> None:
     assert script.get("/api/v1/me").status_code == 200
     revoked = browser.delete(f"me/tokens/{token['id']}")
     assert revoked.json()["state"] == "revoked"
-    wait_until(
-        lambda: script.get("/api/v1/me").status_code == 401,
-        what="the token to be refused",
-        timeout_s=SOON_S,
-    )
+    refused_within_a_second(lambda: script.get("/api/v1/me"))
     problem(script.get("/api/v1/me"), 401, "invalid_credentials")
     problem(browser.delete(f"me/tokens/{token['id']}"), 409, "conflict")
 

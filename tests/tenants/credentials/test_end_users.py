@@ -16,6 +16,7 @@ from tenants.models import ApiKey
 from tests.caller import Caller, problem, with_key
 from tests.http_receiver import receiver
 from tests.make import MadeTenant, make_key, make_tenant
+from tests.revocation import refused_within_a_second
 
 ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
 SECRET = "a shared secret of at least thirty-two bytes"
@@ -189,17 +190,13 @@ def test_a_shared_secret_is_never_shown_and_kept_sealed(server: str, made: MadeT
 
 
 def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant) -> None:
-    from tests.waiting import SOON_S, wait_until
-
     caller = with_key(server, made.admin_key)
     path = f"/api/v1/tenants/{made.slug}/issuers"
     user = end_user(server, made, jwt.encode(claims(), SECRET, "HS256"))
     assert user.get("/v1/whoami").status_code == 200
     (issuer,) = caller.get(path).json()["items"]
     assert caller.delete(f"{path}/{issuer['id']}").status_code == 204
-    wait_until(
-        lambda: user.get("/v1/whoami").status_code == 401, what="the issuer's end", timeout_s=SOON_S
-    )
+    refused_within_a_second(lambda: user.get("/v1/whoami"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,156 @@
+"""What a process hears of one tenant's namespace: a connection that is kept, and made again.
+
+A tenant that hears anything here has one connection for it, of its own token, so that the node's
+walls between namespaces hold for pushes too. Whoever hears says what it wants anew after each
+break: the base class only keeps the connection, tells of its coming and going, and pings it, since
+a connection that is silent may be dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from foundation.resp_pipeline import Argument
+from storage_engine.node.client import ANSWER_TIMEOUT_S, opened
+from storage_engine.node.wire import NodeAway, Refused, Reply, Wire
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+#: How often a silent connection is tried.
+PING_S = 5.0
+
+
+class TenantFeed(ABC):
+    """What one tenant hears in this process."""
+
+    def __init__(self, tenant_id: UUID) -> None:
+        self._tenant_id = tenant_id
+        #: None while the node is away.
+        self._wire: Wire | None = None
+        self._over = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    @property
+    @abstractmethod
+    def is_idle(self) -> bool:
+        """Whether nobody hears anything, so that the connection may go."""
+
+    @abstractmethod
+    def _connected(self, wire: Wire) -> None:
+        """Say anew what is wanted: the node knows nothing of this connection."""
+
+    @abstractmethod
+    def _lost(self) -> None:
+        """Tell that the node is away. `_connected` follows."""
+
+    @abstractmethod
+    def _pushed(self, push: list[Reply]) -> None:
+        """Take what the node has sent unasked."""
+
+    def _tell(self, *command: Argument) -> None:
+        """Send a command whose answer matters to nobody."""
+        if self._wire is not None and not self._wire.closed:
+            self._wire.call(*command).add_done_callback(
+                lambda reply: None if reply.cancelled() else reply.exception() and None
+            )
+
+    async def aclose(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Keep a connection until cancelled."""
+        pause_s = FIRST_PAUSE_S
+        try:
+            while True:
+                try:
+                    self._connected(await self._connect())
+                    pause_s = FIRST_PAUSE_S
+                    await self._until_closed()
+                except (NodeAway, Refused):
+                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                self._wire = None
+                self._lost()
+                await asyncio.sleep(pause_s)
+        finally:
+            if self._wire is not None:
+                self._wire.close()
+
+    async def _connect(self) -> Wire:
+        self._over = over = asyncio.Event()
+        self._wire = wire = await opened(
+            self._tenant_id,
+            lambda: Wire(
+                answer_timeout_s=ANSWER_TIMEOUT_S, on_push=self._pushed, on_close=over.set
+            ),
+        )
+        over.clear()
+        if wire.closed:
+            over.set()
+        return wire
+
+    async def _until_closed(self) -> None:
+        while not self._over.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PING_S):
+                    await self._over.wait()
+            self._tell("PING")
+
+
+F = TypeVar("F", bound=TenantFeed)
+
+
+class TenantFeeds(Generic[F]):
+    """The feeds of one event loop, by tenant."""
+
+    def __init__(self, make: Callable[[UUID], F]) -> None:
+        self._make = make
+        self._by_tenant: dict[UUID, F] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def of(self, tenant_id: UUID) -> F:
+        """Return the tenant's feed, and close those of tenants that hear nothing any more."""
+        self._sweep(tenant_id)
+        feed = self._by_tenant.get(tenant_id)
+        if feed is None:
+            feed = self._by_tenant[tenant_id] = self._make(tenant_id)
+        return feed
+
+    async def aclose(self) -> None:
+        feeds, self._by_tenant = list(self._by_tenant.values()), {}
+        await asyncio.gather(*(feed.aclose() for feed in feeds))
+
+    def _sweep(self, but: UUID) -> None:
+        for tenant_id in [t for t, feed in self._by_tenant.items() if feed.is_idle and t != but]:
+            closing = asyncio.create_task(self._by_tenant.pop(tenant_id).aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+class LoopFeeds(Generic[F]):
+    """The feeds of each event loop of this process: a connection belongs to the loop it is of."""
+
+    def __init__(self, make: Callable[[UUID], F]) -> None:
+        self._make = make
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, TenantFeeds[F]] = (
+            WeakKeyDictionary()
+        )
+
+    def of(self, tenant_id: UUID) -> F:
+        """Return the tenant's feed in the running loop."""
+        loop = asyncio.get_running_loop()
+        found = self._by_loop.get(loop)
+        if found is None:
+            found = self._by_loop[loop] = TenantFeeds(self._make)
+        return found.of(tenant_id)
+
+    async def close(self) -> None:
+        """Close the running loop's feeds."""
+        found = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if found is not None:
+            await found.aclose()
