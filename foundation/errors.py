@@ -441,6 +441,12 @@ class SumOverflow(ApiError):
     title = "A sum would leave the range that it is kept in"
 
 
+class TooManyValues(ApiError):
+    status = 400
+    code = "too_many_values"
+    title = "A row counts as many different values as it may"
+
+
 class DuplicateId(ApiError):
     status = 409
     code = "duplicate_id"

@@ -40,6 +40,10 @@ class AggregateAnswer(serializers.Serializer[object]):
     retention = serializers.CharField(allow_null=True)
     state = serializers.ChoiceField(Aggregate.State.choices)
     error = serializers.CharField(allow_null=True)
+    generation = serializers.IntegerField(
+        allow_null=True,
+        help_text="Which filling of its rows answers: another one with each change and rebuild.",
+    )
     documents_read = serializers.IntegerField(
         allow_null=True, help_text="Of a view: by the build that is under way, or the last one."
     )
