@@ -37,11 +37,17 @@ ALIVE_S = 3.0
 #: Whoever has not been heard of for so long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
 FRAMES_AT_ONCE = 1_000
+#: So long it is tried to find the grid before a subscriber is turned away: on a busy server an
+#: answer may be there and still be read too late, and a connection may just have been lost.
+PATIENCE_S, PAUSE_S = 10.0, 0.2
 #: Queries that are let go in one call: the server answers nobody else meanwhile.
 LET_GO_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
 MIB = 1024 * 1024
 OUTBOX_BYTES = 8 * MIB
+
+#: What says that the event layer or the database cannot be asked.
+AWAY = (RedisError, psycopg.Error, OSError)
 
 Wish = tuple[str, bytes, int, int, str, str]
 
@@ -255,7 +261,7 @@ class HubProcess:
             self._running = asyncio.create_task(self._start())
         try:
             return await asyncio.shield(self._running)
-        except (RedisError, psycopg.Error, OSError, LookupError) as away:
+        except (*AWAY, LookupError) as away:
             log.warning("queries cannot be watched: %s", away)
             raise Unavailable(
                 "Queries cannot be watched now.", headers={"Retry-After": "1"}
@@ -275,6 +281,17 @@ class HubProcess:
         self._running = None
 
     async def _start(self) -> Running:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return await self._try_to_start()
+            except AWAY as away:
+                if time.monotonic() > deadline_s:
+                    raise
+                log.info("the grid is looked for again: %s", away)
+            await asyncio.sleep(PAUSE_S)
+
+    async def _try_to_start(self) -> Running:
         grids = await read_grids()
         if not grids:
             raise LookupError("there is no grid")
