@@ -140,6 +140,9 @@ class Environment(BaseSettings):
     rillbase_audit_retention_days: int = Field(
         365, ge=1, description="How long audit entries are kept."
     )
+    rillbase_error_log_retention_days: int = Field(
+        7, ge=1, description="How long entries of tenants' error logs are kept."
+    )
     rillbase_tenant_grace_days: int = Field(
         7, ge=0, description="Days between a tenant's deletion and the removal of its data."
     )

@@ -48,6 +48,8 @@ class ApiError(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        #: Whether the error log has it already.
+        self.is_noted = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -34,7 +34,7 @@ from foundation.logs import set_up_logging
 from foundation.task_tracing import instrument_celery
 from foundation.tasks.app import app
 from foundation.tasks.relay import Relay
-from tenants import usage
+from tenants import error_log, usage
 
 __all__ = ["app"]
 
@@ -61,6 +61,7 @@ TASK_MODULES = (
     "tenants.sweeps.forgotten_deliveries",
     "tenants.sweeps.old_audit_entries",
     "tenants.sweeps.old_deliveries",
+    "tenants.sweeps.old_errors",
     "tenants.sweeps.old_idempotency_records",
     "tenants.sweeps.usage_roll_up",
 )
@@ -81,6 +82,7 @@ PACES_S = {
     "tenants.sweeps.deleted_tenants": 10 * MINUTE_S,
     "tenants.sweeps.expired_invitations": 10 * MINUTE_S,
     "tenants.sweeps.expired_sign_ins": 10 * MINUTE_S,
+    "tenants.sweeps.old_errors": 10 * MINUTE_S,
     "tenants.sweeps.old_idempotency_records": 10 * MINUTE_S,
 }
 NIGHTLY = {
@@ -141,6 +143,7 @@ def _connections_go_back(**_: object) -> None:
 
 def _process_ends(**_: object) -> None:
     usage.stop()
+    error_log.stop()
 
 
 def _relay_begins(**_: object) -> None:

@@ -22,6 +22,7 @@ from realtime.registration import wanted as wanting
 from realtime.registration.register import Source, slack_for
 from realtime.registration.wanted import MATCHES, Wanted
 from rillbase_native import LiveQuery, Value
+from tenants import error_log
 
 READ = "documents:read"
 _SHOWN = ("filter", "sort", "offset", "limit")
@@ -208,11 +209,22 @@ class Watched:
 
     def _end(self, error: ApiError) -> None:
         """End, and say why."""
+        self.note(error)
         self.close()
         problem = json.dumps(error.problem()).encode()
         name = json.dumps(self.subscriber.name).encode()
         self.outlet.send(b'{"type":"end","id":' + name + b',"error":' + problem + b"}")
         self.outlet.ended()
+
+    def note(self, error: ApiError) -> None:
+        """Have the tenant's error log keep why the subscription ends."""
+        error_log.note_error(
+            self.subscriber.tenant.id,
+            error_log.Area.LIVE,
+            error,
+            place=f"subscription to {self.wanted.collection}",
+            actor=self.subscriber.principal.actor,
+        )
 
     def end(self, error: ApiError) -> None:
         """End because of something outside: a deleted collection."""

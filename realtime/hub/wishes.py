@@ -52,7 +52,10 @@ class Wishes:
             case "judge":
                 await self.judge(running, query)
             case "fail":
-                running.hub.refused(query, _problem(CATALOGUE.get(first, Internal)(second)))
+                error = CATALOGUE.get(first, Internal)(second)
+                for watched in self._watched(running, query):
+                    watched.note(error)
+                running.hub.refused(query, _problem(error))
             case "replay":
                 entries = await _missed(running, number, first, second)
                 running.hub.replay(subscription, entries)
@@ -89,6 +92,8 @@ class Wishes:
             except ApiError as refused:
                 if refused.status < 500:  # noqa: PLR2004 -- HTTP's classes
                     REGISTRATIONS.labels("refused").inc()
+                    for each in watched:
+                        each.note(refused)
                     running.hub.refused(query, _problem(refused))
                     return
             except (RedisError, psycopg.Error, OSError) as away:

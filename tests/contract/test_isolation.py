@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 import requests
+from django.utils import timezone
 
 from aggregates.models import Aggregate
 from aggregates.urls import control_plane as aggregates_control_plane
@@ -28,6 +29,7 @@ from tenants.credentials import keys
 from tenants.models import (
     ApiKey,
     AuditEntry,
+    ErrorEntry,
     Invitation,
     Issuer,
     PersonalToken,
@@ -93,6 +95,17 @@ def victim() -> Victim:
             name=mark[:60],
             definition='{"dimensions": [], "time": null, "measures": {}, "rollups": []}',
         )
+    now = timezone.now()
+    ErrorEntry.unscoped.using("relay").create(
+        tenant_id=tenant.id,
+        area="request",
+        code="forbidden",
+        place=mark,
+        detail=mark,
+        at=now,
+        last_at=now,
+        fingerprint=uuid4().bytes,
+    )
     ids = {
         "key": key.id,
         "user": made.owner.id,
@@ -201,6 +214,7 @@ def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
         "issuers",
         "webhooks",
         "audit-log",
+        "errors",
         "collections",
         "aggregates",
     ):

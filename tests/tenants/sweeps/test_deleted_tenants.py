@@ -18,7 +18,7 @@ from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
 from storage_engine.models import DeliveredSubscription, Topic
-from tenants import audit, purge
+from tenants import audit, error_log, purge
 from tenants.models import (
     Invitation,
     Issuer,
@@ -43,6 +43,8 @@ def _fill(made: MadeTenant) -> None:
     tenant, now = made.tenant, timezone.now()
     Quota(tenant_id=tenant.id, limits={"members": 7}).save(using="staff")
     make_key(tenant)
+    error_log.note(tenant.id, error_log.Area.REQUEST, "forbidden", place="GET /x")
+    error_log.flush()
     with scoped(tenant_id=tenant.id, user_id=made.owner.id):
         Invitation.objects.create(
             email=unique("g") + "@example.test",
