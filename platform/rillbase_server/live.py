@@ -79,7 +79,7 @@ def build() -> Live:
     """Put a process's part together. Nothing runs before `start`."""
     process = HubProcess()
     documents = DocumentQueries(process)
-    process.serve = Wishes(process, documents).serve
+    process.serve, process.settle = Wishes(documents).serve, documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
     kinds, crowd = Kinds(documents, topics, aggregates), Crowd(process.name)
     return Live(

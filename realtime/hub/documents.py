@@ -17,7 +17,8 @@ from documents.store.access import access_of
 from foundation.errors import ApiError, Forbidden, NotFound, Overloaded
 from foundation.json_types import JsonObject
 from realtime.events.layer import query_partition
-from realtime.hub.process import Attached, HubProcess, Running
+from realtime.hub.process import HubProcess
+from realtime.hub.running import Attached, Running
 from realtime.registration import wanted as wanting
 from realtime.registration.register import Source, slack_for
 from realtime.registration.wanted import MATCHES, Wanted
@@ -74,12 +75,25 @@ class DocumentQueries:
         wanted = wanting.read(message)
         if not _NAME.match(wanted.collection):
             raise NotFound(f"There is no collection {wanted.collection!r}.")
-        running = await self._process.running()
+        running = await self._process.running(subscriber.tenant.id)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
         watched = Watched(self, running, next(self._numbers), wanted, message, outlet, subscriber)
         await watched.begin()
+        if running is not (found := await self._process.running(subscriber.tenant.id)):
+            # The tenant's grid came or went meanwhile.
+            watched.change(found)
         return watched
+
+    async def settle(self) -> None:
+        """Have subscriptions go over to the hubs that are their tenants' by now."""
+        for reads in list(self.by_reads):
+            if not self._process.is_apart(reads.tenant_id):
+                continue
+            running = await self._process.running(reads.tenant_id)
+            for watched in list(self.by_reads.get(reads, {}).values()):
+                if watched.running is not running:
+                    watched.change(running)
 
 
 @dataclass(slots=True)
@@ -121,6 +135,14 @@ class Watched:
             self.close()
             self.query = query
             self._attach(query, reset="rules_changed")
+
+    def change(self, running: Running) -> None:
+        """Go on in another hub, from the query's result as it stands."""
+        query = self.query
+        self.close()
+        self.running = running
+        if query is not None:
+            self._attach(query, reset="moved")
 
     def close(self) -> None:
         """Send nothing more."""

@@ -40,6 +40,11 @@ class Backstage:
     def start(self, command: str) -> None:
         self._run(command, "manage.py", command, "--port", str(free_port()))
 
+    def start_own_grid(self, epoch: int) -> None:
+        """Start the nodes of a grid of a tenant's own."""
+        arguments = ("--port", str(free_port()), "--epoch", str(epoch))
+        self._run("own grid", "manage.py", "grid", *arguments)
+
     def start_worker(self) -> None:
         """Start who reads queries again."""
         if "worker" not in self.processes:
