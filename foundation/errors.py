@@ -485,6 +485,18 @@ class Overloaded(ApiError):
     title = "The server has no room for more live queries"
 
 
+class ClusterExists(ApiError):
+    status = 409
+    code = "cluster_exists"
+    title = "The tenant has a cluster of its own already"
+
+
+class ClustersNotOffered(ApiError):
+    status = 403
+    code = "clusters_not_offered"
+    title = "This installation runs no clusters of tenants' own"
+
+
 class Unavailable(ApiError):
     status = 503
     code = "unavailable"

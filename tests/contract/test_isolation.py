@@ -20,6 +20,8 @@ from aggregates.urls import control_plane as aggregates_control_plane
 from documents.models import Collection
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
+from realtime.clusters.views import urlpatterns as cluster
+from realtime.models import Cluster
 from storage_engine.models import Topic
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api import base
@@ -95,6 +97,13 @@ def victim() -> Victim:
             name=mark[:60],
             definition='{"dimensions": [], "time": null, "measures": {}, "rollups": []}',
         )
+        Cluster.objects.create(
+            write_partitions=1,
+            node_size="small",
+            tier="burstable",
+            due_at=FAR_AWAY,
+            conditions=[{"message": mark}],
+        )
     now = timezone.now()
     ErrorEntry.unscoped.using("relay").create(
         tenant_id=tenant.id,
@@ -127,6 +136,7 @@ def tenant_routes() -> Iterator[str]:
         *documents_control_plane,
         *topics_control_plane,
         *aggregates_control_plane,
+        *cluster,
     ]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
@@ -217,6 +227,7 @@ def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
         "errors",
         "collections",
         "aggregates",
+        "cluster",
     ):
         answer = caller.get(f"/api/v1/tenants/{own.slug}/{part}")
         assert answer.status_code == 200, answer.text

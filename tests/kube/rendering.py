@@ -49,6 +49,7 @@ _EVERYTHING = {
         },
     },
     "grid": {"master": "kubernetes", "nodeSelector": {"pool": "spark"}},
+    "clusters": {"enabled": True, "images": {"next": "registry.example.com/rillbase/spark:2"}},
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
     "gateway": {"enabled": True, "parents": [{"name": "public", "namespace": "gateways"}]},
     "metrics": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from uuid import uuid4
 
 import pytest
 
@@ -23,9 +24,9 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_away(
     caplog.set_level(logging.INFO, process.log.name)
     hub = HubProcess()
     valkey.kill()
-    found = asyncio.create_task(hub.running())
+    found = asyncio.create_task(hub.running(uuid4()))
     await until(lambda: "looked for again" in caplog.text, "a first attempt")
     valkey.start()
-    assert await found is hub.now
+    assert await found is hub.now(None)
     await hub.stop()
     await event_layer.close()

@@ -17,6 +17,8 @@ from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
+from realtime.clusters import epochs
+from realtime.models import Cluster
 from storage_engine.models import DeliveredSubscription, Topic
 from tenants import audit, error_log, purge
 from tenants.models import (
@@ -87,6 +89,10 @@ def _fill(made: MadeTenant) -> None:
     _fill_topics(tenant, webhook)
     with scoped(tenant_id=tenant.id):
         Aggregate.objects.create(name="sums", definition="{}")
+        Cluster.objects.create(
+            write_partitions=1, node_size="small", tier="burstable", due_at=now + 10 * HOUR
+        )
+    epochs.add(tenant.id, 1)
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 

@@ -52,6 +52,6 @@ def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0008_sign_in_link")]
+    dependencies = [("tenants", "0009_error_log")]
 
     operations = [migrations.RunPython(add_limits, keep_limits)]
