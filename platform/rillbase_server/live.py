@@ -13,6 +13,7 @@ from foundation.http import Operation
 from realtime import valkey
 from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
+from realtime.clusters import grids
 from realtime.hub.documents import DocumentQueries
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
@@ -73,6 +74,7 @@ class Live:
         await aggregate_feed.feeds.close()
         await client.close()
         reading.close()
+        grids.close()
 
 
 def build() -> Live:

@@ -110,3 +110,8 @@ def _sockets() -> ValkeySockets:
         connect_timeout_s=CONNECT_TIMEOUT_S,
         answer_timeout_s=ANSWER_TIMEOUT_S,
     )
+
+
+def close() -> None:
+    """Close the connections of this process."""
+    _sockets().close()

@@ -133,9 +133,11 @@ def helm(
     )
 
 
-def template(values: Mapping[str, Any], release: str = "rb") -> subprocess.CompletedProcess[str]:
-    arguments = ("template", release, str(CHART), "--namespace", "data", "--kube-version", NEWEST)
-    return helm(*arguments, values=values)
+def template(
+    values: Mapping[str, Any], release: str = "rb", namespace: str = "data"
+) -> subprocess.CompletedProcess[str]:
+    arguments = ("template", release, str(CHART), "--namespace", namespace)
+    return helm(*arguments, "--kube-version", NEWEST, values=values)
 
 
 def rendered(name: str) -> Release:

@@ -39,6 +39,8 @@ BACKOFF = Backoff(first_s=2.0, factor=2.0, longest_s=300.0)
 #: How soon a cluster is looked at again, while something is under way and when nothing is.
 SOON_S, STEADY_S = 3.0, 30.0
 _FORBIDDEN = 403
+#: So often a new cluster may be refused before it counts as failing.
+FRESH = 2
 
 Told = Callable[[Step], None]
 """Hears of each step that was taken."""
@@ -191,6 +193,9 @@ def note_failure(cluster: Cluster, failed: Away | Refused) -> None:
         found = Condition("Applied", False, reason, failed.message)
     log.warning("the cluster of tenant %s: %s: %s", cluster.tenant_id, found.reason, found.message)
     state = Cluster.State.DELETING if cluster.deleting else Cluster.State.FAILING
+    if cluster.state == Cluster.State.PENDING and found.reason == "Forbidden" and failures <= FRESH:
+        # In a new namespace it takes a moment until our own binding counts.
+        state = Cluster.State.PENDING
     _update(
         cluster,
         [found],
