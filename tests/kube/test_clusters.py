@@ -174,7 +174,7 @@ def test_a_cluster_comes_up_is_resized_sleeps_wakes_and_leaves_nothing(
     assert holding(tenants, made) == {"Applied", "Running", "Watching"}
     assert changed(tenants.look(made)) == {}
 
-    todos = make_collection(server, made)
+    todos = make_collection(server, made=made)
     key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
     with greeted(server, key) as client:
         answer = subscribe(client, "s", collection=todos.name)
@@ -337,10 +337,9 @@ def test_a_tenant_whose_cluster_fails_holds_up_nobody_else(tenants: Tenants) -> 
     try:
         for number in range(1, 4):
             tenants.look(failing)
-            row = tenants.row(failing)
-            assert row.failures == number
-            assert row.due_at > datetime.datetime.now(datetime.UTC)
-        assert row.state == "failing"
+            assert tenants.row(failing).failures == number
+            assert tenants.row(failing).due_at > datetime.datetime.now(datetime.UTC)
+        assert tenants.row(failing).state == "failing"
         (told,) = tenants.shown(failing)["conditions"]
         assert (told["type"], told["status"], told["reason"]) == ("Applied", "False", "Forbidden")
         assert "terminated" in told["message"]
