@@ -136,9 +136,42 @@ class Environment(BaseSettings):
         "results, and what waits for clients. Beyond it, results that nobody was given lately are "
         "let go, clients that do not read are cut off, and what still does not fit is refused.",
     )
+    rillbase_clusters: Literal["off", "kubernetes"] = Field(
+        "off",
+        description="What runs matching grids of tenants' own. With `off` no tenant may have one.",
+    )
+    rillbase_clusters_name: str = Field(
+        "rillbase",
+        pattern=r"^[a-z0-9]([a-z0-9-]{0,25}[a-z0-9])?$",
+        description="How the names of tenants' namespaces begin. Installations that share a "
+        "Kubernetes differ in it: each removes what has its name and belongs to none of its "
+        "tenants.",
+    )
+    rillbase_clusters_namespace: str = Field(
+        "rillbase",
+        description="The namespace of this installation's own servers, which tenants' grids may "
+        "call.",
+    )
+    rillbase_clusters_images: Annotated[dict[str, str], NoDecode] = Field(
+        default={"default": "rillbase/spark:latest"},
+        description="Images that tenants may choose from, as `name=image`, separated by commas. "
+        "The first one is for those who do not choose.",
+    )
+    rillbase_clusters_kubeconfig: str = Field(
+        "",
+        description="File that says how to reach Kubernetes; empty: as the account of the pod.",
+    )
+    rillbase_clusters_api_networks: Annotated[list[Network], NoDecode] = Field(
+        default=[ip_network("0.0.0.0/0")],
+        description="Where the Kubernetes API server is, for the network policies of tenants' "
+        "grids.",
+    )
     rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
     rillbase_audit_retention_days: int = Field(
         365, ge=1, description="How long audit entries are kept."
+    )
+    rillbase_error_log_retention_days: int = Field(
+        7, ge=1, description="How long entries of tenants' error logs are kept."
     )
     rillbase_tenant_grace_days: int = Field(
         7, ge=0, description="Days between a tenant's deletion and the removal of its data."
@@ -176,7 +209,18 @@ class Environment(BaseSettings):
     def _split_hosts(cls, value: object) -> object:
         return _split(value)
 
-    @field_validator("rillbase_trusted_proxies", mode="before")
+    @field_validator("rillbase_clusters_images", mode="before")
+    @classmethod
+    def _split_images(cls, value: object) -> object:
+        parts = _split(value)
+        if not isinstance(parts, list):
+            return parts
+        images = {name: image for name, _, image in (part.partition("=") for part in parts)}
+        if not images or not all(images) or not all(images.values()):
+            raise ValueError("name=image, separated by commas")
+        return images
+
+    @field_validator("rillbase_trusted_proxies", "rillbase_clusters_api_networks", mode="before")
     @classmethod
     def _split_networks(cls, value: object) -> object:
         parts = _split(value)

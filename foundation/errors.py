@@ -48,6 +48,8 @@ class ApiError(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        #: Whether the error log has it already.
+        self.is_noted = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -487,6 +489,18 @@ class Overloaded(ApiError):
     status = 503
     code = "overloaded"
     title = "The server has no room for more live queries"
+
+
+class ClusterExists(ApiError):
+    status = 409
+    code = "cluster_exists"
+    title = "The tenant has a cluster of its own already"
+
+
+class ClustersNotOffered(ApiError):
+    status = 403
+    code = "clusters_not_offered"
+    title = "This installation runs no clusters of tenants' own"
 
 
 class Unavailable(ApiError):

@@ -29,6 +29,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "aggregates": 10,
         "connections": 100,
         "subscriptions": 1_000,
+        "cluster_write_partitions": 0,
     }
 )
 

@@ -21,6 +21,7 @@ from documents.models import Collection
 from foundation import metrics
 from storage_engine.node.client import client
 from storage_engine.node.wire import Refused
+from tenants import error_log
 
 ALIAS = "relay"
 #: How often the control plane hears how many documents have been read.
@@ -139,6 +140,13 @@ class View:
         self.current = None
         await self.note(state=Aggregate.State.FAILED, error=why)
         self.row.state, self.row.error = Aggregate.State.FAILED, why
+        error_log.note(
+            self.row.tenant_id,
+            error_log.Area.AGGREGATE,
+            "view_failed",
+            place=self.name,
+            detail=why,
+        )
 
     async def forget_coming(self) -> None:
         """Give up the generation that is being filled."""

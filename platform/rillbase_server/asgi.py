@@ -29,6 +29,7 @@ def build_application() -> Edge:
     from documents.store.database import close_pool  # noqa: PLC0415
     from rillbase_server import garbage, graphql, live  # noqa: PLC0415
     from storage_engine.topics.api.operations import OPERATIONS as TOPICS  # noqa: PLC0415
+    from tenants import error_log  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
@@ -42,7 +43,7 @@ def build_application() -> Edge:
         Lifespan(
             served,
             start=[alive.start, garbage.settle],
-            stop=[alive.stop, publisher.close, close_pool, limiter().aclose],
+            stop=[alive.stop, publisher.close, close_pool, limiter().aclose, error_log.aclose],
         ),
         EdgeSettings.of(settings),
     )

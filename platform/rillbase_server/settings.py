@@ -221,6 +221,7 @@ SPECTACULAR_SETTINGS = {
             "Quota and usage",
             "Webhooks",
             "Audit log",
+            "Error log",
         )
     ],
 }

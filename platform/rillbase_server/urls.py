@@ -7,7 +7,7 @@ from django.views.generic import RedirectView
 
 from aggregates.urls import control_plane as aggregates_control_plane
 from documents.urls import control_plane as documents_control_plane
-from realtime.cluster.views import urlpatterns as cluster
+from realtime.clusters.views import urlpatterns as cluster
 from realtime.subscriptions.views import urlpatterns as subscriptions
 from rillbase_server import console, pages
 from rillbase_server.staff.site import site

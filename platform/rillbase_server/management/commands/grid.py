@@ -21,9 +21,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address for probes and scrapers")
         parser.add_argument("--port", type=int, default=8082, help="their port")
+        parser.add_argument("--epoch", type=int, help="run this grid epoch and no other")
 
     def handle(self, *args: object, **options: object) -> None:
         gave_up = False
+        epoch = options["epoch"]
 
         def give_up() -> None:
             nonlocal gave_up
@@ -31,7 +33,7 @@ class Command(BaseCommand):
 
         server = uvicorn.Server(
             uvicorn.Config(
-                partial(build_grid, give_up),
+                partial(build_grid, give_up, None if epoch is None else int(str(epoch))),
                 factory=True,
                 host=str(options["host"]),
                 port=int(str(options["port"])),

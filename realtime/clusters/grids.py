@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from uuid import UUID
 
-from django.db import connections
 from redis.exceptions import RedisError
 
 from foundation.environment import environment
@@ -14,8 +14,9 @@ from foundation.json_types import JsonObject, JsonValue
 from foundation.resp_pipeline import Argument
 from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import Reply
+from realtime.clusters import epochs
 from realtime.events import layer
-from realtime.grid.layout import GRIDS, Grid, Node
+from realtime.grid.layout import Grid, Node
 
 ANSWER_TIMEOUT_S = 2.0
 CONNECT_TIMEOUT_S = 0.5
@@ -23,8 +24,8 @@ _US_PER_MS = 1000
 _US_PER_S = 1_000_000
 
 
-def grids() -> list[JsonObject]:
-    """Return the grid epochs that are served, each with its nodes as they stand."""
+def grids(tenant_id: UUID) -> list[JsonValue]:
+    """Return the grid epochs that serve a tenant, each with its nodes as they stand."""
     now_us = _now_us()
     return [
         {
@@ -33,14 +34,20 @@ def grids() -> list[JsonObject]:
             "write_partitions": grid.write_partitions,
             "nodes": [_described(node, now_us) for node in grid.nodes()],
         }
-        for grid in _served()
+        for grid in epochs.of_tenant(tenant_id) or epochs.shared()
     ]
 
 
-def _served() -> list[Grid]:
-    with connections["relay"].cursor() as cursor:
-        cursor.execute(GRIDS.sql)
-        return [Grid(*row) for row in cursor.fetchall()]
+def watches(grid: Grid) -> bool:
+    """Tell whether all nodes of a grid hold their leases and watch."""
+    now_us = _now_us()
+    return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
+
+
+def queries(grid: Grid) -> int:
+    """Return how many live queries a grid has."""
+    keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
+    return sum(found for key in keys if isinstance(found := _call("HLEN", key), int))
 
 
 def _described(node: Node, now_us: int) -> JsonValue:
@@ -103,3 +110,8 @@ def _sockets() -> ValkeySockets:
         connect_timeout_s=CONNECT_TIMEOUT_S,
         answer_timeout_s=ANSWER_TIMEOUT_S,
     )
+
+
+def close() -> None:
+    """Close the connections of this process."""
+    _sockets().close()
