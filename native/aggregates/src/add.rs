@@ -141,11 +141,11 @@ impl Event {
     fn told<'a>(
         &'a self,
         shape: &'a Shape,
-    ) -> impl Iterator<Item = (&'a Generation, &'a Contribution)> {
+    ) -> impl Iterator<Item = (&'a Arc<Generation>, &'a Contribution)> {
         let (current, building) = &self.contributions;
         let building = shape.building.iter().zip(building);
-        let building = building.map(|(one, contribution)| (&*one.generation, contribution));
-        std::iter::once((&*shape.current, current)).chain(building)
+        let building = building.map(|(one, contribution)| (&one.generation, contribution));
+        std::iter::once((&shape.current, current)).chain(building)
     }
 }
 
@@ -262,7 +262,7 @@ impl Group {
         Ok(fresh)
     }
 
-    pub(crate) fn batch(&self, store: &Aggregates) -> Batch {
+    pub(crate) fn batch(&mut self, store: &Aggregates) -> Batch {
         let mut batch = Batch::new();
         let spaces = &store.spaces;
         self.deltas.write(&mut batch, &spaces.rows, &spaces.items);

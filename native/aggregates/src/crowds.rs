@@ -7,6 +7,7 @@
 //! above: events that were read and then not written count, too.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -37,7 +38,7 @@ impl Aggregates {
     /// `coming` has what is written with it; `own` are the new items of the same call.
     pub(crate) fn make_room(
         &self,
-        (generation, contribution): (&Generation, &Contribution),
+        (generation, contribution): (&Arc<Generation>, &Contribution),
         coming: &Deltas,
         own: &mut HashSet<Vec<u8>>,
     ) -> Result<()> {

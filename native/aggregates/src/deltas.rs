@@ -1,6 +1,11 @@
 //! What many contributions change, row by row: one delta a row, however many contributions.
+//!
+//! A contribution is added to one row only, that of all its dimensions. Rows of rollups are sums of
+//! such rows, and sums may be added up in any order: they are made of them once, when all
+//! contributions are in ([`Deltas::spread`]).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rillbase_engine::{Batch, Keyspace};
 
@@ -22,29 +27,42 @@ pub struct Generation {
 /// Changes of rows and items, by their keys.
 #[derive(Debug, Default)]
 pub struct Deltas {
+    /// By generation, all dimensions and the bucket: what has not been spread yet.
+    finest: HashMap<Vec<u8>, Finest, Builder>,
     rows: HashMap<Vec<u8>, Row, Builder>,
     items: HashMap<Vec<u8>, i64, Builder>,
     key: Vec<u8>,
 }
 
+/// Contributions that go to the same rows.
+#[derive(Debug)]
+struct Finest {
+    generation: Arc<Generation>,
+    /// One of them; which rows they go to is what they have in common.
+    place: Contribution,
+    row: Row,
+}
+
 impl Deltas {
     /// Adds a contribution `times` over: once, or minus once to take it away again.
-    pub fn add(&mut self, generation: &Generation, contribution: &Contribution, times: i64) {
+    pub fn add(&mut self, generation: &Arc<Generation>, contribution: &Contribution, times: i64) {
         let definition = &generation.definition;
         if definition.measures.is_empty() {
             return;
         }
-        for (rollup, dimensions) in definition.rollups.iter().enumerate() {
-            self.key.clear();
-            let number = (generation.number, rollup);
-            keys::row(&mut self.key, number, dimensions, contribution);
-            if let Some(row) = self.rows.get_mut(self.key.as_slice()) {
-                apply(row, definition, contribution, times);
-            } else {
-                let mut row = definition.empty.clone();
-                apply(&mut row, definition, contribution, times);
-                self.rows.insert(self.key.clone(), row);
-            }
+        self.key.clear();
+        contribution.write_place(generation.number, &mut self.key);
+        if let Some(finest) = self.finest.get_mut(self.key.as_slice()) {
+            apply(&mut finest.row, definition, contribution, times);
+        } else {
+            let mut row = definition.empty.clone();
+            apply(&mut row, definition, contribution, times);
+            let finest = Finest {
+                generation: Arc::clone(generation),
+                place: contribution.clone(),
+                row,
+            };
+            self.finest.insert(self.key.clone(), finest);
         }
         for_items(
             generation,
@@ -57,6 +75,22 @@ impl Deltas {
         );
     }
 
+    /// Lets what has been added come to the rows of all rollups. Rows are told of only then.
+    pub fn spread(&mut self) {
+        for (_, finest) in self.finest.drain() {
+            let definition = &finest.generation.definition;
+            for (rollup, dimensions) in definition.rollups.iter().enumerate() {
+                self.key.clear();
+                let number = (finest.generation.number, rollup);
+                keys::row(&mut self.key, number, dimensions, &finest.place);
+                match self.rows.get_mut(self.key.as_slice()) {
+                    Some(row) => row.merge(&finest.row),
+                    None => drop(self.rows.insert(self.key.clone(), finest.row.clone())),
+                }
+            }
+        }
+    }
+
     /// Whether an item changes.
     pub(crate) fn has_item(&self, key: &[u8]) -> bool {
         self.items.contains_key(key)
@@ -64,7 +98,7 @@ impl Deltas {
 
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.items.is_empty()
+        self.finest.is_empty() && self.rows.is_empty() && self.items.is_empty()
     }
 
     /// The rows that change, with what they change by.
@@ -79,22 +113,13 @@ impl Deltas {
     }
 
     /// Writes all changes as merge operands.
-    pub fn write(&self, batch: &mut Batch, rows: &Keyspace, items: &Keyspace) {
+    pub fn write(&mut self, batch: &mut Batch, rows: &Keyspace, items: &Keyspace) {
+        self.spread();
         for (key, row) in self.rows() {
             batch.merge(rows, key, &row.to_bytes());
         }
         for (key, count) in self.items() {
             batch.merge(items, key, &Row(vec![State::Count(count)]).to_bytes());
-        }
-    }
-
-    /// Takes in other changes.
-    pub fn merge(&mut self, other: &Self) {
-        for (key, row) in &other.rows {
-            self.rows.entry(key.clone()).or_default().merge(row);
-        }
-        for (key, count) in &other.items {
-            *self.items.entry(key.clone()).or_default() += count;
         }
     }
 }

@@ -38,6 +38,7 @@ impl Aggregates {
     /// Takes events into a transaction; says which are new.
     pub fn stage(&self, staged: &mut Staged, add: &Add) -> Result<Vec<bool>> {
         let fresh = staged.group.take(add, self)?;
+        staged.group.deltas.spread();
         staged
             .read
             .push((Arc::clone(&add.aggregate), Arc::clone(&add.shape)));
@@ -58,7 +59,7 @@ impl Aggregates {
         let _claim = self.claims.claim(ids.cloned().collect());
         let mut taken = HashSet::new();
         let (mut ready, mut places) = (Vec::with_capacity(all.len()), Vec::new());
-        for (staged, mut transaction) in all {
+        for (mut staged, mut transaction) in all {
             let place = self.may_commit(&staged, &taken).map(|()| {
                 taken.extend(staged.group.ids.keys().cloned());
                 transaction.write_blindly(&staged.group.batch(self));

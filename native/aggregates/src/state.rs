@@ -101,6 +101,11 @@ impl State {
         }
     }
 
+    /// The first state of a row: how many are counted.
+    pub(crate) fn first(row: &[u8]) -> Option<Self> {
+        Self::read(&mut Reader(row))
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(match reader.byte()? {
             0 => Self::Count(reader.signed_64()?),
@@ -129,6 +134,8 @@ pub(crate) fn greatest(own: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
+const USUAL_STATES: usize = 4;
+
 /// What a row keeps, slot by slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row(pub Vec<State>);
@@ -154,12 +161,19 @@ impl Row {
 
     /// Reads it; `None` if the bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut row = Self(Vec::with_capacity(USUAL_STATES));
+        row.read(bytes)?;
+        Some(row)
+    }
+
+    /// Becomes another row.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<()> {
         let mut reader = Reader(bytes);
-        let mut states = Vec::new();
+        self.0.clear();
         while !reader.is_empty() {
-            states.push(State::read(&mut reader)?);
+            self.0.push(State::read(&mut reader)?);
         }
-        Some(Self(states))
+        Some(())
     }
 }
 
@@ -184,6 +198,9 @@ impl Merge for Fold {
     }
 
     fn full(&self, _: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
+        if let (None, [one]) = (below, operands) {
+            return one.to_vec();
+        }
         Self::fold(below.into_iter().chain(operands.iter().copied()))
     }
 

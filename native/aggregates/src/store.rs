@@ -11,7 +11,7 @@ use rillbase_engine::{
     prefix_end,
 };
 
-use crate::answer::{Shown, answer};
+use crate::answer::{Shown, answer, answer_json};
 use crate::catalog::{Aggregate, Catalog, Defined, Shape};
 use crate::claims::Claims;
 use crate::coding::Reader;
@@ -296,16 +296,30 @@ impl Aggregates {
         snapshot: &Snapshot,
         own: Option<&Deltas>,
     ) -> Result<Answer> {
-        let sight = Sight {
+        let generation = aggregate.seen_at(snapshot.sequence())?;
+        let rows = answer(self.sight(snapshot, own), &generation, query)?;
+        Ok(Answer { rows })
+    }
+
+    /// Appends the same as a JSON array only.
+    pub fn query_json(
+        &self,
+        (aggregate, query): (&Aggregate, &Query),
+        (snapshot, own): (&Snapshot, Option<&Deltas>),
+        out: &mut String,
+    ) -> Result<()> {
+        let generation = aggregate.seen_at(snapshot.sequence())?;
+        answer_json(self.sight(snapshot, own), &generation, query, out)
+    }
+
+    fn sight<'a>(&'a self, snapshot: &'a Snapshot, own: Option<&'a Deltas>) -> Sight<'a> {
+        Sight {
             db: &self.db,
             rows: &self.spaces.rows,
             items: &self.spaces.items,
             snapshot,
             own,
-        };
-        let generation = aggregate.seen_at(snapshot.sequence())?;
-        let rows = answer(sight, &generation, query)?;
-        Ok(Answer { rows })
+        }
     }
 
     /// The positions up to which a view has followed each partition.

@@ -181,7 +181,7 @@ impl Node {
             };
             places.push(match open.end() {
                 Under::Writing(transaction, staged) => {
-                    writing.push((staged, *transaction));
+                    writing.push((*staged, *transaction));
                     None
                 }
                 Under::Reading(_) => Some(Ok(Outcome::Set)),
