@@ -136,6 +136,13 @@ class Environment(BaseSettings):
         "results, and what waits for clients. Beyond it, results that nobody was given lately are "
         "let go, clients that do not read are cut off, and what still does not fit is refused.",
     )
+    rillbase_trace_mib: int = Field(
+        16,
+        ge=1,
+        description="What one server process may take in memory to remember how its clients were "
+        "told of changes lately, so that members can ask why. Each query and each client has an "
+        "equal share of it.",
+    )
     rillbase_clusters: Literal["off", "kubernetes"] = Field(
         "off",
         description="What runs matching grids of tenants' own. With `off` no tenant may have one.",
