@@ -129,12 +129,50 @@ class Environment(BaseSettings):
         "`k8s://https://…` with all else that Spark has to know in `spark-defaults.conf`; empty: "
         "Spark runs within the supervisor's own driver.",
     )
+    rillbase_analytics_dir: Path | None = Field(
+        None,
+        description="Folder of the files of analytics tables, which web servers and the pipeline "
+        "share. Without one it is `analytics` in the data directory, and in production there are "
+        "no analytics tables.",
+    )
+    rillbase_analytics_workers: Literal["spark", "threads"] = Field(
+        "spark",
+        description="Where the stages of the analytics pipeline run: as jobs of a `spark` "
+        "application, which needs Java 17, or in `threads` of the pipeline's own process.",
+    )
+    rillbase_analytics_master: str = Field(
+        "",
+        pattern=r"^(local\[\d+\]|spark://.+|k8s://https?://.+)?$",
+        description="Spark master of the analytics pipeline; empty: Spark runs within the "
+        "pipeline's own driver. Workers reach the folder of the analytics tables.",
+    )
+    rillbase_analytics_batch_bytes: int = Field(
+        64 * 1024 * 1024,
+        ge=1,
+        description="Uploads are sorted together as soon as they have so many bytes.",
+    )
+    rillbase_analytics_batch_age_s: float = Field(
+        3.0, ge=0, description="Uploads are sorted together as soon as the oldest is so old."
+    )
+    rillbase_analytics_authority_age_s: float = Field(
+        60.0,
+        ge=0,
+        description="Rows are merged into the authority when they are so old, if they have not an "
+        "eighth of its size before.",
+    )
     rillbase_live_memory_mib: int = Field(
         512,
         ge=16,
         description="What the live queries of one server process may take in memory: their "
         "results, and what waits for clients. Beyond it, results that nobody was given lately are "
         "let go, clients that do not read are cut off, and what still does not fit is refused.",
+    )
+    rillbase_trace_mib: int = Field(
+        16,
+        ge=1,
+        description="What one server process may take in memory to remember how its clients were "
+        "told of changes lately, so that members can ask why. Each query and each client has an "
+        "equal share of it.",
     )
     rillbase_clusters: Literal["off", "kubernetes"] = Field(
         "off",

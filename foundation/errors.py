@@ -449,6 +449,24 @@ class TooManyValues(ApiError):
     title = "A row counts as many different values as it may"
 
 
+class InvalidUpload(ApiError):
+    status = 400
+    code = "invalid_upload"
+    title = "The uploaded rows do not fit their table"
+
+
+class StateExpired(ApiError):
+    status = 410
+    code = "state_expired"
+    title = "The state is not kept any more"
+
+
+class StorageFull(ApiError):
+    status = 507
+    code = "storage_full"
+    title = "There is no room left for what was uploaded"
+
+
 class DuplicateId(ApiError):
     status = 409
     code = "duplicate_id"

@@ -200,6 +200,11 @@ SUBSCRIPTIONS = Gauge(
     ("state",),
     multiprocess_mode="livesum",
 )
+LIVE_TRACE_BYTES = Gauge(
+    "rillbase_live_trace_bytes",
+    "Memory in which the server process remembers how its clients were told of changes lately.",
+    multiprocess_mode="livesum",
+)
 LIVE_BYTES = Gauge(
     "rillbase_live_bytes",
     "Memory of live queries in the server process, by what takes it: `results`, `waiting` for "

@@ -19,7 +19,6 @@ from django.db import DatabaseError
 from redis.exceptions import RedisError
 
 from aggregates.following.health import ViewsHealth, describe
-from aggregates.following.lead import Lead
 from aggregates.following.streams import (
     Entry,
     Missed,
@@ -33,6 +32,7 @@ from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, Kind
 from foundation.environment import environment
 from foundation.errors import ApiError
+from foundation.lead import Lead
 from foundation.valkey_wire import ValkeyWire
 from rillbase_native import QueryError
 from storage_engine.node import client as node_client
@@ -64,7 +64,7 @@ class Follower:
             connect_timeout_s=CONNECT_TIMEOUT_S,
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
-        self._lead = Lead()
+        self._lead = Lead("views")
         self._views: dict[UUID, View] = {}
         self._task: asyncio.Task[None] | None = None
         self._asked = False

@@ -24,6 +24,7 @@ def build_application() -> Edge:
     django = routed_application()
     # Their models exist once Django is set up.
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
+    from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
@@ -36,7 +37,8 @@ def build_application() -> Edge:
         tracing.instrument_database()
         instrument_celery()
     alive = live.build()
-    data_plane = DataPlane(django, [*OPERATIONS, *TOPICS, *AGGREGATES, *alive.operations])
+    operations = [*OPERATIONS, *TOPICS, *AGGREGATES, *ANALYTICS, *alive.operations]
+    data_plane = DataPlane(django, operations)
     served = Health(graphql.around(alive.around(data_plane), alive.kinds, alive.crowd), settings)
     publisher.publish_from_here()
     return Edge(

@@ -43,6 +43,7 @@ __all__ = ["app"]
 TASK_MODULES = (
     "foundation.tasks.lost",
     "aggregates.definitions.keeping",
+    "analytics.definitions.removal",
     "documents.collections.backfill",
     "documents.collections.expiry",
     "documents.collections.removal",

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from foundation.environment import environment
 from foundation.errors import Unavailable
-from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS
+from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
 from realtime.grid.layout import Served, read_served
 from realtime.hub import moving
 from realtime.hub.running import Running, Wish
@@ -105,13 +105,16 @@ class HubProcess:
         grids = [] if self._served is None else self._served.of(place)
         if not grids:
             raise LookupError("there is no grid")
-        budget = environment().rillbase_live_memory_mib * MIB
-        if place is None:
-            running = Running(self.name, grids[-1], self.serve, budget)
-        else:
-            # Who holds queries is known by name, and a name is alive or lost as a whole.
-            name = secrets.token_hex(8)
-            running = Running(name, grids[-1], self.serve, budget // OWN_PART)
+        # Who holds queries is known by name, and a name is alive or lost as a whole.
+        name = self.name if place is None else secrets.token_hex(8)
+        part = 1 if place is None else OWN_PART
+        running = Running(
+            name,
+            grids[-1],
+            self.serve,
+            memory_bytes=environment().rillbase_live_memory_mib * MIB // part,
+            trace_bytes=environment().rillbase_trace_mib * MIB // part,
+        )
         await running.start()
         return running
 
@@ -148,9 +151,11 @@ class HubProcess:
             await self._close(place)
 
     def _measure(self) -> None:
-        memory = [hub.hub.memory() for place in self._hubs if (hub := self.now(place)) is not None]
+        hubs = [found.hub for place in self._hubs if (found := self.now(place)) is not None]
+        memory = [hub.memory() for hub in hubs]
         for number, part in enumerate(("results", "waiting", "outboxes")):
             LIVE_BYTES.labels(part).set(sum(each[number] for each in memory))
+        LIVE_TRACE_BYTES.set(sum(hub.trace_bytes() for hub in hubs))
         LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
         for number, kind in enumerate(("let_go", "cut_off", "refused"), start=3):
             LIVE_RELIEFS.labels(kind).set(sum(each[number] for each in memory))

@@ -52,7 +52,9 @@ class Attached:
 class Running:
     """A hub that has found its grid."""
 
-    def __init__(self, name: str, grid: Grid, serve: Serve, memory_bytes: int) -> None:
+    def __init__(
+        self, name: str, grid: Grid, serve: Serve, *, memory_bytes: int, trace_bytes: int
+    ) -> None:
         self.name = name
         self.grid = grid
         self.layer = _layer(grid)
@@ -64,6 +66,7 @@ class Running:
             outbox_frames=OUTBOX_FRAMES,
             outbox_bytes=OUTBOX_BYTES,
             memory_bytes=memory_bytes,
+            trace_bytes=trace_bytes,
         )
         self.attached: dict[int, Attached] = {}
         self.clock = ValkeyClock(time.monotonic)

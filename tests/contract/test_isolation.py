@@ -17,6 +17,8 @@ from django.utils import timezone
 
 from aggregates.models import Aggregate
 from aggregates.urls import control_plane as aggregates_control_plane
+from analytics.models import Dataset
+from analytics.urls import control_plane as analytics_control_plane
 from documents.models import Collection
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
@@ -97,6 +99,9 @@ def victim() -> Victim:
             name=mark[:60],
             definition='{"dimensions": [], "time": null, "measures": {}, "rollups": []}',
         )
+        dataset = Dataset.objects.create(
+            name=mark[:60], definition='{"tables": {}}', retention_s=60
+        )
         Cluster.objects.create(
             write_partitions=1,
             node_size="small",
@@ -126,6 +131,7 @@ def victim() -> Victim:
         "collection": collection.name,
         "topic": topic.name,
         "aggregate": aggregate.name,
+        "dataset": dataset.name,
     }
     return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
@@ -136,6 +142,7 @@ def tenant_routes() -> Iterator[str]:
         *documents_control_plane,
         *topics_control_plane,
         *aggregates_control_plane,
+        *analytics_control_plane,
         *cluster,
     ]:
         route = str(pattern.pattern)

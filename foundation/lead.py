@@ -1,4 +1,4 @@
-"""Which process follows: the one that holds a lock of PostgreSQL's while it is connected."""
+"""Which of several processes leads: the one that holds a lock while it is connected."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import psycopg
 from foundation.database_roles import Role
 from foundation.environment import environment
 
-#: Nobody else takes an advisory lock of this name.
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('rillbase:views'), 0)"
+#: Nobody else takes advisory locks of these names.
+_LOCK = "SELECT pg_try_advisory_lock(hashtext('rillbase:' || %s), 0)"
 
 
 class Lead:
-    """One process's claim. Its methods block, and may be called by any thread."""
+    """One process's claim to lead in what `name` says.
 
-    def __init__(self) -> None:
+    Its methods block, and may be called by any thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._connection: psycopg.Connection | None = None
         self._lock = threading.Lock()
         self._over = False
@@ -28,18 +32,18 @@ class Lead:
         return self._connection is not None
 
     def take(self) -> bool:
-        """Take the lock, or see that it is still held. Tell whether this process follows."""
+        """Take the lock, or see that it is still held. Tell whether this process leads."""
         with self._lock:
             if self._over:
                 return False
             if self._connection is None:
-                self._connection = _locked()
+                self._connection = _locked(self._name)
             else:
                 self._check(self._connection)
             return self._connection is not None
 
     def end(self) -> None:
-        """Let another process follow, also if somebody is still taking the lock."""
+        """Let another process lead, also if somebody is still taking the lock."""
         with self._lock:
             self._over = True
             self._close()
@@ -58,15 +62,15 @@ class Lead:
                 connection.close()
 
 
-def _locked() -> psycopg.Connection | None:
+def _locked(name: str) -> psycopg.Connection | None:
     """Return a connection that holds the lock, if nobody else has it."""
     connection = psycopg.connect(
         environment().role_url(Role.RELAY),
         autocommit=True,
-        application_name="rillbase:views-lead",
+        application_name=f"rillbase:{name}-lead",
         connect_timeout=5,
     )
-    row = connection.execute(_LOCK).fetchone()
+    row = connection.execute(_LOCK, (name,)).fetchone()
     if row is not None and row[0]:
         return connection
     connection.close()
