@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers import postgres_aggregates
-from benchmarks.support.durable_servers import TOKEN, ask, running_node, running_valkey
+from benchmarks.support.durable_servers import running_node, running_valkey
 from benchmarks.support.native import built
+from benchmarks.support.own_server import TOKEN, ask
 from benchmarks.support.plot import Line, Plot
 from benchmarks.support.report import RESULTS, Report, median
 from rillbase_server.launcher.ports import LOOPBACK
