@@ -96,9 +96,10 @@ bench: ## Run every benchmark, quick
 	done
 
 .PHONY: docs
-docs: ## Build the documentation into site/
+docs: ## Build the documentation into site/ and check its links
 	$(setup_dev)
 	$(bin)/zensical build --strict
+	$(python) -m scripts.check_site
 
 .PHONY: kube-tools
 kube-tools: ## Build helm, Kubernetes and its schemas for their tests, once (about ten minutes)

@@ -12,6 +12,7 @@ from foundation.errors import (
     QueryTooExpensive,
     SnapshotExpired,
     SumOverflow,
+    TooManyValues,
 )
 from storage_engine.node import refusals
 from storage_engine.node.wire import Refused
@@ -21,6 +22,7 @@ _OF_EVENTS: dict[str, type[ApiError]] = {
     "BADEVENT": InvalidBody,
     "EVENTTOOOLD": EventTooOld,
     "OVERFLOW": SumOverflow,
+    "TOOMANYITEMS": TooManyValues,
 }
 #: A pointer to the whole.
 _WHOLE = "-"

@@ -129,6 +129,37 @@ class Environment(BaseSettings):
         "`k8s://https://…` with all else that Spark has to know in `spark-defaults.conf`; empty: "
         "Spark runs within the supervisor's own driver.",
     )
+    rillbase_analytics_dir: Path | None = Field(
+        None,
+        description="Folder of the files of analytics tables, which web servers and the pipeline "
+        "share. Without one it is `analytics` in the data directory, and in production there are "
+        "no analytics tables.",
+    )
+    rillbase_analytics_workers: Literal["spark", "threads"] = Field(
+        "spark",
+        description="Where the stages of the analytics pipeline run: as jobs of a `spark` "
+        "application, which needs Java 17, or in `threads` of the pipeline's own process.",
+    )
+    rillbase_analytics_master: str = Field(
+        "",
+        pattern=r"^(local\[\d+\]|spark://.+|k8s://https?://.+)?$",
+        description="Spark master of the analytics pipeline; empty: Spark runs within the "
+        "pipeline's own driver. Workers reach the folder of the analytics tables.",
+    )
+    rillbase_analytics_batch_bytes: int = Field(
+        64 * 1024 * 1024,
+        ge=1,
+        description="Uploads are sorted together as soon as they have so many bytes.",
+    )
+    rillbase_analytics_batch_age_s: float = Field(
+        3.0, ge=0, description="Uploads are sorted together as soon as the oldest is so old."
+    )
+    rillbase_analytics_authority_age_s: float = Field(
+        60.0,
+        ge=0,
+        description="Rows are merged into the authority when they are so old, if they have not an "
+        "eighth of its size before.",
+    )
     rillbase_live_memory_mib: int = Field(
         512,
         ge=16,
@@ -136,9 +167,49 @@ class Environment(BaseSettings):
         "results, and what waits for clients. Beyond it, results that nobody was given lately are "
         "let go, clients that do not read are cut off, and what still does not fit is refused.",
     )
+    rillbase_trace_mib: int = Field(
+        16,
+        ge=1,
+        description="What one server process may take in memory to remember how its clients were "
+        "told of changes lately, so that members can ask why. Each query and each client has an "
+        "equal share of it.",
+    )
+    rillbase_clusters: Literal["off", "kubernetes"] = Field(
+        "off",
+        description="What runs matching grids of tenants' own. With `off` no tenant may have one.",
+    )
+    rillbase_clusters_name: str = Field(
+        "rillbase",
+        pattern=r"^[a-z0-9]([a-z0-9-]{0,25}[a-z0-9])?$",
+        description="How the names of tenants' namespaces begin. Installations that share a "
+        "Kubernetes differ in it: each removes what has its name and belongs to none of its "
+        "tenants.",
+    )
+    rillbase_clusters_namespace: str = Field(
+        "rillbase",
+        description="The namespace of this installation's own servers, which tenants' grids may "
+        "call.",
+    )
+    rillbase_clusters_images: Annotated[dict[str, str], NoDecode] = Field(
+        default={"default": "rillbase/spark:latest"},
+        description="Images that tenants may choose from, as `name=image`, separated by commas. "
+        "The first one is for those who do not choose.",
+    )
+    rillbase_clusters_kubeconfig: str = Field(
+        "",
+        description="File that says how to reach Kubernetes; empty: as the account of the pod.",
+    )
+    rillbase_clusters_api_networks: Annotated[list[Network], NoDecode] = Field(
+        default=[ip_network("0.0.0.0/0")],
+        description="Where the Kubernetes API server is, for the network policies of tenants' "
+        "grids.",
+    )
     rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
     rillbase_audit_retention_days: int = Field(
         365, ge=1, description="How long audit entries are kept."
+    )
+    rillbase_error_log_retention_days: int = Field(
+        7, ge=1, description="How long entries of tenants' error logs are kept."
     )
     rillbase_tenant_grace_days: int = Field(
         7, ge=0, description="Days between a tenant's deletion and the removal of its data."
@@ -176,7 +247,18 @@ class Environment(BaseSettings):
     def _split_hosts(cls, value: object) -> object:
         return _split(value)
 
-    @field_validator("rillbase_trusted_proxies", mode="before")
+    @field_validator("rillbase_clusters_images", mode="before")
+    @classmethod
+    def _split_images(cls, value: object) -> object:
+        parts = _split(value)
+        if not isinstance(parts, list):
+            return parts
+        images = {name: image for name, _, image in (part.partition("=") for part in parts)}
+        if not images or not all(images) or not all(images.values()):
+            raise ValueError("name=image, separated by commas")
+        return images
+
+    @field_validator("rillbase_trusted_proxies", "rillbase_clusters_api_networks", mode="before")
     @classmethod
     def _split_networks(cls, value: object) -> object:
         parts = _split(value)

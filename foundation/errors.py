@@ -48,6 +48,8 @@ class ApiError(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        #: Whether the error log has it already.
+        self.is_noted = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -441,6 +443,30 @@ class SumOverflow(ApiError):
     title = "A sum would leave the range that it is kept in"
 
 
+class TooManyValues(ApiError):
+    status = 400
+    code = "too_many_values"
+    title = "A row counts as many different values as it may"
+
+
+class InvalidUpload(ApiError):
+    status = 400
+    code = "invalid_upload"
+    title = "The uploaded rows do not fit their table"
+
+
+class StateExpired(ApiError):
+    status = 410
+    code = "state_expired"
+    title = "The state is not kept any more"
+
+
+class StorageFull(ApiError):
+    status = 507
+    code = "storage_full"
+    title = "There is no room left for what was uploaded"
+
+
 class DuplicateId(ApiError):
     status = 409
     code = "duplicate_id"
@@ -481,6 +507,18 @@ class Overloaded(ApiError):
     status = 503
     code = "overloaded"
     title = "The server has no room for more live queries"
+
+
+class ClusterExists(ApiError):
+    status = 409
+    code = "cluster_exists"
+    title = "The tenant has a cluster of its own already"
+
+
+class ClustersNotOffered(ApiError):
+    status = 403
+    code = "clusters_not_offered"
+    title = "This installation runs no clusters of tenants' own"
 
 
 class Unavailable(ApiError):

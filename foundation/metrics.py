@@ -125,6 +125,28 @@ RELAY_REFUSED = Counter(
     ("verdict",),
 )
 
+VIEWS_LEADING = Gauge(
+    "rillbase_views_leading",
+    "1 while this process is the one that follows collections for views.",
+    multiprocess_mode="livesum",
+)
+VIEWS = Gauge(
+    "rillbase_views",
+    "Views over collections, by what the process that follows says of them: `in_step`, `building`, "
+    "`waiting` for what is away, `failed`.",
+    ("state",),
+    multiprocess_mode="livesum",
+)
+VIEWS_LAG = Gauge(
+    "rillbase_views_lag_seconds",
+    "Age of the oldest moment that a view in step stands for.",
+    multiprocess_mode="livemax",
+)
+VIEWS_BUILDS = Counter(
+    "rillbase_views_builds_total",
+    "Generations of views that were begun.",
+)
+
 SOCKETS = Gauge(
     "rillbase_sockets",
     "WebSocket connections that are open and have said who they are.",
@@ -176,6 +198,11 @@ SUBSCRIPTIONS = Gauge(
     "rillbase_subscriptions",
     "Subscriptions of clients, by state: starting, live, stale.",
     ("state",),
+    multiprocess_mode="livesum",
+)
+LIVE_TRACE_BYTES = Gauge(
+    "rillbase_live_trace_bytes",
+    "Memory in which the server process remembers how its clients were told of changes lately.",
     multiprocess_mode="livesum",
 )
 LIVE_BYTES = Gauge(

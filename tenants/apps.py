@@ -6,3 +6,11 @@ from django.apps import AppConfig
 class TenantsConfig(AppConfig):
     name = "tenants"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Tell the parts below where errors of tenants are kept."""
+        # Models are ready only now.
+        from foundation.tasks.failures import on_burial  # noqa: PLC0415
+        from tenants import error_log  # noqa: PLC0415
+
+        on_burial(error_log.note_dead_task)

@@ -25,7 +25,7 @@ from foundation.http import Answer, Body, Head, Operation, Router, problem_answe
 from foundation.http.body import ClientGone
 from foundation.http.router import Match
 from foundation.limits import limiter
-from tenants import cors, usage
+from tenants import cors, error_log, usage
 from tenants.credentials import act_as
 from tenants.credentials.authenticate import authenticate_data_plane
 from tenants.credentials.cache import NotCached, cached_only
@@ -77,7 +77,7 @@ class DataPlane:
         except ClientGone:
             return
         except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            answer = problem_answer(translate(raised))
+            answer = problem_answer(self._noted(translate(raised), scope, head))
         await answer.send(send, headers, with_body=head.method != "HEAD")
 
     def _is_ours(self, path: str) -> bool:
@@ -100,7 +100,14 @@ class DataPlane:
     def _match(self, scope: Scope, head: Head) -> Match[Call]:
         match = self.router.find(head.method, head.segments)
         scope["state"]["route"] = match.operation.path
+        scope["state"]["parameters"] = match.parameters
         return match
+
+    def _noted(self, error: ApiError, scope: Scope, head: Head) -> ApiError:
+        """Have an error kept in the log of the tenant whose call it was, if that is known."""
+        state = scope["state"]
+        place = f"{head.method} {state.get('route', '')}"
+        return error_log.note_refusal(error, place, state.get("parameters"))
 
 
 async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:

@@ -19,6 +19,7 @@ from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from tenants.models import (
     ApiKey,
     AuditEntry,
+    ErrorEntry,
     Invitation,
     Issuer,
     Membership,
@@ -57,6 +58,7 @@ _TENANT_TABLES: tuple[type[models.Model], ...] = (
 #: Tables without a foreign key to the tenant: a straggler may write to them until the end.
 _LOOSE_TABLES: tuple[type[models.Model], ...] = (
     UsageSample,
+    ErrorEntry,
     IdempotencyRecord,
     OutboxTask,
     DeadLetter,

@@ -27,8 +27,11 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "collections": 20,
         "topics": 20,
         "aggregates": 10,
+        "datasets": 5,
+        "dataset_bytes": 1_000_000_000,
         "connections": 100,
         "subscriptions": 1_000,
+        "cluster_write_partitions": 0,
     }
 )
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
+from foundation.ticker import Ticker
 from tenants.models import UsageSample
 
 INTERVAL_S = 10.0
@@ -28,16 +29,13 @@ class Meter:
     def __init__(self) -> None:
         self._counts: dict[UUID, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ticker = Ticker("usage", INTERVAL_S, self.flush)
 
     def count(self, tenant_id: UUID, metric: str, amount: int = 1) -> None:
         """Add to a metric. The first count starts the writing thread."""
         with self._lock:
             self._counts[tenant_id][metric] += amount
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
-                self._thread.start()
+        self._ticker.begin()
 
     def flush(self) -> int:
         """Write down what was counted; keep it for the next time when the database is away."""
@@ -59,20 +57,13 @@ class Meter:
 
     def stop(self) -> None:
         """Write the rest and end the thread."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(timeout=INTERVAL_S)
-        self.flush()
+        self._ticker.stop()
 
     def _put_back(self, taken: dict[UUID, dict[str, int]]) -> None:
         with self._lock:
             for tenant_id, amounts in taken.items():
                 for metric, amount in amounts.items():
                     self._counts[tenant_id][metric] += amount
-
-    def _run(self) -> None:
-        while not self._stopping.wait(INTERVAL_S):
-            self.flush()
 
 
 _meter = Meter()

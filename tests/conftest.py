@@ -45,6 +45,10 @@ TEST_ENVIRONMENT = {
     "RILLBASE_DATABASE_POOL_SIZE": "8",
     # One test starts Spark; whoever else needs a grid is quicker without.
     "RILLBASE_GRID": "processes",
+    # Tenants may ask for a grid of their own; where none is brought about the row waits.
+    "RILLBASE_CLUSTERS": "kubernetes",
+    "RILLBASE_CLUSTERS_IMAGES": "stable=rillbase/spark:1,next=rillbase/spark:2",
+    "RILLBASE_ANALYTICS_WORKERS": "threads",
     # Tests share 127.0.0.1, and many of them send wrong credentials.
     "RILLBASE_REFUSALS_PER_MINUTE": "1000000",
     "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",

@@ -1,75 +1,37 @@
-"""A storage node, to be killed and started again at will."""
+"""A storage node for the whole run, or for a test that kills it and starts it again at will."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import subprocess
-import sys
-import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import redis
-
-from tests.own_valkey import free_port
-
-BINARY = Path(sys.prefix) / "bin" / "rillbase-node"
-START_TIMEOUT_S = 120.0
+from tests.own_process import OwnProcess
+from tests.own_storage_node import BINARY
 
 
-class OwnNode:
-    """Owns one server process; data is on disk and stays with each stop."""
+class OwnNode(OwnProcess):
+    """Data is on disk and stays with each stop. What the node logs is nobody's concern."""
+
+    errors = subprocess.DEVNULL
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._port = free_port()
         self._token = secrets.token_hex(16)
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
+        super().__init__(folder)
 
     @property
     def url(self) -> str:
-        return f"redis://admin:{self._token}@127.0.0.1:{self._port}"
-
-    def client(self) -> redis.Redis:
-        return redis.Redis.from_url(self.url)
-
-    def start(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        arguments = ["--directory", str(self._folder), "--listen", f"127.0.0.1:{self._port}"]
-        self._process = subprocess.Popen(
-            [str(BINARY), *arguments],
-            env={**os.environ, "RILLBASE_NODE_TOKEN": self._token},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            try:
-                with self.client() as client:
-                    client.ping()
-            except redis.ConnectionError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
-
-    def kill(self) -> None:
-        """End the process as a crash would."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        return f"redis://admin:{self._token}@127.0.0.1:{self.port}"
 
     def forget(self) -> None:
         """Lose all data. The process has been killed."""
         shutil.rmtree(self._folder)
 
-    def close(self) -> None:
-        """End the process as an operator would."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-            self._process = None
+    def _command(self) -> Sequence[str]:
+        listen = f"127.0.0.1:{self.port}"
+        return [str(BINARY), "--directory", str(self._folder), "--listen", listen]
+
+    def _variables(self) -> Mapping[str, str]:
+        return {"RILLBASE_NODE_TOKEN": self._token}

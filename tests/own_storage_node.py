@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -14,8 +12,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.own_process import OwnProcess
 from tests.own_valkey import free_port
-from tests.waiting import wait_until
 
 BINARY = Path(sys.executable).parent / "rillbase-node"
 TOKEN = "the-administrators-token"
@@ -33,22 +31,20 @@ def ask(client: redis.Redis | redis.client.Pipeline, *words: object) -> Any:
     return client.execute_command(*words)  # type: ignore[no-untyped-call]
 
 
-class OwnStorageNode:
-    """Owns one process and its data, which outlives the process."""
+class OwnStorageNode(OwnProcess):
+    """Its data outlives the process."""
 
     def __init__(self, folder: Path, **options: object) -> None:
-        self._folder = folder
         self._options = options
-        self.port, self.metrics_port = free_port(), free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
+        self.metrics_port = free_port()
+        super().__init__(folder)
 
     @property
     def url(self) -> str:
         """The administrator's."""
         return f"redis://admin:{TOKEN}@127.0.0.1:{self.port}"
 
-    def start(self) -> None:
+    def _command(self) -> Sequence[str]:
         options: dict[str, object] = {
             "directory": self._folder / "node",
             "listen": f"127.0.0.1:{self.port}",
@@ -57,9 +53,10 @@ class OwnStorageNode:
             **self._options,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-        environment = {**os.environ, "RILLBASE_NODE_TOKEN": TOKEN}
-        self._process = subprocess.Popen([BINARY, *words], env=environment)
-        wait_until(self._answers, what="the storage node's first answer")
+        return [str(BINARY), *words]
+
+    def _variables(self) -> Mapping[str, str]:
+        return {"RILLBASE_NODE_TOKEN": TOKEN}
 
     def client(self, namespace: str = "admin", token: str = TOKEN, **options: Any) -> redis.Redis:
         """Return a client, which decodes what it is answered unless told otherwise."""
@@ -81,39 +78,3 @@ class OwnStorageNode:
             lines = page.read().decode().splitlines()
         found = [line.split() for line in lines if not line.startswith("#")]
         return {words[0]: float(words[1]) for words in found}[name]
-
-    def kill(self) -> None:
-        """End the process as a crash would."""
-        process = self._running()
-        process.kill()
-        process.wait()
-        self._process = None
-
-    def stop(self) -> int:
-        """End the process as an operator would; return its exit status."""
-        process = self._running()
-        process.send_signal(signal.SIGTERM)
-        self._process = None
-        return process.wait()
-
-    def ended(self) -> int:
-        """Wait for an end that somebody else has asked for; return the exit status."""
-        process = self._running()
-        self._process = None
-        return process.wait()
-
-    def close(self) -> None:
-        if self._process is not None:
-            self.kill()
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        assert self._process is not None
-        return self._process
-
-    def _answers(self) -> bool:
-        assert self._running().poll() is None, "the storage node has ended"
-        try:
-            with self.client() as admin:
-                return bool(admin.ping())
-        except redis.ConnectionError:
-            return False

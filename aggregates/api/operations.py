@@ -20,8 +20,8 @@ AGGREGATE_PARAMETER: JsonObject = {
     "example": "requests_5m",
 }
 _MOMENT: JsonObject = {
-    "description": "RFC 3339, milliseconds since 1970, or relative to now; rounded down to a "
-    "bucket.",
+    "description": "RFC 3339, milliseconds since 1970, or relative to now. The buckets that `from` "
+    "and `to` lie in are included.",
     "type": ["string", "integer"],
     "example": "-24h",
 }

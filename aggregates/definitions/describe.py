@@ -25,6 +25,7 @@ def describe(aggregate: Aggregate) -> JsonObject:
         "retention": aggregate.retention or None,
         "state": aggregate.state,
         "error": aggregate.error or None,
+        "generation": aggregate.generation or None,
         "documents_read": aggregate.documents_read if aggregate.is_view else None,
         "version": aggregate.version,
         "created_at": timestamp(aggregate.created_at),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import cast
 
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -20,11 +20,9 @@ from aggregates.definitions.forms import (
     Time,
 )
 from aggregates.models import Aggregate
-from foundation.api.cursors import page
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import find, find_for_change
+from tenants.api.declared import DeclaredView
 from tenants.api.schemas import page_of
-from tenants.models import Tenant
-from tenants.roles import Role
 
 TAG = "Aggregates"
 
@@ -42,6 +40,10 @@ class AggregateAnswer(serializers.Serializer[object]):
     retention = serializers.CharField(allow_null=True)
     state = serializers.ChoiceField(Aggregate.State.choices)
     error = serializers.CharField(allow_null=True)
+    generation = serializers.IntegerField(
+        allow_null=True,
+        help_text="Which filling of its rows answers: another one with each change and rebuild.",
+    )
     documents_read = serializers.IntegerField(
         allow_null=True, help_text="Of a view: by the build that is under way, or the last one."
     )
@@ -68,13 +70,8 @@ _NEW_AGGREGATE = OpenApiExample(
 )
 
 
-class _AggregatesView(TenantView):
-    roles: ClassVar = {
-        "GET": Role.VIEWER,
-        "POST": Role.DEVELOPER,
-        "PATCH": Role.DEVELOPER,
-        "DELETE": Role.DEVELOPER,
-    }
+class _AggregatesView(DeclaredView):
+    kind = "aggregates"
 
 
 class AggregatesView(_AggregatesView):
@@ -87,8 +84,7 @@ class AggregatesView(_AggregatesView):
         responses=page_of(AggregateAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        name = f"aggregates:{self.tenant.id}"
-        return Response(page(request, Aggregate.objects.all(), describe, name=name))
+        return self.listed(request, Aggregate.objects.all(), describe)
 
     @extend_schema(
         operation_id="aggregates_create",
@@ -100,14 +96,8 @@ class AggregatesView(_AggregatesView):
     )
     def post(self, request: Request, tenant: str) -> Response:
         values = cast("actions.AggregateValues", self.body(AggregateCreation))
-        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
-        aggregate = actions.do_create(self.principal, owner, values)
-        return self.one(
-            describe(aggregate),
-            aggregate.version,
-            status=201,
-            location=self.url("aggregates", aggregate.name),
-        )
+        aggregate = actions.do_create(self.principal, self.owner(), values)
+        return self.created(aggregate, aggregate.name, describe(aggregate))
 
 
 class AggregateView(_AggregatesView):

@@ -18,7 +18,7 @@ import psycopg
 from django.db import DatabaseError
 from redis.exceptions import RedisError
 
-from aggregates.following.lead import Lead
+from aggregates.following.health import ViewsHealth, describe
 from aggregates.following.streams import (
     Entry,
     Missed,
@@ -28,11 +28,11 @@ from aggregates.following.streams import (
     order,
 )
 from aggregates.following.view import View, load
-from aggregates.models import Aggregate
 from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, Kind
 from foundation.environment import environment
 from foundation.errors import ApiError
+from foundation.lead import Lead
 from foundation.valkey_wire import ValkeyWire
 from rillbase_native import QueryError
 from storage_engine.node import client as node_client
@@ -51,6 +51,8 @@ RETRY_S = 0.5
 _AWAY = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
 #: Refusals after which a generation is begun anew.
 _LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
+#: Refusals that say nothing of the view: the node cannot write at present.
+_TROUBLED = frozenset({"POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
 
 
 class Follower:
@@ -62,11 +64,12 @@ class Follower:
             connect_timeout_s=CONNECT_TIMEOUT_S,
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
-        self._lead = Lead()
+        self._lead = Lead("views")
         self._views: dict[UUID, View] = {}
         self._task: asyncio.Task[None] | None = None
         self._asked = False
         self._away = ""
+        self._health = ViewsHealth()
 
     @property
     def ready(self) -> bool:
@@ -78,13 +81,8 @@ class Follower:
         return {
             "leading": self._lead.held,
             "unavailable": self._away or None,
-            "views": {
-                view.name: {
-                    "in_step": view.current is not None,
-                    "building": view.coming is not None,
-                }
-                for view in self._views.values()
-            },
+            "lag_s": self._health.lag_s,
+            "views": {view.name: describe(view) for view in self._views.values()},
         }
 
     async def start(self) -> None:
@@ -116,6 +114,7 @@ class Follower:
                 logger.info("views are filled anew: %s", missed)
             except Exception:
                 logger.exception("following failed")
+            self._health.pause(leads=self._lead.held)
             await self._forget()
             await asyncio.sleep(RETRY_S)
 
@@ -128,6 +127,7 @@ class Follower:
         """Follow until the streams are others, nothing is left, or somebody else follows."""
         grid = await newest_grid()
         await self._care()
+        self._health.note(self._views.values())
         if grid is None or not self._views:
             return
         streams = Streams(self._wire, grid)
@@ -136,6 +136,7 @@ class Follower:
         cared_s = time.monotonic()
         while True:
             await round_.go_on()
+            self._health.note(self._views.values())
             if time.monotonic() - cared_s > CARE_S:
                 cared_s = time.monotonic()
                 if await newest_grid() != grid or not await asyncio.to_thread(self._lead.take):
@@ -152,7 +153,7 @@ class Follower:
         for key, (row, there) in found.items():
             view = self._views.setdefault(key, View(row))
             view.row = row
-            if not there and row.state != Aggregate.State.FAILED:
+            if not there and not view.is_failed:
                 await view.fail("The collection has been deleted.")
 
     async def _tracks(self, streams: Streams) -> list[Track]:
@@ -179,7 +180,7 @@ class Follower:
     async def _resume(self) -> None:
         """Find the generations that views had when somebody followed them last."""
         for view in self._views.values():
-            if view.row.generation and view.row.state != Aggregate.State.FAILED:
+            if view.row.generation and not view.is_failed:
                 try:
                     await view.resume()
                 except Refused as refused:
@@ -189,6 +190,10 @@ class Follower:
 
 class NotTicking(OSError):
     """No relay has been at the streams yet."""
+
+
+class NodeTroubled(OSError):
+    """The storage node answers, and writes nothing."""
 
 
 def _place_of(view: View, streams: Streams, partition: int) -> str | None:
@@ -272,7 +277,7 @@ class Round:
 
     async def _advance(self, view: View) -> None:
         """Begin or end a generation, if that is due."""
-        if view.row.state != Aggregate.State.FAILED:
+        if not view.is_failed:
             if view.wants_build:
                 await view.begin()
             await view.settle(self._labels(), self._places())
@@ -285,6 +290,8 @@ class Round:
             if refused.code in _LOST:
                 view.current = None
                 await view.forget_coming()
+            elif refused.code in _TROUBLED:
+                raise NodeTroubled(refused.code) from refused
             else:
                 await view.fail(f"The storage node refused: {refused.text}")
         except QueryError as refused:

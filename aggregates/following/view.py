@@ -18,8 +18,10 @@ from aggregates.following.shape import Shape
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
 from documents.models import Collection
+from foundation import metrics
 from storage_engine.node.client import client
 from storage_engine.node.wire import Refused
+from tenants import error_log
 
 ALIAS = "relay"
 #: How often the control plane hears how many documents have been read.
@@ -58,6 +60,11 @@ class View:
             return self.coming_build != self.row.build_wanted
         return self.current is None or self.row.build_done != self.row.build_wanted
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether it goes no further until somebody changes it."""
+        return self.row.state == Aggregate.State.FAILED
+
     async def resume(self) -> None:
         """Go on with the generation that queries see, as the node has it."""
         reply = await client().try_call(self.row.tenant_id, "RB.AGG.INFO", self.name)
@@ -76,6 +83,7 @@ class View:
         shape = Shape.of(definition_of(self.row), self.row.filter)
         self.coming = Generation(self.row.tenant_id, self.name, number, shape)
         self.coming_build = self.row.build_wanted
+        metrics.VIEWS_BUILDS.inc()
         await self.note(building=number, documents_read=0, state=Aggregate.State.BUILDING, error="")
         self.coming.fill(self.collection_id, self._documents_read)
 
@@ -132,6 +140,13 @@ class View:
         self.current = None
         await self.note(state=Aggregate.State.FAILED, error=why)
         self.row.state, self.row.error = Aggregate.State.FAILED, why
+        error_log.note(
+            self.row.tenant_id,
+            error_log.Area.AGGREGATE,
+            "view_failed",
+            place=self.name,
+            detail=why,
+        )
 
     async def forget_coming(self) -> None:
         """Give up the generation that is being filled."""

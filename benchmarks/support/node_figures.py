@@ -7,8 +7,9 @@ from pathlib import Path
 from benchmarks.peers import postgres_topics
 from benchmarks.support.native import built
 from benchmarks.support.node_enemies import DEAF, HALF, IDLE, Enemy, harming
+from benchmarks.support.own_server import TOKEN
 from benchmarks.support.report import Report, median
-from benchmarks.support.storage_node import TOKEN, Loader, running_node, running_valkey
+from benchmarks.support.storage_node import Loader, running_node, running_valkey
 
 _PIPELINE = 64
 #: Of those whose times are looked at: few, since latency is what counts.

@@ -6,22 +6,15 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, cast
 
-import redis
-from redis.backoff import ConstantBackoff
-from redis.retry import Retry
-
+from benchmarks.support.own_server import TOKEN, ask, running
 from rillbase_server.launcher.ports import LOOPBACK, free_port
 from rillbase_server.launcher.valkey import binary as valkey_binary
-
-TOKEN = "the-token-of-the-benchmark"
-_START_TIMEOUT_S = 60.0
 
 
 class Load(TypedDict):
@@ -70,10 +63,10 @@ def running_node(program: Path, durability: str, *options: str) -> Iterator[int]
         port = free_port()
         command = [str(program), "--directory", directory, "--durability", durability, *options]
         environment = {**os.environ, "RILLBASE_NODE_TOKEN": TOKEN}
-        with _running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, TOKEN):
+        with running([*command, "--listen", f"{LOOPBACK}:{port}"], environment, port, TOKEN):
             for name in ("bench", "other"):
-                _ask(port, "admin", "RB.NAMESPACE.CREATE", name, TOKEN)
-                _ask(port, name, "RB.TOPIC.CREATE", "load")
+                ask(port, "RB.NAMESPACE.CREATE", name, TOKEN, user="admin")
+                ask(port, "RB.TOPIC.CREATE", "load", user=name)
             yield port
 
 
@@ -83,38 +76,5 @@ def running_valkey() -> Iterator[int]:
     port = free_port()
     options = ["--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
     command = [str(valkey_binary()), "--port", str(port), *options]
-    with _running(command, dict(os.environ), port, None):
+    with running(command, dict(os.environ), port, None):
         yield port
-
-
-@contextmanager
-def _running(
-    command: list[str], environment: dict[str, str], port: int, token: str | None
-) -> Iterator[None]:
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet) as process:
-        try:
-            _await(port, token)
-            yield
-        finally:
-            process.terminate()
-
-
-def _await(port: int, token: str | None) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while True:
-        try:
-            with redis.Redis(port=port, password=token) as client:
-                client.ping()
-        except redis.ConnectionError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
-
-
-def _ask(port: int, user: str, *words: str) -> None:
-    never = Retry(ConstantBackoff(0), 0)
-    with redis.Redis(port=port, username=user, password=TOKEN, retry=never) as client:
-        client.execute_command(*words)

@@ -31,6 +31,7 @@ const WebhookPage = lazy(() => import("./pages/webhooks/WebhookPage"));
 const Keys = lazy(() => import("./pages/keys/Keys"));
 const Members = lazy(() => import("./pages/tenant/Members"));
 const Usage = lazy(() => import("./pages/tenant/Usage"));
+const Errors = lazy(() => import("./pages/errors/Errors"));
 const Audit = lazy(() => import("./pages/tenant/Audit"));
 const Settings = lazy(() => import("./pages/tenant/Settings"));
 
@@ -124,6 +125,7 @@ function TenantPages({ slug }: { readonly slug: string }) {
             <Route path="/t/:tenant/keys" component={Keys} />
             <Route path="/t/:tenant/members" component={Members} />
             <Route path="/t/:tenant/usage" component={Usage} />
+            <Route path="/t/:tenant/errors" component={Errors} />
             <Route path="/t/:tenant/audit" component={Audit} />
             <Route path="/t/:tenant/settings" component={Settings} />
             <Route component={Nowhere} />

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import cast
 
 from django.db.models import Prefetch
 from django.urls import path
@@ -16,14 +16,11 @@ from documents.collections.declarations import read_declarations
 from documents.collections.describe import describe
 from documents.collections.forms import AccessRules, CollectionChange, CollectionCreation
 from documents.models import Collection, Index
-from foundation.api.cursors import page
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
-from tenants.api.base import TenantView
+from tenants.api.declared import DeclaredView
 from tenants.api.schemas import page_of
-from tenants.models import Tenant
-from tenants.roles import Role
 
 TAG = "Collections"
 EJSON_HEADER = "Rillbase-EJSON"
@@ -108,13 +105,8 @@ _EJSON = OpenApiParameter(
 )
 
 
-class _CollectionsView(TenantView):
-    roles: ClassVar = {
-        "GET": Role.VIEWER,
-        "POST": Role.DEVELOPER,
-        "PATCH": Role.DEVELOPER,
-        "DELETE": Role.DEVELOPER,
-    }
+class _CollectionsView(DeclaredView):
+    kind = "collections"
 
     def shown(self, collection: Collection, indexes: list[Index]) -> JsonObject:
         """Return a collection in the form of Extended JSON that the caller asks for."""
@@ -137,10 +129,7 @@ class CollectionsView(_CollectionsView):
     def get(self, request: Request, tenant: str) -> Response:
         kept = Index.objects.exclude(state=Index.State.DROPPING).order_by("number")
         rows = actions.active().prefetch_related(Prefetch("indexes", queryset=kept))
-        name = f"collections:{self.tenant.id}"
-        return Response(
-            page(request, rows, lambda row: self.shown(row, list(row.indexes.all())), name=name)
-        )
+        return self.listed(request, rows, lambda row: self.shown(row, list(row.indexes.all())))
 
     @extend_schema(
         operation_id="collections_create",
@@ -155,14 +144,8 @@ class CollectionsView(_CollectionsView):
         raw = request._request.body
         values = cast("actions.CollectionValues", self.body(CollectionCreation))
         declarations = read_declarations(raw)
-        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
-        row, indexes = actions.do_create(self.principal, owner, values, declarations)
-        return self.one(
-            self.shown(row, indexes),
-            row.version,
-            status=201,
-            location=self.url("collections", row.name),
-        )
+        row, indexes = actions.do_create(self.principal, self.owner(), values, declarations)
+        return self.created(row, row.name, self.shown(row, indexes))
 
 
 class CollectionView(_CollectionsView):

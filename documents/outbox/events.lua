@@ -12,6 +12,8 @@ local MAX_AGE_US = 5000000
 local MAX_AHEAD_US = 1000000
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
+-- Where an after-image says whose it is (docs/formats/after-image.md).
+local TENANT_FROM, TENANT_TO = 11, 26
 
 local function now_us()
   local time = redis.call('TIME')
@@ -50,13 +52,46 @@ local function learn_token(prefix, state, token)
   end
 end
 
--- "1:2 2:4" as a list of {name of the epoch's streams, number of them}.
+-- "1:2 1001:4@<tenant>" as a list of {name of the epoch's streams, number of them, whose it is as
+-- 16 bytes in hex: empty where all tenants share it}.
 local function grid(prefix, state)
   local epochs = {}
-  for number, partitions in string.gmatch(state.epochs, '(%d+):(%d+)') do
-    epochs[#epochs + 1] = { prefix .. ':' .. number .. ':', tonumber(partitions) }
+  for number, partitions, tenant in string.gmatch(state.epochs, '(%d+):(%d+)@?(%x*)') do
+    epochs[#epochs + 1] = { prefix .. ':' .. number .. ':', tonumber(partitions), tenant }
   end
   return epochs
+end
+
+local function hex(bytes)
+  return (string.gsub(bytes, '.', function(byte)
+    return string.format('%02x', string.byte(byte))
+  end))
+end
+
+-- Those epochs that get something of what is appended: all that are shared, and those of tenants
+-- whose entries are in it, with these tenants as entries have them.
+local function concerned(prefix, state, args)
+  local all, whose, found = grid(prefix, state), {}, {}
+  if string.find(state.epochs, '@', 1, true) then
+    local position = 3
+    while position <= #args do
+      local last = position + 1 + 2 * tonumber(args[position + 1])
+      for entry = position + 3, last, 2 do
+        whose[string.sub(args[entry], TENANT_FROM, TENANT_TO)] = true
+      end
+      position = last + 1
+    end
+  end
+  local names = {}
+  for tenant in pairs(whose) do
+    names[hex(tenant)] = tenant
+  end
+  for _, epoch in ipairs(all) do
+    if epoch[3] == '' or names[epoch[3]] then
+      found[#found + 1] = { epoch[1], epoch[2], names[epoch[3]] }
+    end
+  end
+  return found
 end
 
 -- Drops what is older than the retention, and the oldest while there are too many bytes.
@@ -118,7 +153,7 @@ local function append(keys, args)
     return { refused, now }
   end
   learn_token(prefix, state, args[2])
-  for _, epoch in ipairs(grid(prefix, state)) do
+  for _, epoch in ipairs(concerned(prefix, state, args)) do
     -- By partition: entries, their bytes, the id of the last, the stream.
     local tally, position = {}, 3
     while position <= #args do
@@ -127,18 +162,20 @@ local function append(keys, args)
       position = position + 2
       for _ = 1, entries do
         local entry, partition = args[position + 1], args[position] % epoch[2]
-        local seen = tally[partition]
-        if not seen then
-          seen = { 0, 0, nil, epoch[1] .. partition }
-          tally[partition] = seen
+        if not epoch[3] or string.sub(entry, TENANT_FROM, TENANT_TO) == epoch[3] then
+          local seen = tally[partition]
+          if not seen then
+            seen = { 0, 0, nil, epoch[1] .. partition }
+            tally[partition] = seen
+          end
+          local stream = seen[4]
+          if parts then
+            seen[3] = redis.call('XADD', stream, '*', 'e', entry, 'p', parts)
+          else
+            seen[3] = redis.call('XADD', stream, '*', 'e', entry)
+          end
+          seen[1], seen[2] = seen[1] + 1, seen[2] + #entry
         end
-        local stream = seen[4]
-        if parts then
-          seen[3] = redis.call('XADD', stream, '*', 'e', entry, 'p', parts)
-        else
-          seen[3] = redis.call('XADD', stream, '*', 'e', entry)
-        end
-        seen[1], seen[2] = seen[1] + 1, seen[2] + #entry
         position = position + 2
       end
     end

@@ -19,7 +19,7 @@ class World:
 
     #: The installation epoch.
     installation: int
-    #: The grid's epochs in force, "number:partitions …".
+    #: The grid's epochs in force, "number:partitions number:partitions@tenant …".
     epochs: str
     #: One life of the database: cluster, timeline, and the time between two crashes.
     database: str

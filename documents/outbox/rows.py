@@ -31,7 +31,8 @@ KEPT_S = 60
 #: Null where PostgreSQL's life has no name yet.
 _WORLD = Statement(
     "SELECT (SELECT epoch FROM documents_installation), "
-    "(SELECT string_agg(number || ':' || write_partitions, ' ' ORDER BY number) "
+    "(SELECT string_agg(number || ':' || write_partitions || "
+    "coalesce('@' || replace(tenant_id::text, '-', ''), ''), ' ' ORDER BY number) "
     "FROM documents_gridepoch WHERE retired_at IS NULL), "
     "(SELECT system_identifier FROM pg_control_system()) || '/' || "
     "left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || "

@@ -31,16 +31,21 @@ class _Place(Generic[C]):
         found = {}
         for wanted, given in zip(self.pattern, segments, strict=True):
             if wanted.startswith("{"):
-                if not given:
+                name, _, verb = wanted[1:].partition("}")
+                if not given.endswith(verb) or len(given) == len(verb):
                     return None
-                found[wanted[1:-1]] = given
+                found[name] = given.removesuffix(verb)
             elif wanted != given:
                 return None
         return found
 
 
 class Router(Generic[C]):
-    """Looks an address up segment by segment. Fixed segments win over parameters."""
+    """Looks an address up segment by segment.
+
+    Fixed segments win over parameters, and parameters with a verb behind them, as in
+    `{upload}:commit`, over those without.
+    """
 
     def __init__(self, operations: Iterable[Operation[C]]) -> None:
         self.operations = tuple(operations)
@@ -69,5 +74,5 @@ class Router(Generic[C]):
         raise NotFound("There is nothing at this address.")
 
 
-def _openness(pattern: tuple[str, ...]) -> list[bool]:
-    return [segment.startswith("{") for segment in pattern]
+def _openness(pattern: tuple[str, ...]) -> list[int]:
+    return [segment.startswith("{") + segment.endswith("}") for segment in pattern]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -32,6 +33,16 @@ class Failure:
     arguments: JsonObject
     context: TaskContext
     error: str
+
+
+#: Who is told that a task of a tenant has failed for good, with its name and its attempts.
+Mourner = Callable[[UUID, str, int], None]
+_mourners: list[Mourner] = []
+
+
+def on_burial(mourner: Mourner) -> None:
+    """Have somebody told of tenants' tasks that are given up. For `AppConfig.ready`."""
+    _mourners.append(mourner)
 
 
 def describe_error(error: BaseException) -> str:
@@ -79,6 +90,9 @@ def bury(failure: Failure) -> None:
         attempts=failure.context.attempt,
     )
     DeadLetter.objects.using(ALIAS).bulk_create([letter], ignore_conflicts=True)
+    if letter.tenant_id is not None:
+        for mourner in _mourners:
+            mourner(letter.tenant_id, letter.name, letter.attempts)
     logger.error("%s failed for good", failure.name, extra=_extra(failure))
 
 

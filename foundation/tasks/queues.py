@@ -2,13 +2,14 @@
 
 Webhooks wait for other people's servers and mails for a mail server; queues of their own let an
 installation give each its own workers, so that neither delays the rest. Expiry has to be on time:
-a worker takes from its queues in turn, so it never waits behind a heap of other work.
+a worker takes from its queues in turn, so it never waits behind a heap of other work. Clusters are
+for workers with rights that the others must not have.
 """
 
 from __future__ import annotations
 
 DEFAULT = "default"
-QUEUES = (DEFAULT, "webhooks", "mail", "expiry")
+QUEUES = (DEFAULT, "webhooks", "mail", "expiry", "clusters")
 
 
 def queue_of(task_name: str) -> str:

@@ -133,6 +133,13 @@ class Filter:
     @staticmethod
     def parse(value: Value | None, *, pointer: str = "/filter") -> Filter: ...
     def matches(self, body: bytes, now_ms: int) -> bool: ...
+    def explain(self, body: bytes, now_ms: int) -> str:
+        """Return why the document matches or does not: a JSON object."""
+
+    def reach(self, body: bytes) -> tuple[str, list[str], bool]:
+        """Return by what kind of predicate live queries like this are found, at which paths it
+        waits, and whether the document is led there, so that the filter is asked."""
+
     def and_(self, other: Filter) -> Filter: ...
     def canonical(self) -> bytes: ...
     def hash(self) -> bytes: ...
@@ -522,6 +529,7 @@ class Hub:
         outbox_frames: int,
         outbox_bytes: int,
         memory_bytes: int,
+        trace_bytes: int,
     ) -> Hub: ...
     def attach(
         self,
@@ -600,6 +608,21 @@ class Hub:
     ) -> tuple[str, int, int, int | None, int, int] | None:
         """Return state, events sent, events waiting, lag in microseconds, and the bytes of what
         waits and of the query's result."""
+
+    def trace(
+        self,
+        subscription: int,
+        key: bytes,
+        version: int,
+        *,
+        xid: int | None = None,
+        body: bytes | None = None,
+    ) -> str | None:
+        """Return what is known of a version of a document for a subscription, a JSON object; None:
+        there is no such subscription. `body` is what the document was then, if it matches."""
+
+    def trace_bytes(self) -> int:
+        """Return the bytes of what is remembered for `trace`."""
 
     def has_room(self) -> bool:
         """Tell whether more subscriptions may come."""

@@ -24,25 +24,28 @@ def build_application() -> Edge:
     django = routed_application()
     # Their models exist once Django is set up.
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
+    from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
     from rillbase_server import garbage, graphql, live  # noqa: PLC0415
     from storage_engine.topics.api.operations import OPERATIONS as TOPICS  # noqa: PLC0415
+    from tenants import error_log  # noqa: PLC0415
     from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
         tracing.instrument_database()
         instrument_celery()
     alive = live.build()
-    data_plane = DataPlane(django, [*OPERATIONS, *TOPICS, *AGGREGATES, *alive.operations])
+    operations = [*OPERATIONS, *TOPICS, *AGGREGATES, *ANALYTICS, *alive.operations]
+    data_plane = DataPlane(django, operations)
     served = Health(graphql.around(alive.around(data_plane), alive.kinds, alive.crowd), settings)
     publisher.publish_from_here()
     return Edge(
         Lifespan(
             served,
             start=[alive.start, garbage.settle],
-            stop=[alive.stop, publisher.close, close_pool, limiter().aclose],
+            stop=[alive.stop, publisher.close, close_pool, limiter().aclose, error_log.aclose],
         ),
         EdgeSettings.of(settings),
     )

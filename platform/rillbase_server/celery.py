@@ -33,8 +33,9 @@ from foundation.environment import environment
 from foundation.logs import set_up_logging
 from foundation.task_tracing import instrument_celery
 from foundation.tasks.app import app
+from foundation.tasks.queues import queue_of
 from foundation.tasks.relay import Relay
-from tenants import usage
+from tenants import error_log, usage
 
 __all__ = ["app"]
 
@@ -42,12 +43,14 @@ __all__ = ["app"]
 TASK_MODULES = (
     "foundation.tasks.lost",
     "aggregates.definitions.keeping",
+    "analytics.definitions.removal",
     "documents.collections.backfill",
     "documents.collections.expiry",
     "documents.collections.removal",
     "documents.collections.storage_usage",
     "documents.collections.tombstones",
     "documents.collections.unfinished",
+    "realtime.clusters.kubernetes.tasks",
     "realtime.registration.renewals",
     "storage_engine.topics.deliveries",
     "storage_engine.topics.removal",
@@ -61,6 +64,7 @@ TASK_MODULES = (
     "tenants.sweeps.forgotten_deliveries",
     "tenants.sweeps.old_audit_entries",
     "tenants.sweeps.old_deliveries",
+    "tenants.sweeps.old_errors",
     "tenants.sweeps.old_idempotency_records",
     "tenants.sweeps.usage_roll_up",
 )
@@ -81,7 +85,13 @@ PACES_S = {
     "tenants.sweeps.deleted_tenants": 10 * MINUTE_S,
     "tenants.sweeps.expired_invitations": 10 * MINUTE_S,
     "tenants.sweeps.expired_sign_ins": 10 * MINUTE_S,
+    "tenants.sweeps.old_errors": 10 * MINUTE_S,
     "tenants.sweeps.old_idempotency_records": 10 * MINUTE_S,
+}
+#: Only where tenants may have clusters of their own. The first one also wakes those that sleep.
+CLUSTER_PACES_S = {
+    "realtime.clusters.sweep": 2.0,
+    "realtime.clusters.orphans": 5 * MINUTE_S,
 }
 NIGHTLY = {
     "tenants.sweeps.expired_tokens": crontab(hour=3, minute=10),
@@ -96,9 +106,14 @@ def beat_schedule() -> dict[str, dict[str, object]]:
     A run that no worker took until the next one is due expires: after an outage each sweep runs
     once and not as often as it was missed.
     """
+    paces_s = PACES_S if environment().rillbase_clusters == "off" else PACES_S | CLUSTER_PACES_S
     paced = {
-        name: {"task": name, "schedule": pace_s, "options": {"expires": pace_s}}
-        for name, pace_s in PACES_S.items()
+        name: {
+            "task": name,
+            "schedule": pace_s,
+            "options": {"expires": pace_s, "queue": queue_of(name)},
+        }
+        for name, pace_s in paces_s.items()
     }
     nightly = {
         name: {"task": name, "schedule": moment, "options": {"expires": 12 * HOUR_S}}
@@ -141,6 +156,7 @@ def _connections_go_back(**_: object) -> None:
 
 def _process_ends(**_: object) -> None:
     usage.stop()
+    error_log.stop()
 
 
 def _relay_begins(**_: object) -> None:

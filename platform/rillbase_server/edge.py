@@ -30,7 +30,7 @@ CLIENT_CLOSED = 499
 QUIET_ROUTES = frozenset({"healthz", "readyz", "metrics"})
 DATA_PLANE = ("/v1/", "/graphql")
 
-_IMPORT = re.compile(r"/v1/collections/[^/]+/import\Z")
+_IMPORT = re.compile(r"/v1/(collections/[^/]+/import|datasets/[^/]+/uploads(/[^/]+)?)\Z")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{7,63}\Z")
 _WANTED = frozenset(
     {b"x-request-id", b"content-length", b"x-forwarded-for", b"x-forwarded-proto", b"traceparent"}

@@ -19,14 +19,15 @@ class NotWatching(Exception):
     """Some node of the grid does not watch yet, or no longer."""
 
 
-def build_grid(give_up: Callable[[], None]) -> App:
+def build_grid(give_up: Callable[[], None], epoch: int | None) -> App:
     """Put the layers together. Nodes run for as long as the server does.
 
-    `give_up` is called when nothing can be started any more.
+    `give_up` is called when nothing can be started any more. Without an epoch it is the grid that
+    tenants share.
     """
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
-    supervisor = Supervisor(_launcher(settings.rillbase_grid), give_up)
+    supervisor = Supervisor(_launcher(settings.rillbase_grid), give_up, epoch)
 
     def watching() -> None:
         if not supervisor.ready:

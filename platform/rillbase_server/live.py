@@ -13,6 +13,7 @@ from foundation.http import Operation
 from realtime import valkey
 from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
+from realtime.clusters import grids
 from realtime.hub.documents import DocumentQueries
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
@@ -73,13 +74,14 @@ class Live:
         await aggregate_feed.feeds.close()
         await client.close()
         reading.close()
+        grids.close()
 
 
 def build() -> Live:
     """Put a process's part together. Nothing runs before `start`."""
     process = HubProcess()
     documents = DocumentQueries(process)
-    process.serve = Wishes(process, documents).serve
+    process.serve, process.settle = Wishes(documents).serve, documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
     kinds, crowd = Kinds(documents, topics, aggregates), Crowd(process.name)
     return Live(

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "documents",
     "realtime",
     "aggregates",
+    "analytics",
     "rillbase_server",
 ]
 
@@ -193,6 +194,7 @@ SPECTACULAR_SETTINGS = {
         "realtime.topics.api.add_to_openapi",
         "aggregates.api.operations.add_to_openapi",
         "rillbase_server.aggregate_streams.add_to_openapi",
+        "analytics.api.operations.add_to_openapi",
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,
@@ -221,6 +223,7 @@ SPECTACULAR_SETTINGS = {
             "Quota and usage",
             "Webhooks",
             "Audit log",
+            "Error log",
         )
     ],
 }

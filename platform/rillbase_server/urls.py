@@ -6,8 +6,9 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 
 from aggregates.urls import control_plane as aggregates_control_plane
+from analytics.urls import control_plane as analytics_control_plane
 from documents.urls import control_plane as documents_control_plane
-from realtime.cluster.views import urlpatterns as cluster
+from realtime.clusters.views import urlpatterns as cluster
 from realtime.subscriptions.views import urlpatterns as subscriptions
 from rillbase_server import console, pages
 from rillbase_server.staff.site import site
@@ -27,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
                 *documents_control_plane,
                 *topics_control_plane,
                 *aggregates_control_plane,
+                *analytics_control_plane,
                 *subscriptions,
                 *cluster,
             ]

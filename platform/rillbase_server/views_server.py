@@ -9,6 +9,7 @@ from foundation.logs import set_up_logging
 from rillbase_server.health import Dependency, Health
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
+from tenants import error_log
 
 
 class NotFollowing(Exception):
@@ -27,4 +28,4 @@ def build_views() -> App:
 
     own = Dependency("views", following, required=True)
     served = Health(status_app(follower.status), settings, [own])
-    return Lifespan(served, start=[follower.start], stop=[follower.stop])
+    return Lifespan(served, start=[follower.start], stop=[follower.stop, error_log.aclose])

@@ -20,7 +20,7 @@ from realtime.socket.callers import Handshake, Party, by_ticket
 from realtime.socket.crowd import Crowd
 from realtime.topics.api import TopicStreams
 from rillbase_native import Value
-from tenants import cors
+from tenants import cors, error_log
 from tenants.credentials.standing import standing_of
 from tenants.data_plane import Call, let_in
 from tenants.reading import (
@@ -98,7 +98,8 @@ class TicketedStreams:
         try:
             answer = await self._answer(scope, receive, headers)
         except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            answer = problem_answer(translate(raised))
+            error = error_log.note_refusal(translate(raised), f"GET {ROUTE}")
+            answer = problem_answer(error)
         await answer.send(send, headers, with_body=True)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: dict[str, str]) -> Answer:

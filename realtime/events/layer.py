@@ -210,6 +210,11 @@ def log(installation: int, epoch: int, query_partition: int) -> str:
     return f"{prefix(installation)}:{epoch}:log:{query_partition}"
 
 
+def registry(installation: int, epoch: int, query_partition: int) -> str:
+    """Return where the live queries of a query partition are."""
+    return f"{prefix(installation)}:{epoch}:registry:{query_partition}"
+
+
 def lease_key(installation: int, epoch: int, node: str) -> str:
     """Return where a node's lease is, and what it says of itself."""
     return f"{prefix(installation)}:{epoch}:lease:{node}"
@@ -230,5 +235,6 @@ __all__ = [
     "lease_key",
     "log",
     "query_partition",
+    "registry",
     "sort_node",
 ]

@@ -1,29 +1,37 @@
 """The nodes of a grid: QP x WP filter nodes, and a sort node for each query partition.
 
-How many write partitions an epoch has is in the database, beside the outbox that fills them.
+How many write partitions an epoch has is in the database, beside the outbox that fills them. Most
+epochs are shared by all tenants; those of a tenant's own get what that tenant writes.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from uuid import UUID
 
 from documents.outbox.database import relay_pool
-from foundation.postgres import Statement
+from foundation.postgres import Result, Statement
+from foundation.postgres.session import Oid, int8
 from realtime.events import layer
 
 #: Each query partition multiplies what is read from the write streams; one is enough for a machine.
 QUERY_PARTITIONS = 1
 
-GRIDS = Statement(
-    "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
-    "documents_gridepoch g WHERE g.retired_at IS NULL ORDER BY g.number"
+_SELECT = (
+    "SELECT i.epoch, g.number, g.write_partitions, g.tenant_id FROM documents_installation i, "
+    "documents_gridepoch g WHERE "
 )
-
+#: Those that all tenants share.
+GRIDS = Statement(_SELECT + "g.retired_at IS NULL AND g.tenant_id IS NULL ORDER BY g.number")
+#: Those that a tenant's queries may be watched by; one that never watched yet is not among them.
+_SERVED = Statement(
+    _SELECT
+    + "g.retired_at IS NULL AND (g.tenant_id IS NULL OR g.ready_at IS NOT NULL) ORDER BY g.number"
+)
+_NUMBERED = Statement(_SELECT + "g.retired_at IS NULL AND g.number = $1", (Oid.INT8,))
 _RETIRED = Statement(
-    "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
-    "documents_gridepoch g WHERE g.retired_at > clock_timestamp() - interval '1 day' "
-    "ORDER BY g.number"
+    _SELECT + "g.retired_at > clock_timestamp() - interval '1 day' ORDER BY g.number"
 )
 
 
@@ -71,19 +79,51 @@ class Grid:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The grids by which queries are watched, each list in the order in which they were made."""
+
+    shared: list[Grid]
+    own: dict[UUID, list[Grid]]
+
+    def of(self, tenant_id: UUID | None) -> list[Grid]:
+        """Return the grids of a tenant's own, or with None those that all share."""
+        return self.shared if tenant_id is None else self.own.get(tenant_id, [])
+
+
+async def read_served() -> Served:
+    """Return which grids serve whom; raise `psycopg.Error` when nobody can say."""
+    found = await _run(_SERVED)
+    shared, own = list[Grid](), dict[UUID, list[Grid]]()
+    for row, grid in enumerate(_grids(found)):
+        tenant = found.raw(row, 3)
+        grids = shared if tenant is None else own.setdefault(UUID(bytes=tenant), [])
+        grids.append(grid)
+    return Served(shared, own)
+
+
 async def read_grids() -> list[Grid]:
-    """Return the grid epochs that are served; raise `psycopg.Error` when nobody can say."""
-    return await _read(GRIDS)
+    """Return the grid epochs that all tenants share; raise as `read_served` does."""
+    return _grids(await _run(GRIDS))
+
+
+async def read_grid(epoch: int) -> list[Grid]:
+    """Return one grid epoch, whose it ever is, unless it was retired; raise as `read_served`."""
+    return _grids(await _run(_NUMBERED, int8(epoch)))
 
 
 async def read_retired() -> list[Grid]:
-    """Return the grid epochs that were retired within a day; raise as `read_grids` does."""
-    return await _read(_RETIRED)
+    """Return the grid epochs that were retired within a day; raise as `read_served` does."""
+    return _grids(await _run(_RETIRED))
 
 
-async def _read(statement: Statement) -> list[Grid]:
+async def _run(statement: Statement, *parameters: bytes) -> Result:
     async with relay_pool().session() as session:
-        (found,) = await session.run([(statement, ())])
+        (found,) = await session.run([(statement, parameters)])
+    return found
+
+
+def _grids(found: Result) -> list[Grid]:
     return [
         Grid(found.integer(row, 0), found.integer(row, 1), found.integer(row, 2))
         for row in range(found.rows)

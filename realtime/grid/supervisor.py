@@ -24,7 +24,7 @@ from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
 from realtime.grid.launcher import Launcher, Task
-from realtime.grid.layout import Grid, Node, read_grids, read_retired
+from realtime.grid.layout import Grid, Node, read_grid, read_grids, read_retired
 from realtime.grid.measures import measure
 from realtime.grid.restarts import Restarts
 
@@ -52,11 +52,17 @@ class _Place:
 
 
 class Supervisor:
-    """For one event loop. What the launcher does may block, so it is done in a thread."""
+    """For one event loop. What the launcher does may block, so it is done in a thread.
 
-    def __init__(self, launcher: Launcher, give_up: Callable[[], None]) -> None:
+    It looks after all grid epochs that tenants share, or, where one is named, after that alone.
+    """
+
+    def __init__(
+        self, launcher: Launcher, give_up: Callable[[], None], epoch: int | None = None
+    ) -> None:
         self._launcher = launcher
         self._give_up = give_up
+        self._epoch = epoch
         self._wire = ValkeyWire(
             environment().events,
             connect_timeout_s=CONNECT_TIMEOUT_S,
@@ -119,13 +125,16 @@ class Supervisor:
     async def _round(self, now_s: float) -> None:
         cares = self._cared_s is None or now_s - self._cared_s >= CARE_S
         if cares:
-            self._grids = await read_grids()
+            self._grids = await self._wanted()
             self._cared_s = now_s
         await asyncio.to_thread(self._keep_running, now_s)
         for grid in self._grids:
             await self._look_after(grid, cares=cares)
-        if cares:
+        if cares and self._epoch is None:
             await self._sweep(now_s)
+
+    async def _wanted(self) -> list[Grid]:
+        return await (read_grids() if self._epoch is None else read_grid(self._epoch))
 
     def _keep_running(self, now_s: float) -> None:
         """Start what should run and does not, stop what should not. In a thread: it may block."""
@@ -145,7 +154,8 @@ class Supervisor:
         if len(wanted) > self._slots:
             if self._slots:
                 raise LauncherLost("the grid has grown")
-            self._slots = 2 * len(wanted) + 2
+            # Another epoch beside this one needs as many again; one that was named stays alone.
+            self._slots = 2 * len(wanted) + 2 if self._epoch is None else len(wanted)
             self._launcher.open(self._slots)
 
     def _keep(self, node: Node, place: _Place, now_s: float) -> None:

@@ -1,8 +1,9 @@
-"""The hub of a web process, around the native state machine that decides what clients are told.
+"""The hubs of a web process, around the native state machine that decides what clients are told.
 
-process   the machine, its clock, its frames and what it wants done
+process   which hubs there are: one for the shared grid, one for each tenant's own
+running   one of them: the machine, its clock, its frames and what it wants done
 logs      reads the notification logs
-moving    follows the newest grid epoch
+moving    which grid epoch a hub follows next
 wishes    registers, renews, replays
 watches   notices changed rules and deleted collections
 documents the kind of subscription: queries of documents

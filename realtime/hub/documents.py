@@ -17,11 +17,13 @@ from documents.store.access import access_of
 from foundation.errors import ApiError, Forbidden, NotFound, Overloaded
 from foundation.json_types import JsonObject
 from realtime.events.layer import query_partition
-from realtime.hub.process import Attached, HubProcess, Running
+from realtime.hub.process import HubProcess
+from realtime.hub.running import Attached, Running
 from realtime.registration import wanted as wanting
 from realtime.registration.register import Source, slack_for
 from realtime.registration.wanted import MATCHES, Wanted
 from rillbase_native import LiveQuery, Value
+from tenants import error_log
 
 READ = "documents:read"
 _SHOWN = ("filter", "sort", "offset", "limit")
@@ -73,12 +75,25 @@ class DocumentQueries:
         wanted = wanting.read(message)
         if not _NAME.match(wanted.collection):
             raise NotFound(f"There is no collection {wanted.collection!r}.")
-        running = await self._process.running()
+        running = await self._process.running(subscriber.tenant.id)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
         watched = Watched(self, running, next(self._numbers), wanted, message, outlet, subscriber)
         await watched.begin()
+        if running is not (found := await self._process.running(subscriber.tenant.id)):
+            # The tenant's grid came or went meanwhile.
+            watched.change(found)
         return watched
+
+    async def settle(self) -> None:
+        """Have subscriptions go over to the hubs that are their tenants' by now."""
+        for reads in list(self.by_reads):
+            if not self._process.is_apart(reads.tenant_id):
+                continue
+            running = await self._process.running(reads.tenant_id)
+            for watched in list(self.by_reads.get(reads, {}).values()):
+                if watched.running is not running:
+                    watched.change(running)
 
 
 @dataclass(slots=True)
@@ -120,6 +135,14 @@ class Watched:
             self.close()
             self.query = query
             self._attach(query, reset="rules_changed")
+
+    def change(self, running: Running) -> None:
+        """Go on in another hub, from the query's result as it stands."""
+        query = self.query
+        self.close()
+        self.running = running
+        if query is not None:
+            self._attach(query, reset="moved")
 
     def close(self) -> None:
         """Send nothing more."""
@@ -208,11 +231,22 @@ class Watched:
 
     def _end(self, error: ApiError) -> None:
         """End, and say why."""
+        self.note(error)
         self.close()
         problem = json.dumps(error.problem()).encode()
         name = json.dumps(self.subscriber.name).encode()
         self.outlet.send(b'{"type":"end","id":' + name + b',"error":' + problem + b"}")
         self.outlet.ended()
+
+    def note(self, error: ApiError) -> None:
+        """Have the tenant's error log keep why the subscription ends."""
+        error_log.note_error(
+            self.subscriber.tenant.id,
+            error_log.Area.LIVE,
+            error,
+            place=f"subscription to {self.wanted.collection}",
+            actor=self.subscriber.principal.actor,
+        )
 
     def end(self, error: ApiError) -> None:
         """End because of something outside: a deleted collection."""

@@ -2,30 +2,18 @@
 
 A new epoch gets every write from the moment at which it is in the list, beside those before it.
 A hub stays with its own until all nodes of the newest one watch, or until its own is retired: then
-nobody would tell it anything any more.
+nobody would tell it anything any more. A tenant's own grids have a hub of their own, which follows
+them as the process's other one follows those that are shared.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import psycopg
-from redis.exceptions import RedisError
 
 from realtime import valkey
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import Grid, read_grids
-
-if TYPE_CHECKING:
-    from realtime.hub.process import Running
-
-log = logging.getLogger(__name__)
-
-LOOK_S = 1.0
+from realtime.grid.layout import Grid
 
 
 def next_grid(grids: Sequence[Grid], now: Grid, *, newest_watches: bool) -> Grid | None:
@@ -35,19 +23,10 @@ def next_grid(grids: Sequence[Grid], now: Grid, *, newest_watches: bool) -> Grid
     return grids[-1] if newest_watches or now not in grids else None
 
 
-async def keep_following(running: Running) -> None:
-    """Move to the newest grid whenever there is another one."""
-    while True:
-        await asyncio.sleep(LOOK_S)
-        try:
-            grids = await read_grids()
-            watches = grids[-1:] != [running.grid] and await _watches(grids)
-            found = next_grid(grids, running.grid, newest_watches=watches)
-            if found is not None:
-                log.info("following grid epoch %d instead of %d", found.epoch, running.grid.epoch)
-                await running.move(found)
-        except (psycopg.Error, RedisError, OSError) as away:
-            log.debug("nobody can say which grid there is: %s", away)
+async def found_next(grids: Sequence[Grid], now: Grid) -> Grid | None:
+    """Look whether there is another grid to follow. May raise `RedisError`."""
+    watches = grids[-1:] != [now] and await _watches(grids)
+    return next_grid(grids, now, newest_watches=watches)
 
 
 async def _watches(grids: Sequence[Grid]) -> bool:

@@ -1,291 +1,182 @@
-"""The hub of this process: the native machine, and what it needs of the world.
+"""The hubs of this process: one for the grid that tenants share, and one for each of their own.
 
-The machine decides; here are its clock, its frames on their way out, and its wishes. It begins
-with the first subscription, so a process that nobody watches through reads no log.
+A hub begins with its first subscription, so a process that nobody watches through reads no log.
+Which grids there are is looked at once a second: a hub follows the newest one of its own, and
+subscriptions change hubs when their tenant gets a grid of its own or loses it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
 
 import psycopg
 from redis.exceptions import RedisError
 
-from documents.live import Outlet
-from documents.outbox.clock import ValkeyClock
 from foundation.environment import environment
 from foundation.errors import Unavailable
-from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS
-from realtime import valkey
-from realtime.events import layer as events
-from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
-from realtime.grid.layout import Grid, read_grids
+from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
+from realtime.grid.layout import Served, read_served
 from realtime.hub import moving
-from realtime.hub.logs import Entry, LogReader
-from rillbase_native import Hub
+from realtime.hub.running import Running, Wish
 
 log = logging.getLogger(__name__)
 
-TICK_S = 0.05
-ALIVE_S = 3.0
-#: Whoever has not been heard of for so long may have lost its queries.
-FORGOTTEN_S = QUERY_TTL_MS / 1000
-FRAMES_AT_ONCE = 1_000
-#: Queries that are let go in one call: the server answers nobody else meanwhile.
-LET_GO_AT_ONCE = 200
-OUTBOX_FRAMES = 1_000
+LOOK_S = 1.0
+#: So long it is tried to find the grid before a subscriber is turned away: on a busy server an
+#: answer may be there and still be read too late, and a connection may just have been lost.
+PATIENCE_S, PAUSE_S = 10.0, 0.2
+#: What says that the event layer or the database cannot be asked.
+AWAY = (RedisError, psycopg.Error, OSError)
 MIB = 1024 * 1024
-OUTBOX_BYTES = 8 * MIB
+#: A tenant's own hub may take this part of what live queries may take in memory.
+OWN_PART = 4
 
-Wish = tuple[str, bytes, int, int, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """A subscription that the machine knows."""
-
-    outlet: Outlet
-    query: bytes
-
-
-class Running:
-    """A hub that has found its grid."""
-
-    def __init__(self, name: str, grid: Grid, serve: Callable[[Wish], Awaitable[None]]) -> None:
-        self.name = name
-        self.grid = grid
-        self.layer = _layer(grid)
-        self.hub = Hub(
-            environment().rillbase_secret_key.get_secret_value().encode(),
-            installation=grid.installation,
-            epoch=grid.epoch,
-            write_partitions=grid.write_partitions,
-            outbox_frames=OUTBOX_FRAMES,
-            outbox_bytes=OUTBOX_BYTES,
-            memory_bytes=environment().rillbase_live_memory_mib * MIB,
-        )
-        self.attached: dict[int, Attached] = {}
-        self.clock = ValkeyClock(time.monotonic)
-        self._serve = serve
-        self._readers: dict[int, LogReader] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._pumping = False
-
-    async def start(self) -> None:
-        """Read the logs from where they end now, and let time pass."""
-        # Whatever is registered from here on is missed when it is lost.
-        await self.layer.hub_alive(self.name)
-        self._read(await self._ends_of_logs(self.grid, self.layer))
-        self.spawn(self._keep_ticking())
-        self.spawn(self._keep_alive())
-        self.spawn(moving.keep_following(self))
-
-    async def move(self, grid: Grid) -> None:
-        """Follow another grid: what it says from here on is read, and every query registered."""
-        layer = _layer(grid)
-        ends = await self._ends_of_logs(grid, layer)
-        for reader in self._readers.values():
-            await reader.close()
-        self.grid, self.layer = grid, layer
-        self.hub.moved(
-            installation=grid.installation,
-            epoch=grid.epoch,
-            write_partitions=grid.write_partitions,
-            query_partitions=grid.query_partitions,
-        )
-        self._read(ends)
-        self.wake()
-
-    async def _ends_of_logs(self, grid: Grid, layer: GridLayer) -> list[str]:
-        found = []
-        for partition in range(grid.query_partitions):
-            ends = await layer.ends(grid.write_partitions, partition)
-            self.clock.hear(ends.time_us)
-            found.append(ends.log)
-        return found
-
-    def _read(self, ends: list[str]) -> None:
-        self._readers = {}
-        for partition, end in enumerate(ends):
-            stream = events.log(self.grid.installation, self.grid.epoch, partition)
-            self._readers[partition] = LogReader(stream, end, self._taker(partition))
-
-    async def close(self) -> None:
-        for reader in self._readers.values():
-            await reader.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Run something beside everything else."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def wake(self) -> None:
-        """Hand out frames and wishes, soon."""
-        if not self._pumping:
-            self._pumping = True
-            asyncio.get_running_loop().call_soon(self._pump)
-
-    def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
-        """Learn what has left for a client."""
-        self.hub.drained(subscription, frames, size_bytes)
-        self.wake()
-
-    async def let_go(self, queries: Iterable[bytes]) -> None:
-        """Hold queries no more, unless they are watched: wishes are not served in order."""
-        grid, layer = self.grid, self.layer
-        gone: dict[int, list[bytes]] = defaultdict(list)
-        for query in queries:
-            if self.hub.query(query) is None:
-                gone[query_partition(query, grid.query_partitions)].append(query)
-        for partition, several in gone.items():
-            for begin in range(0, len(several), LET_GO_AT_ONCE):
-                part = several[begin : begin + LET_GO_AT_ONCE]
-                await layer.unregister(partition, self.name, *part)
-
-    def _pump(self) -> None:
-        self._pumping = False
-        wishes = self.hub.wishes()
-        # A client that leaves may have had very many.
-        gone = [query for kind, query, *_ in wishes if kind == "unregister"]
-        if gone:
-            self.spawn(self._let_go(gone))
-        for wish in wishes:
-            if wish[0] != "unregister":
-                self.spawn(self._served(wish))
-        frames = self.hub.poll(FRAMES_AT_ONCE)
-        for subscription, frame, is_last in frames:
-            attached = self.attached.get(subscription)
-            if attached is None:
-                continue
-            attached.outlet.send(frame)
-            if is_last:
-                del self.attached[subscription]
-                attached.outlet.ended()
-        if len(frames) == FRAMES_AT_ONCE:
-            self.wake()
-
-    async def _let_go(self, queries: list[bytes]) -> None:
-        try:
-            await self.let_go(queries)
-        except RedisError as away:
-            log.info("queries are held on, until this server's lease is over: %s", away)
-
-    async def _served(self, wish: Wish) -> None:
-        try:
-            await self._serve(wish)
-        except Exception:
-            log.exception("the hub's wish %r was not served", wish[0])
-        self.wake()
-
-    def _taker(self, partition: int) -> Callable[[list[Entry]], None]:
-        def take(entries: list[Entry]) -> None:
-            try:
-                self.hub.read(partition, entries)
-            except ValueError:
-                log.exception("an entry of the notification log cannot be read")
-                self.hub.lost(partition)
-            self.wake()
-
-        return take
-
-    def now_us(self) -> int:
-        """Return Valkey's time, as far as it is known."""
-        known = self.clock.now_us()
-        return time.time_ns() // 1000 if known is None else known
-
-    async def _keep_ticking(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_S)
-            self.hub.tick(self.now_us())
-            self.wake()
-
-    async def _keep_alive(self) -> None:
-        """Hold on to this hub's queries; register them again where they are not held."""
-        held_s = time.monotonic()
-        while True:
-            try:
-                held = await self.layer.hub_alive(self.name)
-                now_s = time.monotonic()
-                if not held or now_s - held_s > FORGOTTEN_S:
-                    self._lose_everything()
-                held_s = now_s
-                ends = await self.layer.ends(self.grid.write_partitions, 0)
-                self.clock.hear(ends.time_us)
-            except RedisError as away:
-                log.debug("the event layer is away: %s", away)
-            self._measure()
-            await asyncio.sleep(ALIVE_S)
-
-    def _measure(self) -> None:
-        sizes, counts = self.hub.memory()[:3], self.hub.memory()[3:]
-        for part, size in zip(("results", "waiting", "outboxes"), sizes, strict=True):
-            LIVE_BYTES.labels(part).set(size)
-        LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
-        for kind, count in zip(("let_go", "cut_off", "refused"), counts, strict=True):
-            LIVE_RELIEFS.labels(kind).set(count)
-
-    def _lose_everything(self) -> None:
-        log.warning("the event layer has forgotten this server's queries; they are registered anew")
-        for partition in self._readers:
-            self.hub.lost(partition)
-        self.wake()
+T = TypeVar("T")
+Place = UUID | None
+"""A tenant with a grid of its own; None: all others."""
 
 
 class HubProcess:
-    """The hub of this process, found when it is first needed."""
+    """The hubs of this process, found when they are first needed."""
 
     def __init__(self) -> None:
         self.name = secrets.token_hex(8)
-        self._running: asyncio.Task[Running] | None = None
-        self.serve: Callable[[Wish], Awaitable[None]] = _nobody
+        self.serve: Callable[[Running, Wish], Awaitable[None]] = _nobody
+        #: Has subscriptions change hubs after it has become known which grids there are.
+        self.settle: Callable[[], Awaitable[None]] = _nothing
+        self._served: Served | None = None
+        self._hubs: dict[Place, asyncio.Task[Running]] = {}
+        self._following: asyncio.Task[None] | None = None
 
-    async def running(self) -> Running:
-        """Return the hub, or raise `Unavailable` while the grid cannot be found."""
-        if self._running is None or (self._running.done() and self._running.exception()):
-            self._running = asyncio.create_task(self._start())
+    def place(self, tenant_id: UUID) -> Place:
+        """Return whose hub serves a tenant."""
+        return tenant_id if self._served is not None and tenant_id in self._served.own else None
+
+    def is_apart(self, tenant_id: UUID) -> bool:
+        """Tell whether a tenant has, or just had, a hub of its own."""
+        return self.place(tenant_id) is not None or tenant_id in self._hubs
+
+    async def running(self, tenant_id: UUID) -> Running:
+        """Return a tenant's hub, or raise `Unavailable` while its grid cannot be found."""
         try:
-            return await asyncio.shield(self._running)
-        except (RedisError, psycopg.Error, OSError, LookupError) as away:
+            if self._served is None:
+                self._served = await _patiently(read_served)
+            return await asyncio.shield(self._hub(self.place(tenant_id)))
+        except (*AWAY, LookupError) as away:
             log.warning("queries cannot be watched: %s", away)
             raise Unavailable(
                 "Queries cannot be watched now.", headers={"Retry-After": "1"}
             ) from None
 
-    @property
-    def now(self) -> Running | None:
-        """The hub, if it runs."""
-        task = self._running
+    def now(self, place: Place) -> Running | None:
+        """Return a hub, if it runs."""
+        task = self._hubs.get(place)
         if task is None or not task.done() or task.cancelled() or task.exception():
             return None
         return task.result()
 
     async def stop(self) -> None:
-        if self.now is not None:
-            await self.now.close()
-        self._running = None
+        if self._following is not None:
+            self._following.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._following
+        for place in list(self._hubs):
+            await self._close(place)
+        self._served = self._following = None
 
-    async def _start(self) -> Running:
-        grids = await read_grids()
+    def _hub(self, place: Place) -> asyncio.Task[Running]:
+        found = self._hubs.get(place)
+        if found is None or (found.done() and found.exception()):
+            found = asyncio.create_task(_patiently(partial(self._start, place)))
+            self._hubs[place] = found
+        if self._following is None:
+            self._following = asyncio.create_task(self._keep_following(), name="hubs")
+        return found
+
+    async def _start(self, place: Place) -> Running:
+        grids = [] if self._served is None else self._served.of(place)
         if not grids:
             raise LookupError("there is no grid")
-        running = Running(self.name, grids[-1], self.serve)
+        # Who holds queries is known by name, and a name is alive or lost as a whole.
+        name = self.name if place is None else secrets.token_hex(8)
+        part = 1 if place is None else OWN_PART
+        running = Running(
+            name,
+            grids[-1],
+            self.serve,
+            memory_bytes=environment().rillbase_live_memory_mib * MIB // part,
+            trace_bytes=environment().rillbase_trace_mib * MIB // part,
+        )
         await running.start()
         return running
 
+    async def _close(self, place: Place) -> None:
+        running = self.now(place)
+        self._hubs.pop(place, None)
+        if running is not None:
+            await running.close()
 
-def _layer(grid: Grid) -> GridLayer:
-    return GridLayer(valkey.wire(), grid.installation, grid.epoch)
+    async def _keep_following(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._follow(await read_served())
+            except (*AWAY, Unavailable) as away:
+                log.debug("nobody can say which grid there is: %s", away)
+            except Exception:
+                log.exception("the hubs could not follow their grids")
+            self._measure()
+
+    async def _follow(self, served: Served) -> None:
+        """Move hubs to the newest grids, and subscriptions to the hubs that are theirs."""
+        self._served = served
+        for place in list(self._hubs):
+            if (running := self.now(place)) is None:
+                continue
+            found = await moving.found_next(served.of(place), running.grid)
+            if found is not None:
+                log.info("following grid epoch %d instead of %d", found.epoch, running.grid.epoch)
+                await running.move(found)
+        await self.settle()
+        for place in [each for each in self._hubs if each is not None and each not in served.own]:
+            log.info("the own grid of tenant %s has gone", place)
+            await self._close(place)
+
+    def _measure(self) -> None:
+        hubs = [found.hub for place in self._hubs if (found := self.now(place)) is not None]
+        memory = [hub.memory() for hub in hubs]
+        for number, part in enumerate(("results", "waiting", "outboxes")):
+            LIVE_BYTES.labels(part).set(sum(each[number] for each in memory))
+        LIVE_TRACE_BYTES.set(sum(hub.trace_bytes() for hub in hubs))
+        LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
+        for number, kind in enumerate(("let_go", "cut_off", "refused"), start=3):
+            LIVE_RELIEFS.labels(kind).set(sum(each[number] for each in memory))
 
 
-async def _nobody(wish: Wish) -> None:
+async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
+    """Do something that needs event layer and database, and again while they cannot be asked."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await work()
+        except AWAY as away:
+            if time.monotonic() > deadline_s:
+                raise
+            log.info("the grid is looked for again: %s", away)
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _nobody(running: Running, wish: Wish) -> None:
     raise RuntimeError(f"nobody serves the wish {wish[0]}")
+
+
+async def _nothing() -> None:
+    """There is nobody whose subscriptions could change hubs."""

@@ -16,7 +16,7 @@ from realtime import valkey
 from realtime.events import layer as events
 from realtime.hub.documents import DocumentQueries, Watched
 from realtime.hub.logs import Entry, listed
-from realtime.hub.process import HubProcess, Running, Wish
+from realtime.hub.running import Running, Wish
 from realtime.registration import renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
 from realtime.registration.together import Together
@@ -31,18 +31,16 @@ MAX_REPLAYED = 100_000
 
 
 class Wishes:
-    """Serves the wishes of a process's hub."""
+    """Serves the wishes of a process's hubs."""
 
-    def __init__(self, process: HubProcess, queries: DocumentQueries) -> None:
-        self._process = process
+    def __init__(self, queries: DocumentQueries) -> None:
         self._queries = queries
         self._together = Together(REGISTRATIONS_AT_ONCE)
         #: Queries whose subscribers are being judged: the machine asks until they are gone.
         self._judged: set[bytes] = set()
 
-    async def serve(self, wish: Wish) -> None:
-        """Do one thing that the machine wants done."""
-        running = await self._process.running()
+    async def serve(self, running: Running, wish: Wish) -> None:
+        """Do one thing that a machine wants done."""
         kind, query, subscription, number, first, second = wish
         match kind:
             case "register":
@@ -52,7 +50,10 @@ class Wishes:
             case "judge":
                 await self.judge(running, query)
             case "fail":
-                running.hub.refused(query, _problem(CATALOGUE.get(first, Internal)(second)))
+                error = CATALOGUE.get(first, Internal)(second)
+                for watched in self._watched(running, query):
+                    watched.note(error)
+                running.hub.refused(query, _problem(error))
             case "replay":
                 entries = await _missed(running, number, first, second)
                 running.hub.replay(subscription, entries)
@@ -89,6 +90,8 @@ class Wishes:
             except ApiError as refused:
                 if refused.status < 500:  # noqa: PLR2004 -- HTTP's classes
                     REGISTRATIONS.labels("refused").inc()
+                    for each in watched:
+                        each.note(refused)
                     running.hub.refused(query, _problem(refused))
                     return
             except (RedisError, psycopg.Error, OSError) as away:

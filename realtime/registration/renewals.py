@@ -22,7 +22,7 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime import valkey
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import read_grids
+from realtime.grid.layout import read_grid
 from realtime.registration.register import OtherRules, Source, register
 from rillbase_native import LiveQuery
 
@@ -62,9 +62,7 @@ def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str
 
 async def _renew(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
     try:
-        for grid in await read_grids():
-            if grid.epoch != epoch:
-                continue
+        for grid in await read_grid(epoch):
             layer = GridLayer(valkey.wire(), grid.installation, grid.epoch)
             await register(layer, grid, hub, query, source, renewal=True)
     except (ApiError, OtherRules, RedisError) as gone:

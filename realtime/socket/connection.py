@@ -41,6 +41,7 @@ from realtime.socket.held import Held
 from realtime.socket.messages import Message
 from realtime.socket.order import InOrder
 from realtime.socket.outgoing import Outgoing
+from tenants import error_log
 from tenants.data_plane import let_in
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Connection:
         try:
             await self._do(message)
         except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
-            self._refuse(message.id, translate(failed))
+            self._refuse(message, translate(failed))
 
     async def _do(self, message: Message) -> None:
         match message.type:
@@ -239,7 +240,7 @@ class Connection:
         try:
             await work
         except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
-            self._refuse(message.id, translate(failed))
+            self._refuse(message, translate(failed))
 
     async def _rest(self) -> None:
         """Read nothing for a while, if too much of what was read is refused."""
@@ -247,11 +248,13 @@ class Connection:
         if rest_s > 0:
             await asyncio.sleep(rest_s)
 
-    def _refuse(self, message_id: str | None, error: ApiError) -> None:
+    def _refuse(self, message: Message | None, error: ApiError) -> None:
         if error.status == TooManySubscriptions.status and self.party is not None:
             rest_s = self._crowd.patience.refused(self.party.tenant.id)
             self._rest_s = max(self._rest_s, rest_s)
-        self.tell(frames.error(message_id, error, self._request_id))
+        what, name = ("", None) if message is None else (message.type, message.id)
+        error_log.note_refusal(error, f"WebSocket {what}".rstrip())
+        self.tell(frames.error(name, error, self._request_id))
 
     async def _counted(self) -> Party:
         """Return the caller, if it may ask for something now."""

@@ -17,10 +17,12 @@ from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
 from foundation.json_types import JsonObject
 from foundation.metrics import SUBSCRIPTIONS
+from realtime.socket.callers import Party
 from realtime.socket.crowd import Crowd, Guest
 from realtime.socket.held import Held
 from realtime.subscriptions import names
 from realtime.valkey import wire
+from tenants import error_log
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ KILLS_AT_ONCE = 1_000
 #: Subscriptions that are described before others get their turn.
 AT_ONCE = 20
 STATES = ("starting", "live", "stale")
+#: What of a subscription's figures says what is watched.
+SOURCES = ("collection", "topic", "aggregate")
 
 
 class Records:
@@ -40,6 +44,8 @@ class Records:
         self._crowd = crowd
         #: By subscription: how many events had been sent when it was last told of, and when.
         self._before: dict[str, tuple[int, float]] = {}
+        #: Subscriptions that were behind when they were last told of.
+        self._stale: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -58,6 +64,7 @@ class Records:
         """Write down what there is now, with pauses: events must not wait for all of it."""
         found: dict[UUID, list[bytes]] = defaultdict(list)
         states = Counter[str]()
+        stale: set[str] = set()
         before, self._before = self._before, {}
         described = 0
         for guest in list(self._crowd.connections.values()):
@@ -69,10 +76,14 @@ class Records:
                     continue
                 row = self._row(guest, held, before)
                 states[str(row.get("state"))] += 1
+                if row.get("state") == "stale":
+                    stale.add(held.id)
+                    self._note_stale(guest.party, held, row)
                 rows.append(to_json(row))
                 described += 1
                 if described % AT_ONCE == 0:
                     await asyncio.sleep(0)
+        self._stale = stale
         for state in STATES:
             SUBSCRIPTIONS.labels(state).set(states[state])
         await asyncio.gather(*(self._write(tenant_id, rows) for tenant_id, rows in found.items()))
@@ -105,6 +116,19 @@ class Records:
             "events_per_s": round(rate, 3),
             **figures,
         }
+
+    def _note_stale(self, party: Party, held: Held, row: JsonObject) -> None:
+        """Have the tenant's error log keep that a subscription has fallen behind: once."""
+        if held.id in self._stale:
+            return
+        watched = next((row[name] for name in SOURCES if row.get(name)), "")
+        error_log.note(
+            party.tenant.id,
+            error_log.Area.LIVE,
+            "subscription_stale",
+            place=str(watched),
+            actor=party.principal.actor,
+        )
 
     async def _write(self, tenant_id: UUID, rows: list[bytes]) -> None:
         index = names.processes(tenant_id)

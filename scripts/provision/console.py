@@ -13,12 +13,15 @@ from scripts.provision.steps import Steps, Word
 PACKAGE = CHECKOUT / "console"
 SOURCES = PACKAGE / "src"
 BUILT = PACKAGE / "dist"
+#: The console tells from it what to do about an error.
+ERRORS_PAGE = CHECKOUT / "docs" / "errors.md"
 CONFIGURED_BY = ("index.html", "tsconfig.json", "vite.config.ts")
 
 
 def sources() -> Iterator[Path]:
     yield from (PACKAGE / name for name in (*node_packages.LOCKED, *CONFIGURED_BY))
     yield from (path for path in SOURCES.rglob("*") if path.is_file())
+    yield ERRORS_PAGE
     yield from javascript.sources()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import cast
 
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -10,15 +10,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.cursors import page
 from storage_engine.models import Topic
 from storage_engine.topics import actions
 from storage_engine.topics.describe import describe
 from storage_engine.topics.forms import Grid, TopicChange, TopicCreation
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import find, find_for_change
+from tenants.api.declared import DeclaredView
 from tenants.api.schemas import page_of
-from tenants.models import Tenant
-from tenants.roles import Role
 
 TAG = "Topics"
 
@@ -44,13 +42,8 @@ _NEW_TOPIC = OpenApiExample(
 )
 
 
-class _TopicsView(TenantView):
-    roles: ClassVar = {
-        "GET": Role.VIEWER,
-        "POST": Role.DEVELOPER,
-        "PATCH": Role.DEVELOPER,
-        "DELETE": Role.DEVELOPER,
-    }
+class _TopicsView(DeclaredView):
+    kind = "topics"
 
 
 class TopicsView(_TopicsView):
@@ -63,8 +56,7 @@ class TopicsView(_TopicsView):
         responses=page_of(TopicAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        name = f"topics:{self.tenant.id}"
-        return Response(page(request, Topic.objects.all(), describe, name=name))
+        return self.listed(request, Topic.objects.all(), describe)
 
     @extend_schema(
         operation_id="topics_create",
@@ -76,11 +68,8 @@ class TopicsView(_TopicsView):
     )
     def post(self, request: Request, tenant: str) -> Response:
         values = cast("actions.TopicValues", self.body(TopicCreation))
-        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
-        topic = actions.do_create(self.principal, owner, values)
-        return self.one(
-            describe(topic), topic.version, status=201, location=self.url("topics", topic.name)
-        )
+        topic = actions.do_create(self.principal, self.owner(), values)
+        return self.created(topic, topic.name, describe(topic))
 
 
 class TopicView(_TopicsView):

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from foundation import request_context
 from foundation.api.idempotency import Caller
 from foundation.api.preconditions import check_if_match
+from foundation.api.problems import translate
 from foundation.api.views import ApiView
 from foundation.environment import environment
 from foundation.errors import ApiError, Forbidden, NotFound, Unauthenticated
@@ -24,7 +25,7 @@ from foundation.limits import Limit, limiter
 from foundation.one_row import read_one
 from foundation.resource import Resource
 from foundation.scope import TenantOwned, scoped
-from tenants import cors, usage
+from tenants import cors, error_log, usage
 from tenants.credentials import authenticate
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
@@ -57,7 +58,12 @@ class LimitedView(ApiView):
             decision = limiter().check(refusal_limits())
             if not decision.allowed:
                 exc = decision.refusal()
-        return super().handle_exception(exc)
+        return super().handle_exception(self._noted(translate(exc)))
+
+    def _noted(self, error: ApiError) -> ApiError:
+        match = self.request.resolver_match
+        place = f"{self.request.method} /{match.route if match is not None else ''}"
+        return error_log.note_refusal(error, place, match.kwargs if match is not None else None)
 
 
 class AnonymousView(LimitedView):

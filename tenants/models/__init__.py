@@ -2,6 +2,7 @@
 
 from tenants.models.api_key import ApiKey
 from tenants.models.audit import AuditEntry
+from tenants.models.error_log import ErrorEntry
 from tenants.models.invitation import Invitation
 from tenants.models.issuer import Issuer
 from tenants.models.membership import Membership
@@ -17,6 +18,7 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "EmailProof",
+    "ErrorEntry",
     "Invitation",
     "Issuer",
     "Membership",

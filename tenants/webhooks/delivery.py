@@ -20,6 +20,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from foundation.scope import scoped
+from tenants import error_log
 from tenants.models import Webhook, WebhookDelivery
 from tenants.webhooks.attempt import Attempt, message_id, send
 from tenants.webhooks.events import wake
@@ -116,6 +117,14 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> St
     if after.verdict is Verdict.DELIVERED:
         _note_success(webhook)
         return Step.DELIVERED
+    error_log.note(
+        webhook.tenant_id,
+        error_log.Area.WEBHOOK,
+        "webhook_delivery_failed",
+        place=f"{webhook.name} ({delivery.event_type})",
+        detail=attempt.summary,
+        status=attempt.status,
+    )
     if after.verdict is Verdict.GONE:
         disable(webhook, GONE_REASON)
     else:

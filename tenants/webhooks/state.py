@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import F
 from django.utils import timezone
 
-from tenants import audit
+from tenants import audit, error_log
 from tenants.mail import Letter, post
 from tenants.models import Membership, Webhook, WebhookDelivery
 from tenants.roles import Role
@@ -47,6 +47,13 @@ def disable(webhook: Webhook, reason: str) -> None:
     if not changed:
         return
     abandon_deliveries(webhook)
+    error_log.note(
+        webhook.tenant_id,
+        error_log.Area.WEBHOOK,
+        "webhook_disabled",
+        place=webhook.name,
+        detail=reason,
+    )
     audit.record(
         None,
         "webhook.disabled",

@@ -95,6 +95,15 @@ def test_a_filter_decides_which_rows_are_told(server: str, requests_5m: Made) ->
         held.until(lambda: held.counts() == {"acme": 1})
 
 
+def test_rows_leave_the_period_that_is_watched_although_nothing_comes(server: str) -> None:
+    made = make_aggregate(server, time={"field": "at", "bucket": "1s"})
+    made.add(request("acme", 10))
+    with greeted(server, key_of(made)) as client:
+        held = subscribe(client, made, **{"from": "-2s"})
+        held.ready()
+        held.until(lambda: not held.rows)
+
+
 def test_a_client_that_comes_back_holds_what_there_is(server: str, requests_5m: Made) -> None:
     requests_5m.add(request("acme", 10))
     with greeted(server, key_of(requests_5m)) as client:

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import redis
 
 from tests.aggregates.backstage import running
+from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
 from tests.caller import problem
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.aggregates.made import Json, Made
     from tests.documents.collection import MadeCollection
-
-MEASURES: dict[str, Any] = {
-    "count": {"op": "count"},
-    "total": {"op": "sum", "field": "n", "type": "int"},
-    "least": {"op": "min", "field": "n"},
-    "most": {"op": "max", "field": "n"},
-    "people": {"op": "distinct", "field": "who.name"},
-    "best": {"op": "top", "field": "who.name", "k": 3},
-}
 
 
 @pytest.fixture(scope="module")
@@ -58,39 +49,9 @@ def things(server: str) -> MadeCollection:
 def make_view(things: MadeCollection, **members: object) -> Made:
     from tests.aggregates.made import make_aggregate
 
-    definition = {
-        "name": "by_kind",
-        "dimensions": ["kind"],
-        "time": None,
-        "rollups": [[]],
-        "measures": MEASURES,
-        "source": {"collection": things.name, "filter": {"on": {"$ne": False}}},
-        **members,
-    }
+    source = {"collection": things.name, "filter": FILTER}
+    definition = {**BY_KIND, "source": source, **members}
     return make_aggregate(things.caller.base, made=things.made, **definition)
-
-
-def grouped(things: MadeCollection) -> dict[str, Json]:
-    """Return what the view has to answer, from the documents as they stand."""
-    groups: defaultdict[str, list[Json]] = defaultdict(list)
-    for document in things.query(limit=10_000):
-        if document.get("on") is not False:
-            groups[document["kind"]].append(document)
-    return {kind: _row(kind, found) for kind, found in groups.items()}
-
-
-def _row(kind: str, found: list[Json]) -> Json:
-    numbers = [document["n"] for document in found]
-    names = Counter(document["who"]["name"] for document in found)
-    return {
-        "kind": kind,
-        "count": len(found),
-        "total": sum(numbers),
-        "least": min(numbers),
-        "most": max(numbers),
-        "people": len(names),
-        "best": sorted(names.values(), reverse=True)[:3],
-    }
 
 
 def shown(view: Made) -> dict[str, Json]:
@@ -99,15 +60,16 @@ def shown(view: Made) -> dict[str, Json]:
     if answer.status_code == 409:
         return {}
     assert answer.status_code == 200, answer.text
-    rows = {row["kind"]: row for row in answer.json()["rows"]}
-    for row in rows.values():
-        row["best"] = [item["count"] for item in row["best"]]
-    return rows
+    return comparable(answer.json()["rows"])
+
+
+def wanted_of(things: MadeCollection) -> dict[str, Json]:
+    return grouped(things.query(limit=10_000))
 
 
 def settle(view: Made, things: MadeCollection) -> None:
     """Wait until the view shows what there is."""
-    wanted = grouped(things)
+    wanted = wanted_of(things)
     wait_until(lambda: shown(view) == wanted, what="the view to show what there is")
 
 
@@ -118,16 +80,6 @@ def state(view: Made) -> Json:
 
 def is_active(view: Made) -> bool:
     return bool(state(view)["state"] == "active")
-
-
-def document(luck: random.Random, key: int) -> Json:
-    return {
-        "_id": key,
-        "kind": luck.choice("abc"),
-        "n": luck.randrange(-50, 50),
-        "who": {"name": f"w{luck.randrange(6)}"},
-        "on": luck.random() < 0.8,
-    }
 
 
 def write(things: MadeCollection, luck: random.Random, count: int) -> None:
@@ -196,15 +148,24 @@ def test_a_rebuild_answers_from_the_old_rows_until_the_new_ones_are_there(
     things.insert_many([document(random.Random(5), key) for key in range(20)])
     view = make_view(things)
     settle(view, things)
+    generation = state(view)["generation"]
+    snapshot = view.query()["snapshot"]
     assert view.caller.post(f"{view.control_path}:rebuild").status_code == 202
-    wanted = grouped(things)
+    wanted = wanted_of(things)
 
     def rebuilt() -> bool:
         assert shown(view) == wanted
+        for moment in ({}, {"snapshot": snapshot}):
+            asked = {"group_by": ["kind"], **moment}
+            answer = view.caller.post(f"{view.path}/query", asked)
+            # A snapshot that is older than a minute by now says so.
+            assert answer.status_code == 410 or comparable(answer.json()["rows"]) == wanted
         return is_active(view)
 
     wait_until(rebuilt, what="the rebuild")
+    assert rebuilt()
     assert state(view)["documents_read"] >= 0
+    assert state(view)["generation"] > generation
 
 
 @pytest.mark.usefixtures("follower")

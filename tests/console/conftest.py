@@ -22,8 +22,8 @@ OpenWindow: TypeAlias = Callable[["MadeTenant"], Window]
 
 
 @pytest.fixture(scope="package")
-def backstage(valkey_url: str) -> Iterator[Backstage]:
-    with running(valkey_url) as backstage:
+def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
+    with running(server, valkey_url) as backstage:
         yield backstage
 
 

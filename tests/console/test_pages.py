@@ -39,6 +39,7 @@ PAGES = {
     "/keys": "table, .empty",
     "/members": "table",
     "/usage": ".quota",
+    "/errors": "table, .empty",
     "/audit": "table, .empty",
     "/settings": "textarea",
 }

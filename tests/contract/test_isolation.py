@@ -13,12 +13,17 @@ from uuid import uuid4
 
 import pytest
 import requests
+from django.utils import timezone
 
 from aggregates.models import Aggregate
 from aggregates.urls import control_plane as aggregates_control_plane
+from analytics.models import Dataset
+from analytics.urls import control_plane as analytics_control_plane
 from documents.models import Collection
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
+from realtime.clusters.views import urlpatterns as cluster
+from realtime.models import Cluster
 from storage_engine.models import Topic
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api import base
@@ -28,6 +33,7 @@ from tenants.credentials import keys
 from tenants.models import (
     ApiKey,
     AuditEntry,
+    ErrorEntry,
     Invitation,
     Issuer,
     PersonalToken,
@@ -93,6 +99,27 @@ def victim() -> Victim:
             name=mark[:60],
             definition='{"dimensions": [], "time": null, "measures": {}, "rollups": []}',
         )
+        dataset = Dataset.objects.create(
+            name=mark[:60], definition='{"tables": {}}', retention_s=60
+        )
+        Cluster.objects.create(
+            write_partitions=1,
+            node_size="small",
+            tier="burstable",
+            due_at=FAR_AWAY,
+            conditions=[{"message": mark}],
+        )
+    now = timezone.now()
+    ErrorEntry.unscoped.using("relay").create(
+        tenant_id=tenant.id,
+        area="request",
+        code="forbidden",
+        place=mark,
+        detail=mark,
+        at=now,
+        last_at=now,
+        fingerprint=uuid4().bytes,
+    )
     ids = {
         "key": key.id,
         "user": made.owner.id,
@@ -104,6 +131,7 @@ def victim() -> Victim:
         "collection": collection.name,
         "topic": topic.name,
         "aggregate": aggregate.name,
+        "dataset": dataset.name,
     }
     return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
@@ -114,6 +142,8 @@ def tenant_routes() -> Iterator[str]:
         *documents_control_plane,
         *topics_control_plane,
         *aggregates_control_plane,
+        *analytics_control_plane,
+        *cluster,
     ]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
@@ -201,8 +231,10 @@ def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
         "issuers",
         "webhooks",
         "audit-log",
+        "errors",
         "collections",
         "aggregates",
+        "cluster",
     ):
         answer = caller.get(f"/api/v1/tenants/{own.slug}/{part}")
         assert answer.status_code == 200, answer.text

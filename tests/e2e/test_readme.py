@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import selectors
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,51 +11,11 @@ import pytest
 
 from tests.launched import Place
 from tests.own_valkey import free_port
+from tests.shell import Shell
 from tests.waiting import wait_until
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-DONE = "-- block done --"
-#: The grid may still be starting when the tour begins to watch.
-ANSWER_TIMEOUT_S = 120.0
-
 pytestmark = pytest.mark.timeout(600)
-
-
-class Shell:
-    """A shell as somebody has it open, into which blocks are pasted."""
-
-    def __init__(self) -> None:
-        self._shell = subprocess.Popen(
-            ["bash", "-m"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-        )
-        self.transcript = ""
-
-    def paste(self, block: str) -> str:
-        """Run a block to its end and return what was printed meanwhile."""
-        assert self._shell.stdin is not None
-        begin = len(self.transcript)
-        self._shell.stdin.write(f"{block}\necho '{DONE}'\n".encode())
-        self.wait_for(DONE, begin)
-        return self.transcript[begin:]
-
-    def wait_for(self, text: str, begin: int = 0) -> None:
-        """Return once `text` has been printed, by the shell or by what it has started."""
-        assert self._shell.stdout is not None
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._shell.stdout, selectors.EVENT_READ)
-            while text not in self.transcript[begin:]:
-                assert time.monotonic() < deadline, f"no {text!r} in {self.transcript[begin:]!r}"
-                if selector.select(timeout=0.1):
-                    self.transcript += self._shell.stdout.read(65536).decode()
-
-    def close(self) -> None:
-        """Leave the shell; what a failed test left running in it ends first."""
-        self._shell.communicate(b"kill $(jobs -p) 2>/dev/null\n", timeout=ANSWER_TIMEOUT_S)
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ _EVERYTHING = {
         },
     },
     "grid": {"master": "kubernetes", "nodeSelector": {"pool": "spark"}},
+    "clusters": {"enabled": True, "images": {"next": "registry.example.com/rillbase/spark:2"}},
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
     "gateway": {"enabled": True, "parents": [{"name": "public", "namespace": "gateways"}]},
     "metrics": {
@@ -132,9 +133,11 @@ def helm(
     )
 
 
-def template(values: Mapping[str, Any], release: str = "rb") -> subprocess.CompletedProcess[str]:
-    arguments = ("template", release, str(CHART), "--namespace", "data", "--kube-version", NEWEST)
-    return helm(*arguments, values=values)
+def template(
+    values: Mapping[str, Any], release: str = "rb", namespace: str = "data"
+) -> subprocess.CompletedProcess[str]:
+    arguments = ("template", release, str(CHART), "--namespace", namespace)
+    return helm(*arguments, "--kube-version", NEWEST, values=values)
 
 
 def rendered(name: str) -> Release:

@@ -19,7 +19,7 @@ from tests.kube.rendering import (
 
 ALLOWED_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 #: Who calls the API server, where it does so at all.
-CALLS_THE_API = {"grid"}
+CALLS_THE_API = {"grid", "provisioner"}
 
 
 @every_values

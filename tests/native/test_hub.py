@@ -65,6 +65,7 @@ def hub() -> Hub:
         outbox_frames=1_000,
         outbox_bytes=1_000_000,
         memory_bytes=1_000_000,
+        trace_bytes=100_000,
     )
     hub.tick(NOW_US)
     return hub
@@ -132,6 +133,7 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
         outbox_frames=1_000,
         outbox_bytes=1_000_000,
         memory_bytes=1_000_000,
+        trace_bytes=100_000,
     )
     narrow.attach(1, "s1", wanted, 0, holder=HOLDER)
     narrow.wishes()

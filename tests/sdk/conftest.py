@@ -24,9 +24,9 @@ PROGRAMS = ["javascript", "python"]
 
 
 @pytest.fixture(scope="package")
-def backstage(valkey_url: str) -> Iterator[Backstage]:
+def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
     # Beside two browsers and compilers everything takes its time to start.
-    with running(valkey_url) as backstage:
+    with running(server, valkey_url) as backstage:
         yield backstage
 
 

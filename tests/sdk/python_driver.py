@@ -36,8 +36,12 @@ class Driver:
     async def _open(self, options: Document) -> None:
         if self._client is not None:
             await self._client.aclose()
-        silence_s = options["silenceMs"] / 1000
-        self._client = AsyncClient(options["url"], key=options["key"], silence_s=silence_s)
+        self._client = AsyncClient(
+            options["url"],
+            key=options["key"],
+            silence_s=options["silenceMs"] / 1000,
+            queue=options.get("queued", False),
+        )
 
     async def _guarded(self, command: Document) -> None:
         try:
@@ -56,7 +60,7 @@ class Driver:
                 command["name"],
                 documents=snapshot.documents,
                 state=snapshot.state,
-                pending=False,
+                pending=snapshot.has_pending_writes,
                 error=None,
             )
 

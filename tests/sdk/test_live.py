@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-#: What the Python SDK leaves to its callers: they are seldom what a person looks at.
+#: Programs outside browsers are seldom behind a proxy that knows plain HTTP only.
 only_javascript = pytest.mark.parametrize("client", ["javascript"], indirect=True)
 
 
@@ -139,7 +139,6 @@ def test_a_client_goes_on_when_its_server_is_killed(
         assert sorted(heard(client)) == ["d01", "d02"]
 
 
-@only_javascript
 def test_writes_are_seen_at_once_and_undone_when_refused(
     client: Program, todos: MadeCollection, network: Proxy
 ) -> None:
@@ -173,7 +172,6 @@ def test_a_write_whose_answer_was_lost_is_done_once(
     assert todos.query() == [{"_id": "a", "n": 1}]
 
 
-@only_javascript
 def test_queued_writes_wait_for_the_network(
     client: Program, todos: MadeCollection, network: Proxy
 ) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rillbase import Binary, Client, ObjectId, ServerError, Timestamp, ejson
-from rillbase.ids import rank, segment
+from rillbase.ids import segment
+from rillbase.order import rank
 from rillbase.tables import to_arrow, to_pandas
 from rillbase.view import FramesBroken, View
 from tests.sdk.conftest import options_of
@@ -142,8 +143,17 @@ def test_a_hole_in_the_numbering_is_noticed() -> None:
 
 
 def test_documents_become_tables() -> None:
-    pytest.importorskip("pandas", reason="an extra of the SDK")
-    pytest.importorskip("pyarrow", reason="an extra of the SDK")
-    documents = [{"_id": ObjectId("0" * 24), "n": 1}, {"_id": "b", "m": 2.5}]
-    assert list(to_pandas(documents).columns) == ["_id", "n", "m"]
-    assert to_arrow(documents).column_names == ["_id", "n", "m"]
+    documents = [
+        {"_id": ObjectId("0" * 24), "n": 1, "tags": [ObjectId("1" * 24)]},
+        {"_id": "b", "m": 2.5, "n": None},
+        {"_id": "c", "n": 3, "m": "two"},
+    ]
+    frame = to_pandas(documents)
+    assert list(frame.columns) == ["_id", "n", "tags", "m"]
+    assert list(frame["_id"]) == ["0" * 24, "b", "c"]
+    table = to_arrow(documents)
+    assert table.column_names == ["_id", "n", "tags", "m"]
+    assert table.column("n").to_pylist() == [1, None, 3]
+    assert table.column("tags").to_pylist()[0] == ["1" * 24]
+    # Numbers and texts have no type in common.
+    assert table.column("m").to_pylist() == [None, "2.5", "two"]

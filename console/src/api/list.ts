@@ -1,10 +1,12 @@
 /** Lists of the tenant's control plane, and what changes them. */
 
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { useToasts } from "../ui/toasts";
-import { all, type Call, call } from "./control";
+import { all, type Call, call, type Page } from "./control";
 import { useTenant } from "./tenant";
+
+const PAGE = 50;
 
 interface Options {
   readonly refetchMs?: number;
@@ -23,6 +25,27 @@ export function useList<T>(name: string, { refetchMs }: Options = {}) {
     queryFn: () => all<T>(`${api}/${name}`),
     ...(refetchMs === undefined ? {} : { refetchInterval: refetchMs }),
   });
+}
+
+/** Returns a list below the tenant page by page, newest first. */
+export function usePages<T>(
+  name: string,
+  filters: Readonly<Record<string, string>> = {},
+  { refetchMs }: Options = {},
+) {
+  const { slug, api } = useTenant();
+  const read = useInfiniteQuery({
+    queryKey: [slug, name, filters],
+    queryFn: ({ pageParam }) => {
+      const cursor = pageParam === "" ? {} : { cursor: pageParam };
+      const query = new URLSearchParams({ limit: String(PAGE), ...filters, ...cursor });
+      return call<Page<T>>(`${api}/${name}?${query}`);
+    },
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    ...(refetchMs === undefined ? {} : { refetchInterval: refetchMs }),
+  });
+  return { ...read, data: read.data?.pages.flatMap((page) => page.items) };
 }
 
 /** Returns one thing below the tenant. */

@@ -130,6 +130,22 @@ export interface AuditEntry {
   readonly after: Record<string, unknown> | null;
 }
 
+export type ErrorArea = "request" | "webhook" | "task" | "live" | "aggregate";
+
+export interface ErrorEntry {
+  readonly id: string;
+  readonly area: ErrorArea;
+  readonly code: string;
+  readonly status: number | null;
+  readonly place: string;
+  readonly detail: string;
+  readonly actor: string;
+  readonly request_id: string;
+  readonly count: number;
+  readonly at: string;
+  readonly last_at: string;
+}
+
 export interface Quota {
   readonly plan: string;
   readonly limits: Readonly<Record<string, number>>;

@@ -119,6 +119,13 @@ export const GROUPS: readonly Group[] = [
         least: "viewer",
       },
       {
+        path: "/errors",
+        title: "Errors",
+        icon: "alert",
+        words: "error log refused failed problems debug",
+        least: "viewer",
+      },
+      {
         path: "/audit",
         title: "Audit log",
         icon: "log",

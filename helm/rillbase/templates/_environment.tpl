@@ -40,7 +40,7 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
 - name: REDIS_URL
   value: redis://:$(VALKEY_PASSWORD)@{{ include "rillbase.part" (list . "valkey-broker") }}:6379/0
 - name: EVENTS_URL
-  value: redis://:$(VALKEY_PASSWORD)@{{ include "rillbase.part" (list . "valkey-events") }}:6379/0
+  value: redis://:$(VALKEY_PASSWORD)@{{ include "rillbase.part" (list . "valkey-events") }}.{{ .Release.Namespace }}.svc:6379/0
 {{- else }}
 {{- include "rillbase.secretVariables" (list . (dict "REDIS_URL" "valkey-url")) }}
 {{- if .Values.valkey.eventsInSecret }}
@@ -66,8 +66,20 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
   "OTEL_EXPORTER_OTLP_ENDPOINT" .Values.tracesEndpoint
   "HOME" "/tmp"
 -}}
+{{- if .Values.clusters.enabled }}{{ $plain = merge $plain (include "rillbase.clusterVariables" . | fromYaml) }}{{ end }}
 {{- range $name, $value := merge (deepCopy .Values.settings) $plain }}
 - name: {{ $name }}
   value: {{ $value | toString | quote }}
 {{- end }}
+{{- end -}}
+
+{{/* What everybody has to know who has to do with tenants' clusters. */}}
+{{- define "rillbase.clusterVariables" -}}
+{{- $images := list (printf "default=%s" (include "rillbase.image" (list . .Values.images.spark))) -}}
+{{- range $name, $image := .Values.clusters.images }}{{ $images = append $images (printf "%s=%s" $name $image) }}{{ end -}}
+RILLBASE_CLUSTERS: kubernetes
+RILLBASE_CLUSTERS_NAME: {{ include "rillbase.clusters" . }}
+RILLBASE_CLUSTERS_NAMESPACE: {{ .Release.Namespace }}
+RILLBASE_CLUSTERS_IMAGES: {{ join "," $images | quote }}
+RILLBASE_CLUSTERS_API_NETWORKS: {{ join "," .Values.networkPolicies.apiServer.cidrs | quote }}
 {{- end -}}

@@ -71,8 +71,23 @@ annotations: {{- toYaml . | nindent 2 }}
 
 {{- define "rillbase.postgresHost" -}}
 {{- if .Values.database.internal -}}
-{{- include "rillbase.part" (list . "postgresql") -}}
+{{- printf "%s.%s.svc" (include "rillbase.part" (list . "postgresql")) .Release.Namespace -}}
 {{- else -}}
 {{- required "database.host is needed with an external database" .Values.database.host -}}
 {{- end -}}
+{{- end -}}
+
+{{/* How the names of tenants' namespaces begin, and of what this release has outside of its own. */}}
+{{- define "rillbase.clusters" -}}
+{{- if .Values.clusters.name -}}
+{{- .Values.clusters.name -}}
+{{- else -}}
+{{- $whole := printf "%s-%s" .Release.Namespace (include "rillbase.fullname" .) -}}
+{{- printf "%s-%s" ($whole | trunc 20 | trimSuffix "-") ($whole | sha256sum | trunc 6) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The account of the provisioner. */}}
+{{- define "rillbase.provisioner" -}}
+{{- printf "%s-provisioner" (include "rillbase.clusters" .) -}}
 {{- end -}}

@@ -16,7 +16,7 @@ use crate::claims::Claim;
 use crate::coding::{Reader, put_slice};
 use crate::contribution::Contribution;
 use crate::definition::{Definition, Source};
-use crate::deltas::Deltas;
+use crate::deltas::{Deltas, Generation};
 use crate::error::{Code, Error, Result, malformed};
 use crate::fields::{Fields, Read};
 use crate::store::{Aggregates, bounds};
@@ -136,6 +136,19 @@ impl Event {
     }
 }
 
+impl Event {
+    /// What it adds to which generation.
+    fn told<'a>(
+        &'a self,
+        shape: &'a Shape,
+    ) -> impl Iterator<Item = (&'a Arc<Generation>, &'a Contribution)> {
+        let (current, building) = &self.contributions;
+        let building = shape.building.iter().zip(building);
+        let building = building.map(|(one, contribution)| (&one.generation, contribution));
+        std::iter::once((&shape.current, current)).chain(building)
+    }
+}
+
 fn pointer(definition: &Definition) -> String {
     let time = definition.time.as_ref();
     time.map_or(String::new(), |time| time.field.pointer())
@@ -178,14 +191,30 @@ pub(crate) struct Group {
 }
 
 /// Events of one aggregate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Facts {
+    /// Until the last bucket that one of them counts in has expired: rows are made anew of them.
     expiry: Option<Millis>,
     full: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
 
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            expiry: Some(0),
+            full: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+}
+
 impl Facts {
+    fn keep_until(&mut self, expires: Option<i64>) {
+        let expires = expires.map(|at| u64::try_from(at).unwrap_or_default());
+        self.expiry = self.expiry.zip(expires).map(|(own, other)| own.max(other));
+    }
+
     fn push(&mut self, json: &[u8]) {
         put_slice(&mut self.bytes, json);
         if self.bytes.len() >= FACT_BYTES {
@@ -196,13 +225,8 @@ impl Facts {
 
 impl Group {
     /// Takes in the events of a call that are new; says which.
-    pub(crate) fn take(
-        &mut self,
-        add: &Add,
-        known: &dyn Fn(&[u8]) -> Result<bool>,
-        now: Millis,
-    ) -> Result<Vec<bool>> {
-        // All ids are looked up before anything is taken in.
+    pub(crate) fn take(&mut self, add: &Add, store: &Aggregates) -> Result<Vec<bool>> {
+        // All is looked up before anything is taken in.
         let mut fresh = Vec::with_capacity(add.events.len());
         let mut own: HashSet<&[u8]> = HashSet::new();
         for event in &add.events {
@@ -210,24 +234,26 @@ impl Group {
                 None => true,
                 Some(id) => {
                     let is_here = self.ids.contains_key(&id.key) || !own.insert(&id.key);
-                    !is_here && !known(&id.key)?
+                    !is_here && store.db.get(&store.spaces.ids, &id.key)?.is_none()
                 }
             });
         }
-        let retention = add.shape.current.definition.retention;
-        let facts = self
-            .facts
-            .entry(add.aggregate.number)
-            .or_insert_with(|| Facts {
-                expiry: retention.and_then(|length| now.checked_add_signed(length)),
-                ..Facts::default()
-            });
+        let is_fresh = |(_, (_, fresh)): &(usize, (&Event, &bool))| **fresh;
+        let mut items = HashSet::new();
+        for (index, (event, _)) in add.events.iter().zip(&fresh).enumerate().filter(is_fresh) {
+            for told in event.told(&add.shape) {
+                let room = store.make_room(told, &self.deltas, &mut items);
+                room.map_err(|error| error.of_event(index))?;
+            }
+        }
+        let facts = self.facts.entry(add.aggregate.number).or_default();
         for (event, _) in add.events.iter().zip(&fresh).filter(|(_, fresh)| **fresh) {
             facts.push(&event.json);
-            let (current, building) = &event.contributions;
-            self.deltas.add(&add.shape.current, current, 1);
-            if let (Some(building), Some(contribution)) = (&add.shape.building, building) {
-                self.deltas.add(&building.generation, contribution, 1);
+            for (generation, contribution) in event.told(&add.shape) {
+                let bucket = contribution.bucket;
+                let expires = bucket.and_then(|at| generation.definition.expires(at));
+                facts.keep_until(expires);
+                self.deltas.add(generation, contribution, 1);
             }
             if let Some(id) = &event.id {
                 self.ids.insert(id.key.clone(), id.expiry);
@@ -236,7 +262,7 @@ impl Group {
         Ok(fresh)
     }
 
-    pub(crate) fn batch(&self, store: &Aggregates) -> Batch {
+    pub(crate) fn batch(&mut self, store: &Aggregates) -> Batch {
         let mut batch = Batch::new();
         let spaces = &store.spaces;
         self.deltas.write(&mut batch, &spaces.rows, &spaces.items);
@@ -295,10 +321,9 @@ impl Aggregates {
                 "there is no aggregate of this name",
             ));
         }
-        let known = |key: &[u8]| Ok(self.db.get(&self.spaces.ids, key)?.is_some());
         match add.refresh(now)? {
-            None => group.take(add, &known, now),
-            Some(add) => group.take(&add, &known, now),
+            None => group.take(add, self),
+            Some(add) => group.take(&add, self),
         }
     }
 

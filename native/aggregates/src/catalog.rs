@@ -10,20 +10,23 @@
 //! anything, is nobody's. A definition is kept as it was written.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use rillbase_engine::{Batch, Db, Durability, Keyspace, Sequence};
+use rillbase_engine::{Batch, Db, Durability, Keyspace, Millis, Sequence};
 
 use crate::coding::{Reader, put_slice, put_varint};
-use crate::definition::Definition;
+use crate::definition::{Definition, Source};
 use crate::deltas::Generation;
 use crate::error::{Code, Error, Result, malformed};
 
 const NEXT: &[u8] = b"next";
 /// A namespace has no more aggregates.
 const MOST: usize = 10_000;
+/// For so long snapshots of before a switch may be asked about, in milliseconds, and longer.
+const REMEMBERED: Millis = 120_000;
 
 /// A generation that is being built beside the one that queries see.
 #[derive(Debug, Clone)]
@@ -49,6 +52,23 @@ pub struct Shape {
     pub building: Option<Building>,
 }
 
+/// What queries saw until another generation took its place.
+#[derive(Debug)]
+struct Past {
+    generation: Arc<Generation>,
+    /// The first moment from which on it answered, and the first at which it did no longer.
+    answers: Range<Sequence>,
+    left_at: Millis,
+}
+
+/// What answers at which moments. Rows of a generation are whole from its switch on.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The first moment that the current generation answers for.
+    since: Sequence,
+    past: Vec<Past>,
+}
+
 /// An aggregate.
 #[derive(Debug)]
 pub struct Aggregate {
@@ -59,12 +79,64 @@ pub struct Aggregate {
     /// Never used twice.
     pub number: u64,
     shape: RwLock<Arc<Shape>>,
+    /// Changed together with the shape, under its lock.
+    seen: RwLock<Seen>,
     /// The last write that changed it, as far as this process knows.
     changed: AtomicU64,
     dropped: AtomicBool,
 }
 
 impl Aggregate {
+    fn new((namespace, name): (u64, String), number: u64, shape: Shape) -> Self {
+        Self {
+            namespace,
+            name,
+            number,
+            shape: RwLock::new(Arc::new(shape)),
+            seen: RwLock::default(),
+            changed: AtomicU64::new(0),
+            dropped: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the generation that is seen has rows for this moment: otherwise one that was before
+    /// it answers, or none.
+    pub fn answers_at(&self, moment: Sequence) -> bool {
+        moment >= self.seen.read().since
+    }
+
+    /// The generation that queries about a moment see.
+    pub(crate) fn seen_at(&self, moment: Sequence) -> Result<Arc<Generation>> {
+        let shape = self.shape.read();
+        let seen = self.seen.read();
+        if moment >= seen.since {
+            return Ok(Arc::clone(&shape.current));
+        }
+        let found = seen.past.iter().find(|one| one.answers.contains(&moment));
+        let detail = "the snapshot is older than the first rows of this aggregate";
+        found
+            .map(|one| Arc::clone(&one.generation))
+            .ok_or_else(|| Error::new(Code::SnapshotExpired, detail))
+    }
+
+    /// From `since` on another shape's generation is seen.
+    fn switch(&self, shape: Shape, since: Sequence, now: Millis) {
+        let mut current = self.shape.write();
+        let mut seen = self.seen.write();
+        seen.past
+            .retain(|one| one.left_at.saturating_add(REMEMBERED) > now);
+        if shape.current.number != current.current.number {
+            let past = Past {
+                generation: Arc::clone(&current.current),
+                answers: seen.since..since,
+                left_at: now,
+            };
+            seen.past.push(past);
+        }
+        seen.since = since;
+        *current = Arc::new(shape);
+    }
+
     /// What it is at present.
     pub fn shape(&self) -> Arc<Shape> {
         Arc::clone(&self.shape.read())
@@ -149,14 +221,8 @@ fn read(key: &[u8], value: &[u8]) -> Option<Result<Aggregate>> {
             building,
         })
     };
-    Some(shape().map(|shape| Aggregate {
-        namespace,
-        name: String::from_utf8_lossy(name.0).into_owned(),
-        number,
-        shape: RwLock::new(Arc::new(shape)),
-        changed: AtomicU64::new(0),
-        dropped: AtomicBool::new(false),
-    }))
+    let name = String::from_utf8_lossy(name.0).into_owned();
+    Some(shape().map(|shape| Aggregate::new((namespace, name), number, shape)))
 }
 
 type Known = BTreeMap<(u64, String), Arc<Aggregate>>;
@@ -264,7 +330,9 @@ impl Catalog {
                 building,
                 ..Shape::clone(&known)
             };
-            self.change(&aggregate, shape, number + 1)?;
+            let sequence = self.keep(&aggregate, &shape, number + 1)?;
+            *aggregate.shape.write() = Arc::new(shape);
+            aggregate.note(sequence);
             *next = number + 1;
         } else {
             let shape = Shape {
@@ -287,14 +355,7 @@ impl Catalog {
             &value(number, &shape),
         );
         self.db.write(batch, Durability::Sync)?;
-        let aggregate = Aggregate {
-            namespace,
-            name: name.to_owned(),
-            number,
-            shape: RwLock::new(Arc::new(shape)),
-            changed: AtomicU64::new(0),
-            dropped: AtomicBool::new(false),
-        };
+        let aggregate = Aggregate::new((namespace, name.to_owned()), number, shape);
         let mut known = self.known.write();
         known.insert((namespace, name.to_owned()), Arc::new(aggregate));
         Ok(())
@@ -306,21 +367,20 @@ impl Catalog {
         batch.put(&self.keyspace, NEXT, &value);
     }
 
-    fn change(&self, aggregate: &Aggregate, shape: Shape, next: u64) -> Result<()> {
+    /// Writes down what an aggregate is from now on.
+    fn keep(&self, aggregate: &Aggregate, shape: &Shape, next: u64) -> Result<Sequence> {
         let mut batch = Batch::new();
         self.put_next(&mut batch, next);
         batch.put(
             &self.keyspace,
             &aggregate.key(),
-            &value(aggregate.number, &shape),
+            &value(aggregate.number, shape),
         );
-        let sequence = self.db.write(batch, Durability::Sync)?;
-        *aggregate.shape.write() = Arc::new(shape);
-        aggregate.note(sequence);
-        Ok(())
+        Ok(self.db.write(batch, Durability::Sync)?)
     }
 
-    /// Lets queries see the generation that was built; returns the one that they saw.
+    /// Lets queries see the generation that was built; returns the one that they saw. Nobody writes
+    /// meanwhile.
     pub(crate) fn switch(
         &self,
         aggregate: &Aggregate,
@@ -328,7 +388,12 @@ impl Catalog {
     ) -> Result<Option<Arc<Generation>>> {
         let next = self.next.lock();
         let shape = aggregate.shape();
+        let now = self.db.now();
         if shape.current.number == number {
+            // The first rows of a view are whole from here on.
+            if shape.current.definition.source == Source::View && aggregate.answers_at(0) {
+                aggregate.switch(Shape::clone(&shape), self.db.snapshot().sequence(), now);
+            }
             return Ok(None);
         }
         aggregate.generation(number)?;
@@ -344,7 +409,9 @@ impl Catalog {
             text: building.text,
             building: None,
         };
-        self.change(aggregate, switched, *next)?;
+        let sequence = self.keep(aggregate, &switched, *next)?;
+        aggregate.switch(switched, sequence, now);
+        aggregate.note(sequence);
         Ok(Some(Arc::clone(&shape.current)))
     }
 

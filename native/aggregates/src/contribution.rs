@@ -39,8 +39,8 @@ pub struct Contribution {
     pub bucket: Option<i64>,
     /// The values of all dimensions, one after the other, in the form that sorts.
     dimensions: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<u32>,
+    /// How many they are.
+    count: usize,
     /// One for each measure.
     pub inputs: Vec<Input>,
 }
@@ -57,18 +57,18 @@ impl Contribution {
             Some(time) => definition.bucket(reading.moment(&time.field, now)?),
         };
         let mut dimensions = Vec::with_capacity(64);
-        let mut ends = Vec::with_capacity(definition.dimensions.len());
         for field in &definition.dimensions {
             reading.value(field, &mut dimensions)?;
-            ends.push(u32::try_from(dimensions.len()).unwrap_or(u32::MAX));
         }
-        let inputs = definition.measures.iter();
-        let inputs: Result<Vec<Input>> = inputs.map(|measure| reading.input(measure)).collect();
+        let mut inputs = Vec::with_capacity(definition.measures.len());
+        for measure in &definition.measures {
+            inputs.push(reading.input(measure)?);
+        }
         Ok(Self {
             bucket,
             dimensions,
-            ends,
-            inputs: inputs?,
+            count: definition.dimensions.len(),
+            inputs,
         })
     }
 
@@ -84,14 +84,28 @@ impl Contribution {
         }
     }
 
-    /// The value of a dimension, in the form that sorts.
+    /// Appends what tells the rows that it goes to from all others.
+    pub(crate) fn write_place(&self, generation: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&generation.to_be_bytes());
+        if let Some(bucket) = self.bucket {
+            out.extend_from_slice(&bucket.to_be_bytes());
+        }
+        out.extend_from_slice(&self.dimensions);
+    }
+
+    /// The values of all dimensions, in the form that sorts.
+    pub fn dimensions(&self) -> impl Iterator<Item = &[u8]> {
+        let mut reader = Reader(&self.dimensions);
+        (0..self.count).map(move |_| {
+            let before = reader.0;
+            let length = Value::skip(&mut reader).map_or(0, |()| before.len() - reader.0.len());
+            before.get(..length).unwrap_or_default()
+        })
+    }
+
+    /// The value of one.
     pub fn dimension(&self, place: usize) -> &[u8] {
-        let end = self.ends.get(place).map_or(0, |end| *end as usize);
-        let start = match place.checked_sub(1) {
-            Some(before) => self.ends.get(before).map_or(0, |end| *end as usize),
-            None => 0,
-        };
-        self.dimensions.get(start..end).unwrap_or_default()
+        self.dimensions().nth(place).unwrap_or_default()
     }
 
     /// Its bytes.
@@ -104,9 +118,9 @@ impl Contribution {
                 put_signed(&mut out, bucket.into());
             }
         }
-        put_varint(&mut out, self.ends.len() as u64);
-        for place in 0..self.ends.len() {
-            put_slice(&mut out, self.dimension(place));
+        put_varint(&mut out, self.count as u64);
+        for dimension in self.dimensions() {
+            put_slice(&mut out, dimension);
         }
         for input in &self.inputs {
             match input {
@@ -135,10 +149,10 @@ impl Contribution {
             0 => None,
             _ => Some(reader.signed_64()?),
         };
-        let (mut dimensions, mut ends, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..reader.count()? {
+        let (mut dimensions, mut inputs) = (Vec::new(), Vec::new());
+        let count = reader.count()?;
+        for _ in 0..count {
             dimensions.extend_from_slice(reader.slice()?);
-            ends.push(u32::try_from(dimensions.len()).ok()?);
         }
         while !reader.is_empty() {
             inputs.push(match reader.byte()? {
@@ -152,7 +166,7 @@ impl Contribution {
         Some(Self {
             bucket,
             dimensions,
-            ends,
+            count,
             inputs,
         })
     }

@@ -1,6 +1,11 @@
 //! What many contributions change, row by row: one delta a row, however many contributions.
+//!
+//! A contribution is added to one row only, that of all its dimensions. Rows of rollups are sums of
+//! such rows, and sums may be added up in any order: they are made of them once, when all
+//! contributions are in ([`Deltas::spread`]).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rillbase_engine::{Batch, Keyspace};
 
@@ -22,55 +27,78 @@ pub struct Generation {
 /// Changes of rows and items, by their keys.
 #[derive(Debug, Default)]
 pub struct Deltas {
+    /// By generation, all dimensions and the bucket: what has not been spread yet.
+    finest: HashMap<Vec<u8>, Finest, Builder>,
     rows: HashMap<Vec<u8>, Row, Builder>,
     items: HashMap<Vec<u8>, i64, Builder>,
     key: Vec<u8>,
 }
 
+/// Contributions that go to the same rows.
+#[derive(Debug)]
+struct Finest {
+    generation: Arc<Generation>,
+    /// One of them; which rows they go to is what they have in common.
+    place: Contribution,
+    row: Row,
+}
+
 impl Deltas {
     /// Adds a contribution `times` over: once, or minus once to take it away again.
-    pub fn add(&mut self, generation: &Generation, contribution: &Contribution, times: i64) {
+    pub fn add(&mut self, generation: &Arc<Generation>, contribution: &Contribution, times: i64) {
         let definition = &generation.definition;
         if definition.measures.is_empty() {
             return;
         }
-        for (rollup, dimensions) in definition.rollups.iter().enumerate() {
-            self.key.clear();
-            let number = (generation.number, rollup);
-            keys::row(&mut self.key, number, dimensions, contribution);
-            if let Some(row) = self.rows.get_mut(self.key.as_slice()) {
-                apply(row, definition, contribution, times);
-            } else {
-                let mut row = definition.empty.clone();
-                apply(&mut row, definition, contribution, times);
-                self.rows.insert(self.key.clone(), row);
+        self.key.clear();
+        contribution.write_place(generation.number, &mut self.key);
+        if let Some(finest) = self.finest.get_mut(self.key.as_slice()) {
+            apply(&mut finest.row, definition, contribution, times);
+        } else {
+            let mut row = definition.empty.clone();
+            apply(&mut row, definition, contribution, times);
+            let finest = Finest {
+                generation: Arc::clone(generation),
+                place: contribution.clone(),
+                row,
+            };
+            self.finest.insert(self.key.clone(), finest);
+        }
+        for_items(
+            generation,
+            contribution,
+            &mut self.key,
+            &mut |item| match self.items.get_mut(item.key) {
+                Some(count) => *count += times,
+                None => drop(self.items.insert(item.key.to_vec(), times)),
+            },
+        );
+    }
+
+    /// Lets what has been added come to the rows of all rollups. Rows are told of only then.
+    pub fn spread(&mut self) {
+        for (_, finest) in self.finest.drain() {
+            let definition = &finest.generation.definition;
+            for (rollup, dimensions) in definition.rollups.iter().enumerate() {
+                self.key.clear();
+                let number = (finest.generation.number, rollup);
+                keys::row(&mut self.key, number, dimensions, &finest.place);
+                match self.rows.get_mut(self.key.as_slice()) {
+                    Some(row) => row.merge(&finest.row),
+                    None => drop(self.rows.insert(self.key.clone(), finest.row.clone())),
+                }
             }
-            self.add_items(definition, contribution, times);
         }
     }
 
-    /// Counts items below the row whose key was built.
-    fn add_items(&mut self, definition: &Definition, contribution: &Contribution, times: i64) {
-        let length = self.key.len();
-        let inputs = definition.measures.iter().zip(&contribution.inputs);
-        for (place, (measure, input)) in inputs.enumerate() {
-            let (true, Input::Value(value)) = (measure.has_items, input) else {
-                continue;
-            };
-            self.key.truncate(length);
-            self.key.push(u8::try_from(place).unwrap_or(u8::MAX));
-            self.key.extend_from_slice(value);
-            match self.items.get_mut(self.key.as_slice()) {
-                Some(count) => *count += times,
-                None => drop(self.items.insert(self.key.clone(), times)),
-            }
-        }
-        self.key.truncate(length);
+    /// Whether an item changes.
+    pub(crate) fn has_item(&self, key: &[u8]) -> bool {
+        self.items.contains_key(key)
     }
 
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.items.is_empty()
+        self.finest.is_empty() && self.rows.is_empty() && self.items.is_empty()
     }
 
     /// The rows that change, with what they change by.
@@ -85,7 +113,8 @@ impl Deltas {
     }
 
     /// Writes all changes as merge operands.
-    pub fn write(&self, batch: &mut Batch, rows: &Keyspace, items: &Keyspace) {
+    pub fn write(&mut self, batch: &mut Batch, rows: &Keyspace, items: &Keyspace) {
+        self.spread();
         for (key, row) in self.rows() {
             batch.merge(rows, key, &row.to_bytes());
         }
@@ -93,14 +122,48 @@ impl Deltas {
             batch.merge(items, key, &Row(vec![State::Count(count)]).to_bytes());
         }
     }
+}
 
-    /// Takes in other changes.
-    pub fn merge(&mut self, other: &Self) {
-        for (key, row) in &other.rows {
-            self.rows.entry(key.clone()).or_default().merge(row);
-        }
-        for (key, count) in &other.items {
-            *self.items.entry(key.clone()).or_default() += count;
+/// An item that a contribution counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item<'a> {
+    pub(crate) key: &'a [u8],
+    /// The row that it is of.
+    pub(crate) row: &'a [u8],
+    /// The row, and which measure.
+    pub(crate) group: &'a [u8],
+    pub(crate) measure: &'a Measure,
+}
+
+/// Tells the items that a contribution counts, of all rollups. Keys are built in `key`.
+pub(crate) fn for_items(
+    generation: &Generation,
+    contribution: &Contribution,
+    key: &mut Vec<u8>,
+    take: &mut dyn FnMut(Item<'_>),
+) {
+    let definition = &generation.definition;
+    if !definition.measures.iter().any(|measure| measure.has_items) {
+        return;
+    }
+    for (rollup, dimensions) in definition.rollups.iter().enumerate() {
+        key.clear();
+        keys::row(key, (generation.number, rollup), dimensions, contribution);
+        let row = key.len();
+        let inputs = definition.measures.iter().zip(&contribution.inputs);
+        for (place, (measure, input)) in inputs.enumerate() {
+            let (true, Input::Value(value)) = (measure.has_items, input) else {
+                continue;
+            };
+            key.truncate(row);
+            key.push(u8::try_from(place).unwrap_or(u8::MAX));
+            key.extend_from_slice(value);
+            take(Item {
+                key,
+                row: key.get(..row).unwrap_or_default(),
+                group: key.get(..=row).unwrap_or_default(),
+                measure,
+            });
         }
     }
 }

@@ -54,6 +54,10 @@ pub enum Code {
     TooExpensive,
     /// Too many of something.
     TooMany,
+    /// A row would have more items than it may.
+    TooManyItems,
+    /// The moment that is asked about is not held, or has no rows.
+    SnapshotExpired,
 }
 
 impl Code {
@@ -72,6 +76,8 @@ impl Code {
             Self::BadQuery => "BADQUERY",
             Self::TooExpensive => "TOOEXPENSIVE",
             Self::TooMany => "TOO_MANY",
+            Self::TooManyItems => "TOOMANYITEMS",
+            Self::SnapshotExpired => "SNAPSHOTEXPIRED",
         }
     }
 }
@@ -121,6 +127,7 @@ impl fmt::Display for Error {
                     Code::BadEvent
                     | Code::EventTooOld
                     | Code::Overflow
+                    | Code::TooManyItems
                     | Code::BadChange
                     | Code::BadDefinition
                     | Code::BadQuery => write!(out, "{pointer} {}", refused.detail),

@@ -16,6 +16,8 @@ use crate::error::{Code, Error, Result};
 /// No flat event has more members; larger ones are documents.
 const MOST_MEMBERS: usize = 64;
 
+const USUAL_MEMBERS: usize = 8;
+
 /// What fields are looked up in.
 #[derive(Debug, Clone, Copy)]
 pub enum Fields<'a> {
@@ -51,9 +53,14 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    /// Reads an event, into what an earlier one used.
+    /// Reads an event.
     pub(crate) fn event(json: &[u8]) -> Result<Self> {
-        let mut flat = Flat::default();
+        let mut flat = Flat {
+            // Names and strings are a part of the event; few have more members.
+            text: String::with_capacity(json.len()),
+            members: Vec::with_capacity(USUAL_MEMBERS),
+            ..Flat::default()
+        };
         if read(json, &Limits::default(), &mut flat).is_ok() {
             return Ok(Self::Flat(flat));
         }

@@ -8,6 +8,8 @@
 //! Values are those of the rollup's dimensions, in its order. So rows sort by their dimensions,
 //! then by time, and the buckets of one group stand together.
 
+use std::ops::Range;
+
 use crate::coding::Reader;
 use crate::contribution::Contribution;
 use crate::definition::Definition;
@@ -38,11 +40,16 @@ pub(crate) fn row(
     }
 }
 
+/// A rollup has no more dimensions.
+const MOST_VALUES: usize = 16;
+
 /// What a row's key says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
     /// All values, one after the other.
     pub(crate) values: &'a [u8],
+    /// Where each ends.
+    ends: [u32; MOST_VALUES],
     pub(crate) bucket: Option<i64>,
 }
 
@@ -51,8 +58,10 @@ impl<'a> Parts<'a> {
     pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {
         let mut reader = Reader(key.get(ROLLUP_BYTES..)?);
         let all = reader.0;
-        for _ in 0..dimensions {
+        let mut ends = [0; MOST_VALUES];
+        for end in ends.get_mut(..dimensions)? {
             Value::skip(&mut reader)?;
+            *end = u32::try_from(all.len() - reader.0.len()).ok()?;
         }
         let values = all.get(..all.len() - reader.0.len())?;
         let bucket = if has_time {
@@ -60,7 +69,22 @@ impl<'a> Parts<'a> {
         } else {
             None
         };
-        Some(Self { values, bucket })
+        Some(Self {
+            values,
+            ends,
+            bucket,
+        })
+    }
+
+    /// Where a value is among all.
+    pub(crate) fn range(&self, place: usize) -> Range<usize> {
+        let end = |place: usize| self.ends.get(place).map_or(0, |end| *end as usize);
+        place.checked_sub(1).map_or(0, end)..end(place)
+    }
+
+    /// The value of one of the rollup's dimensions.
+    pub(crate) fn value(&self, place: usize) -> &'a [u8] {
+        self.values.get(self.range(place)).unwrap_or_default()
     }
 }
 

@@ -10,10 +10,10 @@
 //!   `sketch.rs` are what measures keep. All of it is associative and commutative.
 //! - `keys.rs` — where rows lie: by dimensions, then by time.
 //! - [`Aggregates`] — definitions, events, views, over a database: `catalog.rs` keeps definitions,
-//!   `add.rs` takes events, `staged.rs` those of transactions, `apply.rs` follows documents, `fill.rs` builds a new generation from
-//!   kept events.
+//!   `add.rs` takes events, `crowds.rs` refuses those that would give a row too many items, `staged.rs` takes those of
+//!   transactions, `apply.rs` follows documents, `fill.rs` builds a new generation from kept events.
 //! - [`Query`], [`Answer`] — what is asked, and how it is answered: `plan.rs` chooses, `walk.rs`
-//!   reads, `answer.rs` groups and shows.
+//!   reads, `answer.rs` groups (`groups.rs`) and sorts, `show.rs` writes.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function fails with an Error that names its code; saying so each time adds nothing"
@@ -52,6 +52,7 @@ mod catalog;
 mod claims;
 mod coding;
 mod contribution;
+mod crowds;
 mod definition;
 mod deltas;
 mod distinct;
@@ -59,11 +60,13 @@ mod error;
 mod exact;
 mod fields;
 mod fill;
+mod groups;
 mod hash;
 mod keys;
 mod plan;
 mod query;
 mod scaled;
+mod show;
 mod sketch;
 mod staged;
 mod state;

@@ -37,6 +37,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) dimensions: &'a [usize],
     /// For each value of the rollup: those that can match, if the filter says.
     pub(crate) allowed: Vec<Option<BTreeSet<Vec<u8>>>>,
+    /// Whether that is all that the filter says.
+    pub(crate) is_decided: bool,
     pub(crate) by: Vec<By>,
     /// The length of the buckets that are shown.
     pub(crate) bucket: i64,
@@ -77,6 +79,7 @@ impl<'a> Plan<'a> {
             rollup,
             dimensions,
             allowed: Vec::new(),
+            is_decided: false,
             by,
             bucket,
             measures,
@@ -86,7 +89,7 @@ impl<'a> Plan<'a> {
             earlier: None,
         };
         plan.earlier = plan.find_earlier()?;
-        plan.allowed = plan.find_allowed();
+        (plan.allowed, plan.is_decided) = plan.find_allowed();
         Ok(plan)
     }
 
@@ -107,22 +110,25 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The values that a filter lets through, where it says so by equality.
-    fn find_allowed(&self) -> Vec<Option<BTreeSet<Vec<u8>>>> {
+    /// The values that a filter lets through, where it says so by equality, and whether it says no
+    /// more.
+    fn find_allowed(&self) -> (Vec<Option<BTreeSet<Vec<u8>>>>, bool) {
         let mut allowed = vec![None; self.dimensions.len()];
-        if let Some((document, _)) = &self.query.filter {
-            self.allow(document.as_ref(), &mut allowed);
-        }
-        allowed
+        let is_decided = match &self.query.filter {
+            Some((document, _)) => self.allow(document.as_ref(), &mut allowed),
+            None => true,
+        };
+        (allowed, is_decided)
     }
 
-    fn allow(&self, filter: Document<'_>, allowed: &mut [Option<BTreeSet<Vec<u8>>>]) {
+    fn allow(&self, filter: Document<'_>, allowed: &mut [Option<BTreeSet<Vec<u8>>>]) -> bool {
+        let mut is_decided = true;
         for (name, test) in filter.iter() {
             if name == "$and" {
                 let parts = test.as_array();
                 let parts = parts.iter().flat_map(Array::iter);
                 for part in parts.filter_map(|part| part.as_document()) {
-                    self.allow(part, allowed);
+                    is_decided &= self.allow(part, allowed);
                 }
                 continue;
             }
@@ -132,13 +138,17 @@ impl<'a> Plan<'a> {
                 field.is_some_and(|field| field.name == name)
             });
             let slot = found.next().and_then(|(place, _)| allowed.get_mut(place));
-            if let (Some(slot), Some(values)) = (slot, equal_to(test)) {
-                match slot {
-                    Some(known) => known.retain(|value| values.contains(value)),
-                    None => *slot = Some(values),
-                }
+            let (Some(slot), Some(values)) = (slot, equal_to(test)) else {
+                is_decided = false;
+                continue;
+            };
+            is_decided &= is_alone(test);
+            match slot {
+                Some(known) => known.retain(|value| values.contains(value)),
+                None => *slot = Some(values),
             }
         }
+        is_decided
     }
 }
 
@@ -157,6 +167,12 @@ fn equal_to(test: ValueRef<'_>) -> Option<BTreeSet<Vec<u8>>> {
     }
     let listed = operators.get("$in")?.as_array()?;
     listed.iter().map(one).collect()
+}
+
+/// Whether a test that lists values asks for nothing else.
+fn is_alone(test: ValueRef<'_>) -> bool {
+    test.as_document()
+        .is_none_or(|operators| operators.iter().count() == 1)
 }
 
 fn choose(definition: &Definition, query: &Query) -> Result<usize> {

@@ -17,9 +17,11 @@ use crate::store::Aggregates;
 #[derive(Debug, Default)]
 pub struct Staged {
     group: Group,
-    /// Whose events, and as what they were read.
-    read: Vec<(Arc<Aggregate>, Arc<Shape>)>,
+    read: Vec<Read>,
 }
+
+/// Whose events, and as what they were read.
+type Read = (Arc<Aggregate>, Arc<Shape>);
 
 impl Staged {
     /// What its events change.
@@ -35,8 +37,8 @@ fn conflict(what: &str) -> Error {
 impl Aggregates {
     /// Takes events into a transaction; says which are new.
     pub fn stage(&self, staged: &mut Staged, add: &Add) -> Result<Vec<bool>> {
-        let known = |key: &[u8]| Ok(self.db.get(&self.spaces.ids, key)?.is_some());
-        let fresh = staged.group.take(add, &known, self.db.now())?;
+        let fresh = staged.group.take(add, self)?;
+        staged.group.deltas.spread();
         staged
             .read
             .push((Arc::clone(&add.aggregate), Arc::clone(&add.shape)));
@@ -44,27 +46,54 @@ impl Aggregates {
     }
 
     /// Commits a transaction with its events, unless somebody was faster.
-    pub fn commit(&self, staged: &Staged, mut transaction: Transaction) -> Result<Sequence> {
+    pub fn commit(&self, staged: Staged, transaction: Transaction) -> Result<Sequence> {
+        let mut done = self.commit_each(vec![(staged, transaction)]);
+        done.pop()
+            .unwrap_or_else(|| Err(conflict("nothing was asked")))
+    }
+
+    /// Commits transactions with their events, durably together. What came of each is in its place.
+    pub fn commit_each(&self, all: Vec<(Staged, Transaction)>) -> Vec<Result<Sequence>> {
         let _writing = self.gate.read();
-        let ids: HashSet<Vec<u8>> = staged.group.ids.keys().cloned().collect();
-        let _claim = self.claims.claim(ids);
-        let has_changed = |(aggregate, shape): &(Arc<Aggregate>, Arc<Shape>)| {
+        let ids = all.iter().flat_map(|(staged, _)| staged.group.ids.keys());
+        let _claim = self.claims.claim(ids.cloned().collect());
+        let mut taken = HashSet::new();
+        let (mut ready, mut places) = (Vec::with_capacity(all.len()), Vec::new());
+        for (mut staged, mut transaction) in all {
+            let place = self.may_commit(&staged, &taken).map(|()| {
+                taken.extend(staged.group.ids.keys().cloned());
+                transaction.write_blindly(&staged.group.batch(self));
+                ready.push(transaction);
+                staged.read
+            });
+            places.push(place);
+        }
+        let mut committed = Transaction::commit_each(&ready, self.durability).into_iter();
+        let outcome = |place: Result<Vec<Read>>| {
+            let read = place?;
+            let committed = committed.next();
+            let sequence = committed.ok_or_else(|| conflict("it was not asked"))??;
+            read.iter()
+                .for_each(|(aggregate, _)| aggregate.note(sequence));
+            Ok(sequence)
+        };
+        places.into_iter().map(outcome).collect()
+    }
+
+    /// Whether events may be written as they were read; `taken` are ids that others of the same
+    /// group write.
+    fn may_commit(&self, staged: &Staged, taken: &HashSet<Vec<u8>>) -> Result<()> {
+        let has_changed = |(aggregate, shape): &Read| {
             aggregate.is_dropped() || !Arc::ptr_eq(shape, &aggregate.shape())
         };
         if staged.read.iter().any(has_changed) {
             return Err(conflict("an aggregate was defined anew"));
         }
         for key in staged.group.ids.keys() {
-            if self.db.get(&self.spaces.ids, key)?.is_some() {
+            if taken.contains(key) || self.db.get(&self.spaces.ids, key)?.is_some() {
                 return Err(conflict("an event was added by somebody else"));
             }
         }
-        transaction.write_blindly(&staged.group.batch(self));
-        let sequence = transaction.commit(self.durability)?;
-        staged
-            .read
-            .iter()
-            .for_each(|(aggregate, _)| aggregate.note(sequence));
-        Ok(sequence)
+        Ok(())
     }
 }

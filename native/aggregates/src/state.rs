@@ -56,6 +56,18 @@ impl State {
         }
     }
 
+    /// Whether it is what a row begins with.
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Count(count) => *count == 0,
+            Self::Whole(sum) => *sum == 0,
+            Self::Exact(sum) => *sum == ExactSum::default(),
+            Self::Least(value) | Self::Greatest(value) => value.is_empty(),
+            Self::Distinct(set) => *set == Distinct::default(),
+            Self::Sketch(sketch) => *sketch == Sketch::default(),
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Count(count) => {
@@ -89,6 +101,11 @@ impl State {
         }
     }
 
+    /// The first state of a row: how many are counted.
+    pub(crate) fn first(row: &[u8]) -> Option<Self> {
+        Self::read(&mut Reader(row))
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(match reader.byte()? {
             0 => Self::Count(reader.signed_64()?),
@@ -117,6 +134,8 @@ pub(crate) fn greatest(own: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
+const USUAL_STATES: usize = 4;
+
 /// What a row keeps, slot by slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row(pub Vec<State>);
@@ -142,12 +161,19 @@ impl Row {
 
     /// Reads it; `None` if the bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut row = Self(Vec::with_capacity(USUAL_STATES));
+        row.read(bytes)?;
+        Some(row)
+    }
+
+    /// Becomes another row.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<()> {
         let mut reader = Reader(bytes);
-        let mut states = Vec::new();
+        self.0.clear();
         while !reader.is_empty() {
-            states.push(State::read(&mut reader)?);
+            self.0.push(State::read(&mut reader)?);
         }
-        Some(Self(states))
+        Some(())
     }
 }
 
@@ -172,11 +198,19 @@ impl Merge for Fold {
     }
 
     fn full(&self, _: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
+        if let (None, [one]) = (below, operands) {
+            return one.to_vec();
+        }
         Self::fold(below.into_iter().chain(operands.iter().copied()))
     }
 
     fn partial(&self, _: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         Some(Self::fold(operands.iter().copied()))
+    }
+
+    /// Rows and items of which everything has been taken away again.
+    fn is_nothing(&self, value: &[u8]) -> bool {
+        Row::from_bytes(value).is_some_and(|row| row.0.iter().all(State::is_nothing))
     }
 }
 

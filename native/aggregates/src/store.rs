@@ -1,6 +1,6 @@
 //! Aggregates over one database.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,12 +11,14 @@ use rillbase_engine::{
     prefix_end,
 };
 
-use crate::answer::{Shown, answer};
+use crate::answer::{Shown, answer, answer_json};
 use crate::catalog::{Aggregate, Catalog, Defined, Shape};
 use crate::claims::Claims;
+use crate::coding::Reader;
+use crate::crowds::Crowds;
 use crate::definition::{Definition, Source};
 use crate::deltas::{Deltas, Generation};
-use crate::error::Result;
+use crate::error::{Result, malformed};
 use crate::keys;
 use crate::query::Query;
 use crate::state::Fold;
@@ -48,6 +50,7 @@ pub struct Aggregates {
     pub(crate) catalog: Catalog,
     lifetimes: Arc<Lifetimes>,
     pub(crate) claims: Claims,
+    pub(crate) crowds: Crowds,
     /// Held by whoever writes; alone by whoever changes what is written to.
     pub(crate) gate: RwLock<()>,
     /// Held by who reads what documents contributed, until what it made of it is written.
@@ -128,16 +131,72 @@ impl Aggregates {
         for aggregate in catalog.all() {
             lifetimes.know(&aggregate.shape());
         }
-        Ok(Self {
+        let opened = Self {
             catalog,
             lifetimes: Arc::clone(lifetimes),
             db: Arc::clone(db),
             spaces,
             claims: Claims::default(),
+            crowds: Crowds::default(),
             gate: RwLock::new(()),
             applying: Mutex::new(()),
             durability,
-        })
+        };
+        opened.sweep()?;
+        Ok(opened)
+    }
+
+    /// Removes what a process did not come to remove of what it had dropped.
+    fn sweep(&self) -> Result<()> {
+        let (mut generations, mut aggregates) = (HashSet::new(), HashSet::new());
+        for aggregate in self.catalog.all() {
+            let shape = aggregate.shape();
+            aggregates.insert(aggregate.number);
+            generations.insert(shape.current.number);
+            generations.extend(shape.building.iter().map(|one| one.generation.number));
+        }
+        let Spaces {
+            rows,
+            items,
+            facts,
+            ids,
+            kept,
+        } = &self.spaces;
+        let mut batch = Batch::new();
+        for (keyspace, known) in [
+            (rows, &generations),
+            (items, &generations),
+            (kept, &generations),
+            (facts, &aggregates),
+            (ids, &aggregates),
+        ] {
+            for number in self.numbers(keyspace)? {
+                if !known.contains(&number) {
+                    delete_all(&mut batch, keyspace, number);
+                }
+            }
+        }
+        if !batch.is_empty() {
+            self.db.write(batch, self.durability)?;
+        }
+        Ok(())
+    }
+
+    /// The numbers that keys of a keyspace begin with.
+    fn numbers(&self, keyspace: &Keyspace) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        let now = self.db.snapshot();
+        let mut scan = self.db.scan_prefix(keyspace, &[], Some(&now))?;
+        scan.first()?;
+        while scan.is_valid() {
+            let number = Reader(scan.key()).u64().ok_or_else(malformed)?;
+            found.push(number);
+            match prefix_end(&number.to_be_bytes()) {
+                Some(next) => scan.seek(&next)?,
+                None => break,
+            }
+        }
+        Ok(found)
     }
 
     /// Makes an aggregate, or finds the one with that definition; with `replaces`, another
@@ -147,6 +206,9 @@ impl Aggregates {
         let alone = self.gate.write();
         let since = || self.db.snapshot().sequence();
         let defined = self.catalog.define(whose, text, replaces, since)?;
+        let aggregate = self.find(whose.0, whose.1)?;
+        let shape = aggregate.shape();
+        self.lifetimes.know(&shape);
         drop(alone);
         let number = match defined {
             Defined::Same(number) => return Ok(number),
@@ -157,9 +219,6 @@ impl Aggregates {
                 number
             }
         };
-        let aggregate = self.find(whose.0, whose.1)?;
-        let shape = aggregate.shape();
-        self.lifetimes.know(&shape);
         let by_others = |definition: &Definition| definition.source == Source::View;
         if let Some(building) = &shape.building
             && by_others(&building.generation.definition)
@@ -237,15 +296,30 @@ impl Aggregates {
         snapshot: &Snapshot,
         own: Option<&Deltas>,
     ) -> Result<Answer> {
-        let sight = Sight {
+        let generation = aggregate.seen_at(snapshot.sequence())?;
+        let rows = answer(self.sight(snapshot, own), &generation, query)?;
+        Ok(Answer { rows })
+    }
+
+    /// Appends the same as a JSON array only.
+    pub fn query_json(
+        &self,
+        (aggregate, query): (&Aggregate, &Query),
+        (snapshot, own): (&Snapshot, Option<&Deltas>),
+        out: &mut String,
+    ) -> Result<()> {
+        let generation = aggregate.seen_at(snapshot.sequence())?;
+        answer_json(self.sight(snapshot, own), &generation, query, out)
+    }
+
+    fn sight<'a>(&'a self, snapshot: &'a Snapshot, own: Option<&'a Deltas>) -> Sight<'a> {
+        Sight {
             db: &self.db,
             rows: &self.spaces.rows,
             items: &self.spaces.items,
             snapshot,
             own,
-        };
-        let rows = answer(sight, &aggregate.shape().current, query)?;
-        Ok(Answer { rows })
+        }
     }
 
     /// The positions up to which a view has followed each partition.

@@ -40,7 +40,8 @@ pub struct Sight<'a> {
 pub(crate) struct Found<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) parts: Parts<'a>,
-    pub(crate) row: Row,
+    /// As it is kept.
+    pub(crate) row: &'a [u8],
 }
 
 /// Takes rows.
@@ -71,13 +72,14 @@ impl<'a> Walk<'a> {
         plan: &'a Plan<'a>,
         (from, to): (Option<i64>, Option<i64>),
     ) -> Self {
+        let filter = plan.query.filter.as_ref().filter(|_| !plan.is_decided);
         Self {
             sight,
             generation,
             plan,
             from,
             to,
-            filter: plan.query.filter.as_ref().map(|(_, filter)| filter),
+            filter: filter.map(|(_, filter)| filter),
         }
     }
 
@@ -96,8 +98,8 @@ impl<'a> Walk<'a> {
         let prefix = self.prefix();
         for (key, row) in own.rows().filter(|(key, _)| key.starts_with(&prefix)) {
             let parts = self.parts(key)?;
-            if matches!(self.wanted(key, parts)?, Wanted::Yes) && self.matches(parts)? {
-                let row = row.clone();
+            if matches!(self.wanted(key, &parts), Wanted::Yes) && self.matches(&parts)? {
+                let row = &row.to_bytes();
                 take(Found { key, parts, row })?;
             }
         }
@@ -125,14 +127,13 @@ impl<'a> Walk<'a> {
                 return Err(Error::new(Code::TooExpensive, detail));
             }
             let parts = self.parts(scan.key())?;
-            match self.wanted(scan.key(), parts)? {
+            match self.wanted(scan.key(), &parts) {
                 Wanted::Seek(target) => {
                     scan.seek(&target)?;
                     continue;
                 }
-                Wanted::Yes if self.matches(parts)? => {
-                    let row = Row::from_bytes(scan.value()).ok_or_else(malformed)?;
-                    let key = scan.key();
+                Wanted::Yes if self.matches(&parts)? => {
+                    let (key, row) = (scan.key(), scan.value());
                     take(Found { key, parts, row })?;
                 }
                 Wanted::Yes => {}
@@ -165,17 +166,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether values and bucket are wanted, as far as their order tells.
-    fn wanted(&self, key: &[u8], parts: Parts<'_>) -> Result<Wanted> {
-        let mut reader = Reader(parts.values);
-        for allowed in &self.plan.allowed {
-            let before = parts.values.len() - reader.0.len();
-            Value::skip(&mut reader).ok_or_else(malformed)?;
-            let after = parts.values.len() - reader.0.len();
+    fn wanted(&self, key: &[u8], parts: &Parts<'_>) -> Wanted {
+        for (place, allowed) in self.plan.allowed.iter().enumerate() {
             let Some(allowed) = allowed else { continue };
-            let value = parts.values.get(before..after).unwrap_or_default();
+            let value = parts.value(place);
             if allowed.contains(value) {
                 continue;
             }
+            let before = parts.range(place).start;
             let next = allowed.range::<[u8], _>((Bound::Excluded(value), Bound::Unbounded));
             let mut target = key
                 .get(..ROLLUP_BYTES + before)
@@ -185,10 +183,10 @@ impl<'a> Walk<'a> {
                 Some(next) => target.extend_from_slice(next),
                 None => target.push(BEHIND),
             }
-            return Ok(Wanted::Seek(target));
+            return Wanted::Seek(target);
         }
         let Some(bucket) = parts.bucket else {
-            return Ok(Wanted::Yes);
+            return Wanted::Yes;
         };
         let head = || {
             key.get(..ROLLUP_BYTES + parts.values.len())
@@ -200,16 +198,16 @@ impl<'a> Walk<'a> {
             Some(from) if bucket < from => {
                 let mut target = head();
                 put_millis(&mut target, from);
-                return Ok(Wanted::Seek(target));
+                return Wanted::Seek(target);
             }
             _ => {}
         }
         if self.to.is_some_and(|to| bucket >= to) {
             let mut target = head();
             target.push(BEHIND);
-            return Ok(Wanted::Seek(target));
+            return Wanted::Seek(target);
         }
-        Ok(Wanted::Yes)
+        Wanted::Yes
     }
 
     /// The first bucket that has not expired.
@@ -226,7 +224,7 @@ impl<'a> Walk<'a> {
         )
     }
 
-    fn matches(&self, parts: Parts<'_>) -> Result<bool> {
+    fn matches(&self, parts: &Parts<'_>) -> Result<bool> {
         let Some(filter) = self.filter else {
             return Ok(true);
         };
@@ -237,7 +235,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What the filter looks at.
-    fn document(&self, parts: Parts<'_>) -> Result<DocumentBuf> {
+    fn document(&self, parts: &Parts<'_>) -> Result<DocumentBuf> {
         let mut reader = Reader(parts.values);
         let mut fields: Vec<(&str, Value)> = Vec::new();
         for &dimension in self.plan.dimensions {
@@ -276,19 +274,23 @@ impl<'a> Walk<'a> {
         } else {
             scan.first()?;
         }
-        let mut read = 0;
+        let (mut read, mut counted) = (0, 0);
         while scan.is_valid() {
-            read += 1;
-            if read > MOST_ITEMS {
-                let detail = "a group has more than 100,000 items";
-                return Err(Error::new(Code::TooExpensive, detail));
-            }
             let row = Row::from_bytes(scan.value()).ok_or_else(malformed)?;
-            if let [State::Count(count)] = row.0.as_slice() {
+            read += 1;
+            if let [State::Count(count)] = row.0.as_slice()
+                && *count != 0
+            {
+                counted += 1;
                 let item = scan.key().get(prefix.len()..).unwrap_or_default();
-                if *count != 0 && !take(item, *count) {
+                if !take(item, *count) {
                     return Ok(());
                 }
+            }
+            // Items that are gone stay until they are compacted.
+            if counted > MOST_ITEMS || read > MOST_READ {
+                let detail = "a group has more than 100,000 items";
+                return Err(Error::new(Code::TooExpensive, detail));
             }
             step(&mut scan)?;
         }

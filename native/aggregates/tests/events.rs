@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use rillbase_engine::vfs::Random;
+use rillbase_engine::{Batch, Durability};
 use support::{NOW, World};
 
 const CALLS: &str = r#"{"dimensions":["customer","app"],"time":{"field":"at","bucket":"5m"},
@@ -197,16 +198,7 @@ fn buckets_that_are_past_their_retention_are_not_shown_and_then_not_kept() {
     assert_eq!(world.rows("calls", counted), r#"[{"n":2}]"#);
     world.clock.advance(1);
     assert_eq!(world.rows("calls", counted), r#"[{"n":1}]"#);
-    let rows = world.db().keyspace("aggregates.rows").unwrap();
-    world.db().compact(&rows).unwrap();
-    let snapshot = world.db().snapshot();
-    let mut scan = world.db().scan_prefix(&rows, &[], Some(&snapshot)).unwrap();
-    scan.first().unwrap();
-    let mut left = 0;
-    while scan.is_valid() {
-        left += 1;
-        scan.advance().unwrap();
-    }
+    let left = world.count_compacted("aggregates.rows");
     assert_eq!(left, 3, "the new bucket's row of each rollup");
 }
 
@@ -315,6 +307,72 @@ fn sketches_and_top_values_answer_within_what_they_state() {
         "{rows}"
     );
     assert!(rows.contains(r#""sum":501000.0"#), "{rows}");
+}
+
+#[test]
+fn a_row_takes_a_hundred_thousand_values_and_no_other() {
+    let mut world = World::new(9);
+    let definition = r#"{"dimensions":["site"],"measures":{"pages":{"op":"top","field":"page"}}}"#;
+    world.define("visits", definition);
+    let visit = |n: u64| format!(r#"{{"site":"a","page":{n}}}"#);
+    for first in (0..100_000).step_by(4000) {
+        let visits: Vec<String> = (first..first + 4000).map(visit).collect();
+        world.add("visits", &visits).unwrap();
+    }
+    let other = |world: &World| {
+        let refused = world.add("visits", &[visit(7), visit(100_000)]);
+        refused.unwrap_err().to_string()
+    };
+    let expected = "1 /page a row has 100,000 different values of 'page' and takes no other";
+    assert_eq!(other(&world), expected);
+    world.add("visits", &[visit(7)]).unwrap();
+    let elsewhere = r#"{"site":"b","page":-1}"#.to_owned();
+    world.add("visits", &[elsewhere]).unwrap();
+    world.crash(false);
+    assert_eq!(other(&world), expected);
+    let most = world.rows("visits", r#"{"filter":{"site":"a"}}"#);
+    assert!(
+        most.starts_with(r#"[{"site":"a","pages":[{"value":7,"count":2}"#),
+        "{most}"
+    );
+}
+
+#[test]
+fn rows_are_made_anew_of_all_events_whose_buckets_are_kept() {
+    let world = World::new(10);
+    world.define("calls", CALLS);
+    let events = [r#"{"ms":1}"#.to_owned(), r#"{"ms":2}"#.to_owned()];
+    world.add("calls", &events).unwrap();
+    // Within the retention behind the bucket's end, not behind the events.
+    world.clock.advance(30 * 86_400_000 + 299_999);
+    let store = world.aggregates();
+    let whose = (support::NAMESPACE, "calls");
+    let second = store.define(whose, CALLS, true).unwrap();
+    while store.fill().unwrap() {}
+    store.switch(&world.find("calls"), second).unwrap();
+    let counted = r#"{"group_by":[],"measures":["n"]}"#;
+    assert_eq!(world.rows("calls", counted), r#"[{"n":2}]"#);
+}
+
+#[test]
+fn what_was_left_of_a_dropped_aggregate_goes_when_the_next_process_begins() {
+    let mut world = World::new(11);
+    world.define("calls", CALLS);
+    world.define("kept", CALLS);
+    let call = [r#"{"customer":"a","app":1,"event_id":"e"}"#.to_owned()];
+    world.add("calls", &call).unwrap();
+    world.add("kept", &call).unwrap();
+    // As if the process had ended between the two writes of dropping.
+    let catalog = world.db().keyspace("aggregates.catalog").unwrap();
+    let mut batch = Batch::new();
+    let key = [b"a", &support::NAMESPACE.to_be_bytes()[..], b"calls"].concat();
+    batch.delete(&catalog, &key);
+    world.db().write(batch, Durability::Sync).unwrap();
+    world.crash(false);
+    assert_eq!(world.count("aggregates.rows"), 3);
+    assert_eq!(world.count("aggregates.facts"), 1);
+    assert_eq!(world.count("aggregates.ids"), 1);
+    assert_eq!(world.add("kept", &call).unwrap(), [false]);
 }
 
 #[test]

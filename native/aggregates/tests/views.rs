@@ -165,6 +165,92 @@ fn a_view_equals_grouping_the_documents_in_many_more_histories() {
 }
 
 #[test]
+fn what_went_with_its_documents_is_not_kept() {
+    let world = World::new(8);
+    let generation = world.define("stock", STOCK);
+    let item = |shop, price| {
+        Some(Item {
+            shop,
+            price,
+            kind: 0,
+        })
+    };
+    let apply = |turn: u64, changes: &[Change]| {
+        let changes: Vec<String> = changes.iter().map(json).collect();
+        let place = format!("{turn}");
+        world
+            .apply("stock", generation, ("p0", &place), &changes)
+            .unwrap();
+        world.db().flush().unwrap();
+    };
+    apply(1, &[(1, 1, item(0, 4)), (2, 1, item(1, 8))]);
+    let before = world.db().snapshot();
+    apply(2, &[(1, 2, item(1, 12))]);
+    apply(3, &[(2, 2, None)]);
+    world.count_compacted("aggregates.rows");
+    let shops = r#"{"measures":["n","low"]}"#;
+    assert_eq!(
+        world.rows_at("stock", shops, &before),
+        r#"[{"shop":"s0","n":1,"low":1},{"shop":"s1","n":1,"low":2}]"#
+    );
+    drop(before);
+    let left = ["aggregates.rows", "aggregates.items"].map(|name| world.count_compacted(name));
+    assert_eq!(left, [1, 4], "a shop, and a value of each measure");
+    assert_eq!(
+        world.rows("stock", shops),
+        r#"[{"shop":"s1","n":1,"low":3}]"#
+    );
+}
+
+#[test]
+fn a_moment_of_before_a_switch_shows_the_rows_that_were_seen_then() {
+    let world = World::new(9);
+    let store = world.aggregates();
+    let define = |replaces| {
+        let whose = (support::NAMESPACE, "stock");
+        store.define(whose, STOCK, replaces).unwrap()
+    };
+    let item = |price| {
+        json(&(
+            price,
+            1,
+            Some(Item {
+                shop: 0,
+                price,
+                kind: 0,
+            }),
+        ))
+    };
+    let apply = |generation: u64, price: u64| {
+        let place = format!("{price}");
+        world
+            .apply("stock", generation, ("p0", &place), &[item(price)])
+            .unwrap();
+    };
+    let counted = r#"{"measures":["n"]}"#;
+    let first = define(false);
+    apply(first, 1);
+    let early = world.db().snapshot();
+    apply(first, 2);
+    store.switch(&world.find("stock"), first).unwrap();
+    let whole = world.db().snapshot();
+    let second = define(true);
+    apply(second, 1);
+    let half = world.db().snapshot();
+    apply(second, 2);
+    store.switch(&world.find("stock"), second).unwrap();
+    for moment in [&whole, &half] {
+        let rows = world.rows_at("stock", counted, moment);
+        assert_eq!(rows, r#"[{"shop":"s0","n":2}]"#);
+    }
+    assert_eq!(world.rows("stock", counted), r#"[{"shop":"s0","n":2}]"#);
+    let aggregate = world.find("stock");
+    let refused = store.query(&aggregate, &world.query(counted), &early, None);
+    let expected = "the snapshot is older than the first rows of this aggregate";
+    assert_eq!(refused.unwrap_err().to_string(), expected);
+}
+
+#[test]
 fn a_view_is_built_anew_beside_the_one_that_is_seen() {
     let world = World::new(7);
     let first = world.define("stock", STOCK);

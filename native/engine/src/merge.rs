@@ -14,4 +14,11 @@ pub trait Merge: Debug + Send + Sync {
     /// One operand that does what `operands`, the oldest first, do; `None` if that is not known
     /// without the value below.
     fn partial(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>>;
+
+    /// Whether a value says no more than that there is none: operands on top of it come to what they
+    /// come to by themselves. Such a value is dropped where nothing older can lie below it.
+    fn is_nothing(&self, value: &[u8]) -> bool {
+        let _ = value;
+        false
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Batch, Clock, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Options,
+    Batch, Clock, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Options, Transaction,
 };
 
 const BUFFERED: Durability = Durability::Buffered;
@@ -68,6 +68,40 @@ fn writers_of_different_keys_both_commit_and_see_their_own_writes() {
     assert_eq!(&*first.get(&space, b"a").unwrap().unwrap(), b"1");
     first.commit(BUFFERED).unwrap();
     second.commit(BUFFERED).unwrap();
+}
+
+#[test]
+fn transactions_that_commit_together_each_find_those_before_as_committed() {
+    let (db, space, _) = open();
+    let writing = |key: &[u8], value: &[u8]| {
+        let mut transaction = db.begin().unwrap();
+        transaction.put(&space, key, value);
+        transaction
+    };
+    let empty = db.begin().unwrap();
+    let all = [
+        writing(b"a", b"1"),
+        writing(b"b", b"2"),
+        writing(b"a", b"3"),
+        empty,
+        writing(b"c", b"4"),
+    ];
+    let done = Transaction::commit_each(&all, Durability::Sync);
+    let codes: Vec<_> = done
+        .iter()
+        .map(|one| {
+            one.as_ref()
+                .map_or_else(rillbase_engine::Error::code, |_| "")
+        })
+        .collect();
+    assert_eq!(codes, ["", "", "conflict", "", ""]);
+    for (key, value) in [(b"a", b"1"), (b"b", b"2"), (b"c", b"4")] {
+        assert_eq!(&*db.get(&space, key).unwrap().unwrap(), value);
+    }
+    drop(all);
+    let mut later = db.begin().unwrap();
+    later.put(&space, b"a", b"5");
+    later.commit(BUFFERED).unwrap();
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn opened(subscribers: u64) -> Hub {
         write_partitions: 1,
         bounds: Bounds::default(),
         memory_bytes: 1 << 30,
+        trace_bytes: 16 << 20,
     });
     hub.tick(1_000_000);
     let definition = Arc::new(Definition {

@@ -52,5 +52,5 @@ mod walk;
 
 pub use limits::{Limits, Refused};
 pub use matcher::{Matcher, QueryId};
-pub use placement::{Class, Placement, placement};
+pub use placement::{Class, Placement, Reach, placement, reach};
 pub use statistics::Statistics;

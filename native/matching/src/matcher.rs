@@ -10,7 +10,7 @@ use crate::entry::Hashes;
 use crate::group::{Access, Group};
 use crate::limits::{Limits, Refused};
 use crate::names::Names;
-use crate::placement::{Class, Placement, is_everything};
+use crate::placement::{Class, Placement, Reach, is_everything};
 use crate::plan::{Plan, Planner};
 use crate::query::{Query, Trials};
 use crate::statistics::Statistics;
@@ -233,8 +233,8 @@ impl Matcher {
 
     /// Finds the candidates; gives the group's number of documents.
     fn propose(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) -> u32 {
-        self.begin();
         let Some(group) = self.groups.get_mut(number as usize) else {
+            self.begin();
             return 0;
         };
         group.documents = group.documents.wrapping_add(1);
@@ -243,6 +243,17 @@ impl Matcher {
         let room = self.limits.sample_bytes.saturating_sub(self.sampled_bytes);
         group.sample.offer(document, room);
         self.sampled_bytes = self.sampled_bytes + group.sample.memory() - before;
+        let documents = group.documents;
+        self.lead(number, document, failed);
+        documents
+    }
+
+    /// Leads a document through the index to whom it may concern.
+    fn lead(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) {
+        self.begin();
+        let Some(group) = self.groups.get_mut(number as usize) else {
+            return;
+        };
         let proposals = &mut self.proposals;
         let whole = group.candidates(
             document,
@@ -251,12 +262,10 @@ impl Matcher {
             &mut self.scratch,
             proposals,
         );
-        let documents = group.documents;
         if !whole {
             self.give_up(number, failed);
         }
         self.proposals.queries.sort_unstable();
-        documents
     }
 
     /// Gives the document a number.
@@ -435,6 +444,28 @@ impl Matcher {
                 _ => Vec::new(),
             },
         }
+    }
+
+    /// Says whether a document is led to a query, and by what, without counting it. A number that no
+    /// query has is never reached.
+    pub fn reach(&mut self, id: QueryId, document: Document<'_>) -> Reach {
+        let placement = self.explain(id);
+        let query = self.queries.get(id.0 as usize).and_then(Option::as_ref);
+        let Some((number, access)) = query.map(|query| (query.group, &query.access)) else {
+            return Reach {
+                placement,
+                reached: false,
+            };
+        };
+        let whoever = matches!(access, Access::Everything | Access::Residual(_));
+        let mut failed = Vec::new();
+        if !whoever {
+            self.lead(number, document, &mut failed);
+        }
+        let Proposals { queries, sure, .. } = &self.proposals;
+        let reached =
+            whoever || queries.contains(&id.0) || sure.contains(&id.0) || failed.contains(&id);
+        Reach { placement, reached }
     }
 
     /// The figures.

@@ -1,8 +1,11 @@
 //! Where a query stands in the index, for `explain` and the figures.
 
+use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
 use crate::entry::Hashes;
+use crate::limits::{Limits, Refused};
+use crate::matcher::Matcher;
 use crate::plan::{Plan, Planner};
 
 /// By what kind of predicate a query is found.
@@ -106,7 +109,29 @@ pub fn placement(filter: &Filter) -> Placement {
     Placement::of(plan.as_ref(), is_everything(filter))
 }
 
+/// How the index would lead a document to a filter as long as no other was seen.
+#[must_use]
+pub fn reach(filter: &Filter, document: Document<'_>) -> Reach {
+    let mut matcher = Matcher::new(Limits::default());
+    match matcher.add([0; 16], [0; 16], filter) {
+        Ok(id) => matcher.reach(id, document),
+        Err(Refused::ResidualQuota) => Reach {
+            placement: placement(filter),
+            reached: true,
+        },
+    }
+}
+
 /// Whether it is the filter without conditions.
 pub(crate) fn is_everything(filter: &Filter) -> bool {
     matches!(filter.root(), rillbase_query::filter::Node::And(all) if all.is_empty())
+}
+
+/// How the index would lead a document to a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reach {
+    /// Where the query waits.
+    pub placement: Placement,
+    /// Whether the document is led there, so that the filter is asked.
+    pub reached: bool,
 }

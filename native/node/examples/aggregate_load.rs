@@ -10,7 +10,8 @@
 //! endpoints in turn, on servers of apps of customers; each changes the rows of its endpoint, its
 //! server, its app and its customer, and is kept itself. Each command is a transaction of its own,
 //! of `batch` events. With `--query`, a connection beside them asks that query of the node again
-//! and again, and its times are measured. The last line is JSON.
+//! and again, and its times are measured; also alone, with no other connections. The last line is
+//! JSON.
 #![allow(clippy::cast_precision_loss, reason = "rates are for people")]
 
 use std::collections::HashMap;
@@ -265,7 +266,11 @@ fn main() -> Result<()> {
             }
         };
         let mut running = Vec::new();
-        for number in 0..asked.count("connections", 8)? {
+        let connections = asked.count("connections", 8)?;
+        if connections == 0 {
+            std::thread::sleep(load.length);
+        }
+        for number in 0..connections {
             let stream = connect(&asked)?;
             running.push(scope.spawn(move || drive(stream, load, number << 32)));
         }

@@ -59,6 +59,7 @@ impl Node {
         let set = self.run_sets(writes);
         let mut added = self.run_adds(writes).into_iter();
         let mut applied = self.run_applies(writes).into_iter();
+        let mut committed = self.run_commits(writes).into_iter();
         let outcomes = writes.iter().map(|write| {
             let next = match write {
                 Pending::Operation { .. } => answers.next(),
@@ -66,9 +67,9 @@ impl Node {
                 Pending::Set { .. } => Some(set.clone().map(|()| Outcome::Set)),
                 Pending::Add(_) => added.next(),
                 Pending::Apply(_) => applied.next(),
-                Pending::Commit(open) => Some(self.run_commit(open)),
+                Pending::Commit(_) => committed.next(),
             };
-            next.unwrap_or_else(|| Err(Refusal::new("ERR", "the write has no outcome")))
+            next.unwrap_or_else(|| Err(without_outcome()))
         });
         let outcomes = outcomes.collect();
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -172,26 +173,38 @@ impl Node {
         outcomes.map(|new| Ok(Outcome::Applied(new?))).collect()
     }
 
-    fn run_commit(&self, open: &Open) -> Result<Outcome> {
-        match open.end() {
-            Under::Writing(transaction, staged) => {
-                let committed = self.aggregates.commit(&staged, *transaction);
-                committed
-                    .map(|_| Outcome::Set)
-                    .map_err(|error| match error {
-                        // The engine would name its own key.
-                        rillbase_aggregates::Error::Engine(Error::Conflict { .. }) => {
-                            Refusal::new("CONFLICT", "somebody else was faster: begin again")
-                        }
-                        other => other.into(),
-                    })
-            }
-            Under::Reading(_) => Ok(Outcome::Set),
-            Under::Ended => Err(Refusal::new(
-                "NOTX",
-                "there is no such transaction (any more)",
-            )),
+    fn run_commits(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+        let (mut writing, mut places) = (Vec::new(), Vec::new());
+        for write in writes {
+            let Pending::Commit(open) = write else {
+                continue;
+            };
+            places.push(match open.end() {
+                Under::Writing(transaction, staged) => {
+                    writing.push((*staged, *transaction));
+                    None
+                }
+                Under::Reading(_) => Some(Ok(Outcome::Set)),
+                Under::Ended => Some(Err(Refusal::new(
+                    "NOTX",
+                    "there is no such transaction (any more)",
+                ))),
+            });
         }
+        let mut committed = self.aggregates.commit_each(writing).into_iter();
+        let outcome = |place: Option<Result<Outcome>>| match place {
+            Some(done) => done,
+            None => match committed.next() {
+                // The engine would name its own key.
+                Some(Err(rillbase_aggregates::Error::Engine(Error::Conflict { .. }))) => Err(
+                    Refusal::new("CONFLICT", "somebody else was faster: begin again"),
+                ),
+                Some(Err(other)) => Err(other.into()),
+                Some(Ok(_)) => Ok(Outcome::Set),
+                None => Err(without_outcome()),
+            },
+        };
+        places.into_iter().map(outcome).collect()
     }
 
     fn run_sets(&self, writes: &[&Pending]) -> Result<()> {
@@ -218,6 +231,10 @@ impl Node {
         }
         Ok(())
     }
+}
+
+fn without_outcome() -> Refusal {
+    Refusal::new("ERR", "the write has no outcome")
 }
 
 fn repeat(refusal: &Refusal, times: usize) -> Vec<Result<Outcome>> {

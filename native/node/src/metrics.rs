@@ -62,6 +62,8 @@ counters! {
     matches "Meetings of publications and subscriptions that were answered."
     acks "Positions acknowledged."
     events "Events added to aggregates, or known already."
+    queries "Queries of aggregates that were answered."
+    query_micros "Microseconds that answering them took."
     commit_groups "Groups of writes that became durable together."
     commit_group_writes "Writes in those groups."
     commit_micros "Microseconds that commits took."

@@ -22,7 +22,7 @@ const MOST: usize = 10_000;
 #[derive(Debug)]
 pub(crate) enum Under {
     /// It may write.
-    Writing(Box<Transaction>, Staged),
+    Writing(Box<Transaction>, Box<Staged>),
     /// It only reads.
     Reading(Snapshot),
     /// It has ended.
@@ -94,7 +94,7 @@ impl Transactions {
             (Under::Reading(db.snapshot()), READING)
         } else {
             let transaction = Box::new(db.begin()?);
-            (Under::Writing(transaction, Staged::default()), WRITING)
+            (Under::Writing(transaction, Box::default()), WRITING)
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let open = Open {

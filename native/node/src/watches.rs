@@ -2,7 +2,9 @@
 //!
 //! Once a tick every watch whose aggregate was written to is asked again, at one moment, and told
 //! of the rows that are not what it was told before. So a row that changed a thousand times within
-//! a tick is sent once, and what is sent is always a moment's whole truth.
+//! a tick is sent once, and what is sent is always a moment's whole truth. Where there are buckets
+//! of time, it is asked again now and then although nothing was written: rows leave the period that
+//! it asks about, and expire.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,12 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rillbase_aggregates::{Aggregate, Answer};
-use rillbase_engine::Sequence;
+use rillbase_engine::{Millis, Sequence};
 
 use crate::node::Node;
 use crate::outbox::Outbox;
 use crate::refusal::Result;
 use crate::resp::Reply;
+
+/// With buckets of time a watch is asked again after one of them, or after this if that is longer.
+const AGAIN_AFTER: Millis = 60_000;
 
 /// What was told of a row: what it is told apart by, and the row, as JSON.
 type Told = BTreeMap<Vec<u8>, (String, String)>;
@@ -25,6 +30,7 @@ struct State {
     rows: Told,
     /// The moment that the rows are of.
     position: Sequence,
+    asked_at: Millis,
 }
 
 /// A connection's interest in a query.
@@ -59,7 +65,7 @@ impl Watches {
     pub(crate) fn enter(
         &self,
         (aggregate, query): (&Arc<Aggregate>, &str),
-        (answer, position): (Answer, Sequence),
+        (answer, position, asked_at): (Answer, Sequence, Millis),
         outbox: &Arc<Outbox>,
     ) -> Arc<Watch> {
         let watch = Arc::new(Watch {
@@ -70,6 +76,7 @@ impl Watches {
             state: Mutex::new(State {
                 rows: told(answer),
                 position,
+                asked_at,
             }),
         });
         self.all.lock().insert(watch.number, Arc::clone(&watch));
@@ -85,17 +92,30 @@ impl Watches {
         self.all.lock().len()
     }
 
-    fn stale(&self) -> Vec<Arc<Watch>> {
+    fn stale(&self, now: Millis) -> Vec<Arc<Watch>> {
         let all = self.all.lock();
         let is_stale = |watch: &&Arc<Watch>| {
-            let position = watch.state.lock().position;
-            watch.aggregate.is_dropped() || watch.aggregate.changed() > position
+            let state = watch.state.lock();
+            let (is_written, is_dropped) = (
+                watch.aggregate.changed() > state.position,
+                watch.aggregate.is_dropped(),
+            );
+            is_dropped || is_written || watch.patience() <= now.saturating_sub(state.asked_at)
         };
         all.values().filter(is_stale).cloned().collect()
     }
 }
 
 impl Watch {
+    /// How long its rows stay as they are while nothing is written.
+    fn patience(&self) -> Millis {
+        let shape = self.aggregate.shape();
+        let bucket = shape.current.definition.time.as_ref();
+        bucket.map_or(Millis::MAX, |time| {
+            u64::try_from(time.bucket).map_or(AGAIN_AFTER, |bucket| bucket.min(AGAIN_AFTER))
+        })
+    }
+
     fn end(&self, reason: &str) {
         let mut frame = Vec::new();
         let mut reply = Reply::new(&mut frame, 3);
@@ -107,7 +127,7 @@ impl Watch {
     }
 
     /// Tells of what is not as it was told before. Returns whether there was anything.
-    fn tell(&self, answer: Answer, position: Sequence) -> bool {
+    fn tell(&self, answer: Answer, position: Sequence, asked_at: Millis) -> bool {
         let mut state = self.state.lock();
         let rows = told(answer);
         let before = &state.rows;
@@ -133,7 +153,11 @@ impl Watch {
             reply.text(&array(removed.into_iter()));
             self.outbox.push(&frame);
         }
-        *state = State { rows, position };
+        *state = State {
+            rows,
+            position,
+            asked_at,
+        };
         has_news
     }
 }
@@ -141,7 +165,8 @@ impl Watch {
 impl Node {
     /// Tells all watches what has changed since they were last told.
     pub(crate) fn tell_watches(&self) {
-        for watch in self.watches.stale() {
+        let now = self.now();
+        for watch in self.watches.stale(now) {
             if watch.aggregate.is_dropped() {
                 watch.end("dropped");
                 self.watches.leave(&watch);
@@ -149,7 +174,7 @@ impl Node {
             }
             match self.ask_again(&watch) {
                 Ok((answer, position)) => {
-                    let has_news = watch.tell(answer, position);
+                    let has_news = watch.tell(answer, position, now);
                     self.watches
                         .told
                         .fetch_add(u64::from(has_news), Ordering::Relaxed);

@@ -54,6 +54,19 @@ impl Filter {
             .map_err(|failure| refused(py, failure.into()))
     }
 
+    /// Return why the document matches or does not: a JSON object.
+    fn explain(&self, body: &[u8], now_ms: i64) -> String {
+        self.inner.explain(Document::trusted(body), now_ms).json()
+    }
+
+    /// Return by what kind of predicate live queries like this are found, at which paths it waits,
+    /// and whether the document is led there.
+    fn reach(&self, body: &[u8]) -> (&'static str, Vec<String>, bool) {
+        let reach = rillbase_matching::reach(&self.inner, Document::trusted(body));
+        let placement = reach.placement;
+        (placement.class.name(), placement.paths, reach.reached)
+    }
+
     #[pyo3(name = "and_")]
     fn and(&self, other: &Self) -> Self {
         Self {

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Sealer, Wish};
+use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Question, Sealer, Wish};
 use rillbase_live::message::{Notification, QueryHash, StreamId};
 use rillbase_live::wire::notification;
 
@@ -36,8 +36,10 @@ impl Hub {
 impl Hub {
     #[new]
     #[pyo3(signature = (
-        secret, *, installation, epoch, write_partitions, outbox_frames, outbox_bytes, memory_bytes
+        secret, *, installation, epoch, write_partitions, outbox_frames, outbox_bytes, memory_bytes,
+        trace_bytes
     ))]
+    #[allow(clippy::too_many_arguments, reason = "all of them are given by name")]
     fn new(
         secret: &[u8],
         installation: u64,
@@ -46,6 +48,7 @@ impl Hub {
         outbox_frames: usize,
         outbox_bytes: usize,
         memory_bytes: usize,
+        trace_bytes: usize,
     ) -> Self {
         let config = Config {
             sealer: Sealer::new(secret),
@@ -58,6 +61,7 @@ impl Hub {
                 ..Bounds::default()
             },
             memory_bytes,
+            trace_bytes,
         };
         Self {
             inner: Mutex::new(hub::Hub::new(config)),
@@ -239,6 +243,31 @@ impl Hub {
             figures.waiting_bytes,
             figures.result_bytes,
         ))
+    }
+
+    /// Return what is known of a version of a document, for a subscription: a JSON object.
+    #[pyo3(signature = (subscription, key, version, *, xid = None, body = None))]
+    fn trace(
+        &self,
+        subscription: u64,
+        key: &[u8],
+        version: u64,
+        xid: Option<u64>,
+        body: Option<&[u8]>,
+    ) -> Option<String> {
+        let question = Question {
+            client: subscription,
+            key,
+            version,
+            xid,
+            body,
+        };
+        self.locked().trace(&question)
+    }
+
+    /// Return the bytes of what is remembered for `trace`.
+    fn trace_bytes(&self) -> usize {
+        self.locked().trace_bytes()
     }
 
     /// Whether more subscriptions may come.

@@ -44,6 +44,10 @@ fn matches(filter: &Filter, text: &str) -> bool {
 fn check(text: &str, doc: &str, expected: bool) {
     let plain = filter(text);
     assert_eq!(matches(&plain, doc), expected, "{text} on {doc}");
+    let told = plain.explain(document(doc).as_ref(), 0);
+    assert_eq!(told.matches, Ok(expected), "{text} on {doc}");
+    let deciding = told.reason.deciding();
+    assert!(deciding.iter().all(|part| part.holds == Ok(expected)));
     // These two rank documents too and so cannot stand under a negation.
     if !text.contains("$text") && !text.contains("$near") {
         let twice = filter(&format!(r#"{{"$nor":[{{"$nor":[{text}]}}]}}"#));

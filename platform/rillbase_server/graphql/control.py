@@ -131,6 +131,7 @@ RESOURCES = (
         deletable=True,
     ),
     Resource("auditEntry", "auditLog", "audit-log", "AuditEntryAnswer"),
+    Resource("error", "errors", "errors", "ErrorEntryAnswer"),
     Resource(
         "subscription",
         "subscriptions",

@@ -8,6 +8,10 @@ from foundation.api.problems import translate
 from foundation.errors import ApiError, InvalidOperation
 from foundation.json_types import JsonObject, JsonValue
 from foundation.request_context import request_id
+from tenants import error_log
+
+#: Where errors of operations arise, as the error log has it.
+PLACE = "GraphQL"
 
 
 def formatted(error: GraphQLError) -> JsonObject:
@@ -26,7 +30,8 @@ def formatted(error: GraphQLError) -> JsonObject:
 
 
 def of(error: ApiError) -> JsonObject:
-    """Return an error that belongs to no place in the operation."""
+    """Return an error that belongs to no place in the operation; the tenant's log keeps it."""
+    error_log.note_refusal(error, PLACE)
     problem = error.problem(request_id.get())
     message = problem.pop("detail", None) or problem["title"]
     kept = ("code", "status", "errors", "request_id")

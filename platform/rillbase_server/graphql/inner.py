@@ -116,7 +116,7 @@ def _as_error(found: JsonValue) -> ApiError:
     problem = found if isinstance(found, dict) else {}
     family = CATALOGUE.get(str(problem.get("code")), Internal)
     places = problem.get("errors")
-    return family(
+    error = family(
         str(problem.get("detail", "")),
         errors=[
             FieldProblem(str(place["pointer"]), str(place["code"]), str(place["detail"]))
@@ -124,6 +124,8 @@ def _as_error(found: JsonValue) -> ApiError:
             if isinstance(place, dict)
         ],
     )
+    error.is_noted = True  # by whoever refused it
+    return error
 
 
 def path_of(*parts: str) -> str:

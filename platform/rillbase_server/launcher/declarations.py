@@ -45,6 +45,8 @@ PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
+# A stage that is cut off is done again.
+PIPELINE_GRACE_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Plan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    ports = _free_ports(7, avoid=options.port)
+    ports = _free_ports(8, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
     store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
     node = StorageNode(directory.node, secrets.storage_token, ports[2], ports[3], account)
@@ -79,7 +81,8 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4]), _views(plan, ports[6])]
     # Last, so that Spark takes no processor from those for whom somebody waits.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
-    return [*postgres, *others, preparation, *ours, grid]
+    pipeline = _pipeline(replace(plan, after=(*plan.after, *_names(ours))), ports[7])
+    return [*postgres, *others, preparation, *ours, grid, pipeline]
 
 
 def _free_ports(count: int, avoid: int) -> list[int]:
@@ -222,6 +225,18 @@ def _grid(plan: Plan, port: int) -> Service:
         # Spark takes its time, and only live queries need it: they say `ready` when it is there.
         awaited=False,
         policy=Policy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
+        stop_rank=WEB_RANK,
+    )
+
+
+def _pipeline(plan: Plan, port: int) -> Service:
+    return _watched(
+        plan,
+        "pipeline",
+        port,
+        # What was uploaded is seen without it; it only makes queries cheaper.
+        awaited=False,
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
         stop_rank=WEB_RANK,
     )
 

@@ -8,13 +8,27 @@
 """
 
 from rillbase.aggregates import Added, AsyncAggregate, RowQuery, Rows
-from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery, Envelope, Many
-from rillbase.errors import CallTimeout, ConnectionLost, ErrorPlace, RillbaseError, ServerError
+from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
+from rillbase.connection import ConnectionState
+from rillbase.envelope import Envelope, Many
+from rillbase.errors import (
+    CallTimeout,
+    ClientClosed,
+    ConnectionLost,
+    ErrorPlace,
+    OutcomeUnknown,
+    QueueFailed,
+    RillbaseError,
+    ServerError,
+    TokenUnavailable,
+)
 from rillbase.live import Result, Snapshot
+from rillbase.options import Options
 from rillbase.shapes import Document, State
-from rillbase.sync import Aggregate, Client, Collection, Query
+from rillbase.sync import Aggregate, Client, Collection, Later, Query
 from rillbase.values import MAX, MIN, Binary, ObjectId, RegularExpression, Timestamp
 from rillbase.view import Change, Item
+from rillbase.writes.steps import Steps, Transaction
 
 __all__ = [
     "MAX",
@@ -29,15 +43,21 @@ __all__ = [
     "CallTimeout",
     "Change",
     "Client",
+    "ClientClosed",
     "Collection",
     "ConnectionLost",
+    "ConnectionState",
     "Document",
     "Envelope",
     "ErrorPlace",
     "Item",
+    "Later",
     "Many",
     "ObjectId",
+    "Options",
+    "OutcomeUnknown",
     "Query",
+    "QueueFailed",
     "RegularExpression",
     "Result",
     "RillbaseError",
@@ -46,5 +66,8 @@ __all__ = [
     "ServerError",
     "Snapshot",
     "State",
+    "Steps",
     "Timestamp",
+    "TokenUnavailable",
+    "Transaction",
 ]

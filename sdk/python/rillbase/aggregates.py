@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -11,11 +11,12 @@ from rillbase import ejson
 from rillbase.http import Request
 from rillbase.live import LiveQuery, Result, Snapshot
 from rillbase.shapes import Direction, Document
+from rillbase.tables import Tabular
 from rillbase.view import Change, Item
-from rillbase.writes import new_key
+from rillbase.writes.calls import new_key
 
 if TYPE_CHECKING:
-    from rillbase.aio import Core
+    from rillbase.core import Core
 
 #: Members whose names Python keeps for itself.
 _NAMES = {"since": "from", "until": "to"}
@@ -56,7 +57,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Tabular):
     """Rows as they were at one moment."""
 
     rows: list[Document]
@@ -64,6 +65,10 @@ class Rows:
     snapshot: str
     #: Of a view: whatever was written before it is in.
     as_of: str | None = None
+
+    @property
+    def documents(self) -> list[Document]:
+        return self.rows
 
 
 EVERYTHING = RowQuery()
@@ -97,6 +102,15 @@ class AsyncAggregate:
     def watch(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Snapshot]:
         """Yield the rows, and again whenever they or the state have changed."""
         return self._live(asked).snapshots()
+
+    def on_snapshot(
+        self, listener: Callable[[Snapshot], object], asked: RowQuery = EVERYTHING
+    ) -> Callable[[], None]:
+        """Call the listener with the rows, and again whenever they or the state have changed.
+
+        Return how to stop.
+        """
+        return self._core.watchers.begin(self._live(asked).snapshots(), listener)
 
     def changes(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Result | Change]:
         """Yield the rows and then each that changes."""

@@ -1,87 +1,51 @@
-"""The asynchronous client. Everything else is built on it."""
+"""The asynchronous client. The synchronous one is a face of it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from rillbase import ejson, ids
 from rillbase.aggregates import AsyncAggregate
-from rillbase.connection import Connection, ConnectionState
-from rillbase.credentials import Credentials, GetToken
+from rillbase.connection import ConnectionState
+from rillbase.core import Core, core
+from rillbase.envelope import Envelope, Many, envelope
 from rillbase.errors import ServerError
-from rillbase.http import Http, Request
+from rillbase.http import Request
 from rillbase.live import LiveQuery, Result, Snapshot
+from rillbase.local.pending import Kind
+from rillbase.options import Options as ClientOptions
 from rillbase.query import Operator, Spec
 from rillbase.shapes import Document
 from rillbase.tables import to_arrow, to_pandas
 from rillbase.view import Change, Item
-from rillbase.writes import Steps, Transaction, address, insert, new_key, one, together
+from rillbase.writes.calls import (
+    Options,
+    Step,
+    address,
+    bulk,
+    insertion,
+    new_key,
+    single,
+    step,
+    transaction,
+)
+from rillbase.writes.steps import Steps, Transaction
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-TIMEOUT_S = 30.0
 PAGE = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A document with what the server knows of it."""
-
-    id: object
-    version: int
-    document: Document
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Many:
-    """How far a change of everything that matches a filter has come."""
-
-    matched: int
-    changed: int
-    #: False: time ran out, and the call should be repeated.
-    is_complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """The parts of a client, as its collections use them."""
-
-    http: Http
-    connection: Connection
 
 
 class AsyncClient:
     """A tenant's data."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None = None,
-        token: str | None = None,
-        get_token: GetToken | None = None,
-        tenant: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        silence_s: float | None = None,
-    ) -> None:
-        """Name the server and who calls.
-
-        `silence_s`: a connection that was silent for so long is given up; None: twice the
-        server's heartbeat.
-        """
-        base = url.rstrip("/")
-        credentials = Credentials(key, token, tenant, get_token)
-        self._core = Core(
-            Http(base, credentials, timeout_s), Connection(base, credentials, silence_s)
-        )
+    def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
+        """Name the server and who calls."""
+        self._core = core(url.rstrip("/"), options)
 
     def collection(self, name: str) -> AsyncCollection:
         return AsyncCollection(self._core, Spec(name))
@@ -93,7 +57,7 @@ class AsyncClient:
         """Do writes to any documents of which all are done or none."""
         steps = Transaction()
         build(steps)
-        answer = await self._core.http.call(together("/v1/transactions", steps.operations))
+        answer = await self._core.outbox.submit(transaction(steps.gathered))
         results: list[Document] = answer["results"]
         return results
 
@@ -102,12 +66,29 @@ class AsyncClient:
         """How the connection is."""
         return self._core.connection.state
 
+    def on_state(self, listener: Callable[[ConnectionState], object]) -> Callable[[], None]:
+        """Call the listener whenever the connection's state changes; return how to stop."""
+        return self._core.connection.listeners.add(listener)
+
+    @property
+    def queued_writes(self) -> int:
+        """How many writes wait in the queue."""
+        return 0 if self._core.queue is None else len(self._core.queue)
+
+    def send_queued(self) -> None:
+        """Send what an earlier run of the program left in the queue's file.
+
+        Entering the client does it, and so does the first write.
+        """
+        if self._core.queue is not None:
+            self._core.queue.start()
+
     async def aclose(self) -> None:
-        """End all subscriptions and the connection."""
-        await self._core.connection.close()
-        self._core.http.close()
+        """End all subscriptions and the connection. What waits in the queue's file stays there."""
+        await self._core.close()
 
     async def __aenter__(self) -> Self:
+        self.send_queued()
         return self
 
     async def __aexit__(
@@ -136,10 +117,10 @@ class AsyncQuery:
         return AsyncQuery(self._core, self._spec.sorted_by(field, descending=descending))
 
     def limit(self, limit: int) -> AsyncQuery:
-        return AsyncQuery(self._core, _with(self._spec, limit=limit))
+        return AsyncQuery(self._core, self._spec.bounded(limit=limit))
 
     def offset(self, offset: int) -> AsyncQuery:
-        return AsyncQuery(self._core, _with(self._spec, offset=offset))
+        return AsyncQuery(self._core, self._spec.bounded(offset=offset))
 
     def project(self, fields: Sequence[str] | Mapping[str, object]) -> AsyncQuery:
         return AsyncQuery(self._core, self._spec.projected(fields))
@@ -174,12 +155,22 @@ class AsyncQuery:
         return int(answer["count"])
 
     def watch(self) -> AsyncIterator[Snapshot]:
-        """Yield the answer, and again whenever it or the state has changed."""
-        return self._live().snapshots()
+        """Yield the answer, and again whenever it or the state has changed.
+
+        Writes of this client are part of it before the server has confirmed them.
+        """
+        return self._snapshots()
+
+    def on_snapshot(self, listener: Callable[[Snapshot], object]) -> Callable[[], None]:
+        """Call the listener with what `watch` yields; return how to stop.
+
+        When the subscription is refused, the last snapshot has the state `failed` and an error.
+        """
+        return self._core.watchers.begin(self._snapshots(), listener)
 
     def changes(self) -> AsyncIterator[Result | Change]:
-        """Yield the answer and then each change of it, nothing lost and nothing twice."""
-        return self._live().changes()
+        """Yield the answer and then each change that the server tells, nothing lost or twice."""
+        return LiveQuery(self._subscription(), self._core.connection, self._read).changes()
 
     async def to_pandas(self) -> pandas.DataFrame:
         """Return the documents as a frame. Needs the extra `pandas`."""
@@ -189,9 +180,13 @@ class AsyncQuery:
         """Return the documents as a table. Needs the extra `arrow`."""
         return to_arrow(await self.fetch())
 
-    def _live(self) -> LiveQuery:
-        query = {"collection": self._spec.collection, **self._spec.body()}
-        return LiveQuery(query, self._core.connection, self._read)
+    def _snapshots(self) -> AsyncIterator[Snapshot]:
+        local = (self._spec.plain(), self._core.local)
+        query = self._subscription()
+        return LiveQuery(query, self._core.connection, self._read, local).snapshots()
+
+    def _subscription(self) -> Document:
+        return {"collection": self._spec.collection, **self._spec.body()}
 
     async def _read(self, identity: object) -> Item | None:
         path = address(self._spec.collection, f"documents/{ids.segment(identity)}")
@@ -214,7 +209,7 @@ class AsyncCollection(AsyncQuery):
         """Return a document, or None where there is none."""
         path = address(self.name, f"documents/{ids.segment(identity)}")
         try:
-            return _envelope(await self._core.http.call(Request("GET", path)))
+            return envelope(await self._core.http.call(Request("GET", path)))
         except ServerError as error:
             if error.code == "not_found":
                 return None
@@ -223,19 +218,18 @@ class AsyncCollection(AsyncQuery):
     async def get_many(self, identities: Sequence[object]) -> list[Envelope]:
         """Return those of the documents that there are."""
         answer = await self._post("documents:get", {"ids": list(identities)})
-        return [_envelope(item) for item in answer["items"]]
+        return [envelope(item) for item in answer["items"]]
 
     async def insert(self, document: Mapping[str, object]) -> Envelope:
         """Insert a document; without an `_id` it gets an `ObjectId`."""
-        return _envelope(await self._core.http.call(insert(self.name, document)))
+        return await self._write(insertion(self.name, document))
 
     async def replace(
         self, identity: object, document: Mapping[str, object], *, if_version: int | None = None
     ) -> Envelope:
         """Replace a document, or create it."""
-        return await self._write(
-            one("PUT", self.name, identity, dict(document), if_version=if_version)
-        )
+        options = Options(if_version=if_version)
+        return await self._change("replace", identity, document, options)
 
     async def update(
         self,
@@ -247,16 +241,8 @@ class AsyncCollection(AsyncQuery):
         if_version: int | None = None,
     ) -> Envelope:
         """Change a document by operators: `{"$set": {"done": True}}`."""
-        request = one(
-            "PATCH",
-            self.name,
-            identity,
-            dict(update),
-            upsert=upsert,
-            array_filters=array_filters,
-            if_version=if_version,
-        )
-        return await self._write(request)
+        options = Options(upsert=upsert, array_filters=array_filters, if_version=if_version)
+        return await self._change("update", identity, update, options)
 
     async def merge(
         self,
@@ -267,20 +253,13 @@ class AsyncCollection(AsyncQuery):
         if_version: int | None = None,
     ) -> Envelope:
         """Change the fields that the patch names; None removes one."""
-        request = one(
-            "PATCH",
-            self.name,
-            identity,
-            dict(patch),
-            merge=True,
-            upsert=upsert,
-            if_version=if_version,
-        )
-        return await self._write(request)
+        options = Options(upsert=upsert, if_version=if_version)
+        return await self._change("merge", identity, patch, options)
 
     async def delete(self, identity: object, *, if_version: int | None = None) -> None:
         """Delete a document."""
-        await self._core.http.call(one("DELETE", self.name, identity, if_version=if_version))
+        options = Options(if_version=if_version)
+        await self._core.outbox.submit(single(step("delete", self.name, identity, None, options)))
 
     async def bulk(
         self, build: Callable[[Steps], object], *, ordered: bool = True
@@ -290,10 +269,9 @@ class AsyncCollection(AsyncQuery):
         All or none are done; unless ordered, each stands for itself, and its result or error has
         its place in what is returned.
         """
-        steps = Steps()
+        steps = Steps(self.name)
         build(steps)
-        path = address(self.name, "documents:bulk")
-        answer = await self._core.http.call(together(path, steps.operations, ordered=ordered))
+        answer = await self._core.outbox.submit(bulk(self.name, steps.gathered, ordered=ordered))
         results: list[Document] = answer["results"]
         return results
 
@@ -316,31 +294,14 @@ class AsyncCollection(AsyncQuery):
         found = await self._core.http.call(request)
         return Many(found["matched"], found["changed"], found["complete"])
 
-    async def _write(self, request: Request) -> Envelope:
-        return _envelope(await self._core.http.call(request))
+    async def _change(
+        self,
+        kind: Kind,
+        identity: object,
+        body: Mapping[str, object],
+        options: Options,
+    ) -> Envelope:
+        return await self._write(step(kind, self.name, identity, body, options))
 
-
-def _with(spec: Spec, *, limit: int | None = None, offset: int | None = None) -> Spec:
-    return Spec(
-        spec.collection,
-        spec.filter,
-        spec.sort,
-        spec.projection,
-        spec.offset if offset is None else offset,
-        spec.limit if limit is None else limit,
-    )
-
-
-def _envelope(body: Document) -> Envelope:
-    """Return an answer's envelope; empty where the caller may write but not read."""
-    return Envelope(
-        body.get("id"),
-        body.get("version", 0),
-        body.get("document", {}),
-        _moment(body.get("created_at")),
-        _moment(body.get("updated_at")),
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+    async def _write(self, asked: Step) -> Envelope:
+        return envelope(await self._core.outbox.submit(single(asked)))

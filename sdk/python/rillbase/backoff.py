@@ -22,3 +22,5 @@ class Backoff:
 
 RECONNECT = Backoff(0.25, 20.0)
 RETRY = Backoff(0.1, 5.0)
+#: Too many connections: there is no point in trying again soon.
+REFUSED = Backoff(10.0, 60.0)

@@ -17,9 +17,10 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.typing import Subprotocol
 
 from rillbase import ejson
-from rillbase.backoff import RECONNECT
+from rillbase.backoff import RECONNECT, REFUSED
 from rillbase.credentials import Credentials
-from rillbase.errors import ConnectionLost, RillbaseError, ServerError
+from rillbase.errors import ClientClosed, ConnectionLost, RillbaseError, ServerError
+from rillbase.listeners import Listeners
 from rillbase.shapes import Document
 from rillbase.view import FramesBroken
 
@@ -29,8 +30,6 @@ SUBPROTOCOL = Subprotocol("rillbase.v1")
 DIAL_TIMEOUT_S = 10.0
 HEARTBEAT_S = 10.0
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-#: Too many connections: there is no point in trying again soon.
-REFUSED_WAIT_S = 10.0
 UNAUTHENTICATED, FORBIDDEN, TOO_MANY = 4401, 4403, 4429
 RENEWAL = "auth"
 
@@ -84,14 +83,16 @@ class Connection:
         self._refusal: Document | None = None
         self._renewing = False
         self.state: ConnectionState = "idle"
+        self.listeners: Listeners[ConnectionState] = Listeners()
 
     async def attach(self, channel: Channel) -> None:
         """Begin a subscription, and connect if need be."""
         held = self._held[id(channel)] = Held(channel)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="rillbase-connection")
-        elif self._socket is not None:
-            channel.connection(self.state)
+            return
+        channel.connection(self.state)
+        if self._socket is not None:
             await self._subscribe(held)
 
     async def detach(self, channel: Channel) -> None:
@@ -106,7 +107,7 @@ class Connection:
 
     async def close(self) -> None:
         """End everything."""
-        self._fail_all(RillbaseError("closed", "The client is closed."))
+        self._fail_all(ClientClosed())
         await self._stop()
 
     async def _stop(self) -> None:
@@ -135,7 +136,7 @@ class Connection:
                 if self._is_final(code, refusals):
                     break
                 wait_s = 0.0 if code == UNAUTHENTICATED else wait_s
-                wait_s = max(wait_s, REFUSED_WAIT_S) if code == TOO_MANY else wait_s
+                wait_s = REFUSED.wait_s(failures + 1) if code == TOO_MANY else wait_s
             except (OSError, TimeoutError, WebSocketException, RillbaseError):
                 refusals = 0
             was_open = self.state == "open"
@@ -187,11 +188,11 @@ class Connection:
         silence_s = self._silence_s or DIAL_TIMEOUT_S
         while True:
             try:
-                text = await asyncio.wait_for(socket.recv(), silence_s / 2)
+                text = await _received(socket, silence_s / 2)
             except TimeoutError:
                 await self._send({"type": "ping", "id": "p"})
                 try:
-                    text = await asyncio.wait_for(socket.recv(), silence_s / 2)
+                    text = await _received(socket, silence_s / 2)
                 except TimeoutError:
                     # Nobody would answer a goodbye either.
                     socket.transport.abort()
@@ -202,9 +203,12 @@ class Connection:
             await self._take(frame)
 
     def _enter(self, state: ConnectionState) -> None:
+        if state == self.state:
+            return
         self.state = state
         for held in list(self._held.values()):
             held.channel.connection(state)
+        self.listeners.tell(state)
 
     # Frames
 
@@ -302,3 +306,9 @@ class Connection:
         except ConnectionClosed:
             # The reader is told as well, and decides what comes next.
             return
+
+
+async def _received(socket: ClientConnection, within_s: float) -> str | bytes:
+    # `wait_for` of Python 3.11 forgets that it was cancelled if something arrives just then.
+    async with asyncio.timeout(within_s):
+        return await socket.recv()

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from rillbase.errors import TokenUnavailable
+
 GetToken: TypeAlias = Callable[[], str | Awaitable[str]]
 PUBLISHABLE = "rbp_"
 
@@ -59,6 +61,13 @@ class Credentials:
         if self.get_token is None:
             return self.token
         if self._held is None:
-            found = self.get_token()
-            self._held = await found if inspect.isawaitable(found) else found
+            self._held = await self._fetched(self.get_token)
         return self._held
+
+    async def _fetched(self, get_token: GetToken) -> str:
+        try:
+            found = get_token()
+            return await found if inspect.isawaitable(found) else found
+        except Exception as error:
+            # It is the caller's code: whatever it raises means that there is no token now.
+            raise TokenUnavailable from error

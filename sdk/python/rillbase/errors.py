@@ -67,3 +67,40 @@ class CallTimeout(RillbaseError):
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__("timeout", f"There was no answer within {timeout_s} s.")
+
+    @property
+    def is_temporary(self) -> bool:
+        return True
+
+
+class TokenUnavailable(RillbaseError):
+    """`get_token` failed; its own exception is the cause. It is asked again with the next call."""
+
+    def __init__(self) -> None:
+        super().__init__("token_unavailable", "No token could be had.")
+
+    @property
+    def is_temporary(self) -> bool:
+        return True
+
+
+class QueueFailed(RillbaseError):
+    """The queue's file cannot be used: another program has it, or the disk is full."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("queue_failed", f"The queue of writes cannot be kept: {why}.")
+
+
+class OutcomeUnknown(RillbaseError):
+    """A queued write was sent too long ago to be sent once more; it may have been done."""
+
+    def __init__(self) -> None:
+        text = "The write was sent more than a day ago and never answered; it may have been done."
+        super().__init__("outcome_unknown", text)
+
+
+class ClientClosed(RillbaseError):
+    """The client was closed before it had come to an end."""
+
+    def __init__(self) -> None:
+        super().__init__("closed", "The client is closed.")

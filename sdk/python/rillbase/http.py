@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from rillbase import ejson
 from rillbase.backoff import RETRY
 from rillbase.credentials import Credentials
-from rillbase.errors import CallTimeout, ConnectionLost, ServerError
+from rillbase.errors import CallTimeout, ClientClosed, ConnectionLost, ServerError
 from rillbase.shapes import Document
 
 MAX_ATTEMPTS = 4
@@ -67,6 +67,7 @@ class Http:
         self._timeout_s = timeout_s
         self._connections = _Connections(url, timeout_s)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="rillbase-http")
+        self._is_closed = False
 
     async def call(self, request: Request, timeout_s: float | None = None) -> Any:
         """Return the body of the answer, None where there is none."""
@@ -78,6 +79,7 @@ class Http:
             raise CallTimeout(limit_s) from None
 
     def close(self) -> None:
+        self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()
 
@@ -102,6 +104,8 @@ class Http:
 
     async def _attempt(self, request: Request) -> Any:
         headers = {**await self._credentials.headers(), **request.headers()}
+        if self._is_closed:
+            raise ClientClosed
         loop = asyncio.get_running_loop()
         answer = await loop.run_in_executor(
             self._threads, self._connections.exchange, request, headers

@@ -9,35 +9,47 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from rillbase import ejson
 from rillbase.connection import Connection, ConnectionState
 from rillbase.errors import RillbaseError
+from rillbase.local.foresight import Foresight
+from rillbase.local.pending import LocalWrites
+from rillbase.query import Spec
 from rillbase.shapes import Document, State
+from rillbase.tables import Tabular
 from rillbase.view import Change, FramesBroken, Item, View, difference
 
 MAX_WAITING = 1_000
-Read = Callable[[object], Awaitable[Item | None]]
+Read: TypeAlias = Callable[[object], Awaitable[Item | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The answer as it stands."""
+class Snapshot(Tabular):
+    """The answer as it stands, writes that are on their way included."""
 
     items: Sequence[Item]
     state: State
     #: Whether there has been an answer at all.
     has_answer: bool
+    #: Why it is over, with the state `failed`.
+    error: RillbaseError | None = None
 
     @property
     def documents(self) -> list[Document]:
         return [item.document for item in self.items]
 
+    @property
+    def has_pending_writes(self) -> bool:
+        """Whether writes are part of it that the server has not confirmed."""
+        return any(item.is_pending for item in self.items)
+
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(Tabular):
     """The whole answer: first of all, and where the reader was too slow for single changes."""
 
     items: Sequence[Item]
@@ -51,11 +63,19 @@ class Result:
 class LiveQuery:
     """One subscription and its watcher."""
 
-    def __init__(self, query: Document, connection: Connection, read: Read) -> None:
-        self._query = query
+    def __init__(
+        self,
+        query: Document,
+        connection: Connection,
+        read: Read,
+        local: tuple[Spec, LocalWrites] | None = None,
+    ) -> None:
+        """Name the query, and as `local` what it shows of writes that are on their way."""
+        self._query: Document = ejson.encode(query)
         self._connection = connection
         self._read = read
         self._view = View()
+        self._foresight = local and Foresight(*local, self._view, self._changed)
         self._state: State = "connecting"
         self._error: RillbaseError | None = None
         self._is_ready = self._is_stale = self._is_offline = False
@@ -67,26 +87,22 @@ class LiveQuery:
     async def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield the answer whenever it or the state has changed; raise when it is over."""
         shown: Snapshot | None = None
-        await self._connection.attach(self)
-        try:
+        async with self._attached():
             while True:
                 self._wake.clear()
                 if self._error is not None:
                     raise self._error
-                now = Snapshot(tuple(self._view.items), self._state, self._view.has_result)
-                if now != shown and (now.has_answer or now.state != "connecting"):
+                now = Snapshot(self._shown(), self._state, self._view.has_result)
+                if now != shown and (now.has_answer or now.items or now.state != "connecting"):
                     shown = now
                     yield now
                     continue
                 await self._wake.wait()
-        finally:
-            await self._leave()
 
     async def changes(self) -> AsyncIterator[Result | Change]:
         """Yield the answer and then each change of it, nothing lost and nothing twice."""
         self._follows = True
-        await self._connection.attach(self)
-        try:
+        async with self._attached():
             while True:
                 self._wake.clear()
                 while self._waiting:
@@ -94,13 +110,23 @@ class LiveQuery:
                 if self._error is not None:
                     raise self._error
                 await self._wake.wait()
-        finally:
-            await self._leave()
 
-    async def _leave(self) -> None:
-        for task in self._reading:
-            task.cancel()
-        await self._connection.detach(self)
+    @asynccontextmanager
+    async def _attached(self) -> AsyncIterator[None]:
+        if self._foresight is not None:
+            self._foresight.join()
+        await self._connection.attach(self)
+        try:
+            yield
+        finally:
+            for task in self._reading:
+                task.cancel()
+            if self._foresight is not None:
+                self._foresight.leave()
+            await self._connection.detach(self)
+
+    def _shown(self) -> Sequence[Item]:
+        return tuple(self._view.items) if self._foresight is None else self._foresight.shown()
 
     # What the connection tells
 
@@ -109,8 +135,7 @@ class LiveQuery:
         self._is_ready = False
         self._changed()
         resume = {} if self._view.resume is None else {"resume": self._view.resume}
-        encoded: Document = ejson.encode(self._query)
-        return {**encoded, **resume}
+        return {**self._query, **resume}
 
     def connection(self, state: ConnectionState) -> None:
         self._is_ready = self._is_ready and state == "open"
@@ -148,6 +173,8 @@ class LiveQuery:
             self._tell([Result(tuple(self._view.items))])
         else:
             self._tell(difference(before, self._view.items))
+        if self._foresight is not None:
+            self._foresight.catch_up()
 
     def _event(self, frame: Document) -> None:
         try:
@@ -156,6 +183,8 @@ class LiveQuery:
             self._view.reset()
             raise
         self._tell(changes)
+        if self._foresight is not None:
+            self._foresight.told(changes)
         if frame.get("omitted") is not None:
             task = asyncio.create_task(self._complete(frame["key"]))
             self._reading.add(task)
@@ -182,6 +211,8 @@ class LiveQuery:
 
     def _changed(self) -> None:
         self._state = self._present_state()
+        if self._foresight is not None:
+            self._foresight.live(is_live=self._state == "live")
         self._wake.set()
 
     def _present_state(self) -> State:

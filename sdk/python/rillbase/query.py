@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self, TypeAlias
 
+from rillbase import ejson
 from rillbase.shapes import Direction, Document
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
@@ -45,6 +46,17 @@ class Spec:
     def projected(self, fields: Sequence[str] | Mapping[str, object]) -> Self:
         plain = dict(fields) if isinstance(fields, Mapping) else dict.fromkeys(fields, 1)
         return replace(self, projection=plain)
+
+    def bounded(self, *, offset: int | None = None, limit: int | None = None) -> Self:
+        return replace(
+            self,
+            offset=self.offset if offset is None else offset,
+            limit=self.limit if limit is None else limit,
+        )
+
+    def plain(self) -> Self:
+        """Return it with the values that the server makes of those that were given."""
+        return replace(self, filter=ejson.normal(self.filter))
 
     def body(self) -> Document:
         """Return the members of a query's message."""

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rillbase import ejson
 from rillbase.shapes import Document
 from rillbase.values import Binary, Bound, ObjectId, RegularExpression, Timestamp
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+
+class Tabular(ABC):
+    """Something with documents."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def documents(self) -> list[Document]: ...
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the documents as a frame. Needs the extra `pandas`."""
+        return to_pandas(self.documents)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the documents as a table. Needs the extra `arrow`."""
+        return to_arrow(self.documents)
 
 
 def to_pandas(documents: Sequence[Document]) -> pandas.DataFrame:
@@ -21,12 +41,29 @@ def to_pandas(documents: Sequence[Document]) -> pandas.DataFrame:
 
 
 def to_arrow(documents: Sequence[Document]) -> pyarrow.Table:
-    """Return a table with a column for each field of the documents, the `_id` first."""
+    """Return a table with a column for each field of the documents, the `_id` first.
+
+    A column's type is that of its values. Where they have none in common, the column is text:
+    strings as they are, other values as Extended JSON.
+    """
     import pyarrow as pa  # noqa: PLC0415 -- an extra
 
     rows = [_row(document) for document in documents]
     columns = _columns(documents)
-    return pa.table({name: pa.array([row.get(name) for row in rows]) for name in columns})
+    return pa.table({name: _array([row.get(name) for row in rows]) for name in columns})
+
+
+def _array(values: Sequence[object]) -> pyarrow.Array:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else _text(value) for value in values])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ejson.dumps(value)
 
 
 def _columns(documents: Sequence[Document]) -> list[str]:
@@ -40,6 +77,14 @@ def _row(document: Document) -> Document:
 
 def _cell(value: object) -> object:
     """Return what tables know instead of what only documents have."""
-    if isinstance(value, ObjectId | RegularExpression | Bound | Timestamp):
-        return str(value)
-    return value.data if isinstance(value, Binary) else value
+    match value:
+        case ObjectId() | RegularExpression() | Bound() | Timestamp():
+            return str(value)
+        case Binary():
+            return value.data
+        case Mapping():
+            return {name: _cell(member) for name, member in value.items()}
+        case list():
+            return [_cell(item) for item in value]
+        case _:
+            return value

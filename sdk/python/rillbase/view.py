@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from rillbase.ids import key, rank
+from rillbase.ids import key
+from rillbase.order import rank
 from rillbase.shapes import Document
 
 Kind: TypeAlias = Literal["add", "change", "move", "remove"]
@@ -30,6 +31,13 @@ class Item:
     id: object
     version: int | None
     document: Document
+    #: Whether a write that the server has not confirmed is part of what is shown.
+    is_pending: bool = False
+    #: Equal for equal ids.
+    key: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key(self.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +126,21 @@ class View:
 
     def _place(self, identity: object) -> int | None:
         wanted = key(identity)
-        return next((n for n, item in enumerate(self.items) if key(item.id) == wanted), None)
+        return next((n for n, item in enumerate(self.items) if item.key == wanted), None)
 
     def _by_id(self, identity: object) -> int:
         """Answers without a window come in the order of their ids."""
-        return bisect_left(self.items, _Rank(identity), key=lambda item: _Rank(item.id))
-
-
-class _Rank:
-    """Orders ids of any kinds; values of one kind are compared only with each other."""
-
-    __slots__ = ("of",)
-
-    def __init__(self, identity: object) -> None:
-        self.of = rank(identity)
-
-    def __lt__(self, other: _Rank) -> bool:
-        return self.of < other.of
+        return bisect_left(self.items, rank(identity), key=lambda item: rank(item.id))
 
 
 def difference(before: Sequence[Item], after: Sequence[Item]) -> list[Change]:
     """Return how one answer became the other, where no single changes are known."""
-    held = {key(item.id): item for item in before}
-    there = {key(item.id) for item in after}
+    held = {item.key: item for item in before}
+    there = {item.key for item in after}
     gone = [Change("remove", item, "left") for name, item in held.items() if name not in there]
     changed = [
-        Change("add" if key(item.id) not in held else "change", item)
+        Change("add" if item.key not in held else "change", item)
         for item in after
-        if held.get(key(item.id)) != item
+        if held.get(item.key) != item
     ]
     return [*gone, *changed]

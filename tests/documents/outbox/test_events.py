@@ -57,6 +57,31 @@ async def test_entries_go_to_the_streams_of_their_keys_hashes(
     assert versions == [[1, 3], [2]]
 
 
+async def test_a_tenants_own_grid_epoch_gets_what_the_tenant_writes_and_nothing_else(
+    events: EventLayer, valkey: OwnValkey
+) -> None:
+    ours, others = uuid4(), uuid4()
+    await installed(events, f"1:1 1001:2@{ours.hex} 1002:1@{uuid4().hex}")
+    entries = [
+        (number, encode_image(Image(Kind.PUT, 7, tenant, uuid4(), number, 3, 7, 1, b"k", b"b")))
+        for number, tenant in enumerate([ours, others, ours, ours, others], start=1)
+    ]
+    look = await events.look()
+    groups = [Group(entries[:2]), Group(entries[2:], batch_hashes=[3, 4, 5])]
+    answer = await events.append(look.time_us, None, groups)
+    assert answer.verdict is Verdict.OK
+
+    with valkey.client() as client:
+        shared, own = Streams(client, partitions=1), Streams(client, epoch=1001)
+        strangers = Streams(client, epoch=1002, partitions=1)
+        assert [image.version for image in shared.images()] == [1, 2, 3, 4, 5]
+        assert [image.version for image in own.images()] == [4, 1, 3]
+        assert {found.partitions for found in own.read(0)} == {(0, 1)}
+        assert strangers.images() == []
+        assert await tick(events, look) is Verdict.OK
+        assert len(strangers.ticks()) == 1
+
+
 async def test_each_grid_epoch_gets_every_entry(
     events: EventLayer, valkey: OwnValkey, streams: Streams
 ) -> None:

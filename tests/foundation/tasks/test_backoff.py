@@ -61,6 +61,7 @@ def test_there_is_no_delay_before_the_first_failure() -> None:
         ("tenants.webhooks.work", "webhooks"),
         ("tenants.mail.send", "mail"),
         ("documents.collections.expiry", "expiry"),
+        ("realtime.clusters.reconcile", "clusters"),
         ("tenants.sweeps.usage_roll_up", "default"),
         ("tenants.webhooksomething.work", "default"),
     ],

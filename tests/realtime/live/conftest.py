@@ -19,6 +19,7 @@ import redis
 from realtime.grid.layout import Grid
 from tests.own_valkey import free_port
 from tests.realtime.client import Client, greeted
+from tests.realtime.live.answer import begin, subscribe
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ class Backstage:
 
     def start(self, command: str) -> None:
         self._run(command, "manage.py", command, "--port", str(free_port()))
+
+    def start_own_grid(self, epoch: int) -> None:
+        """Start the nodes of a grid of a tenant's own."""
+        arguments = ("--port", str(free_port()), "--epoch", str(epoch))
+        self._run("own grid", "manage.py", "grid", *arguments)
 
     def start_worker(self) -> None:
         """Start who reads queries again."""
@@ -81,7 +87,7 @@ def _hubs(valkey: redis.Redis) -> set[object]:
 
 
 @contextmanager
-def running(valkey_url: str, *, within_s: float = 180) -> Iterator[Backstage]:
+def running(server: str, valkey_url: str, *, within_s: float = 180) -> Iterator[Backstage]:
     with redis.Redis.from_url(valkey_url) as client:
         hubs = _hubs(client)
         client.flushdb()
@@ -98,14 +104,31 @@ def running(valkey_url: str, *, within_s: float = 180) -> Iterator[Backstage]:
                     what="the server to miss its lease",
                     timeout_s=10,
                 )
+            wait_until(lambda: _goes_on(server), what="the nodes' start to be over")
             yield backstage
         finally:
             backstage.close()
 
 
+def _goes_on(server: str) -> bool:
+    """Whether a client that comes back can be told what it missed. A node that has just started may
+    still repeat what it said, and whoever left meanwhile begins anew.
+    """
+    # Models can be imported once Django is set up.
+    from tests.documents.collection import make_collection
+
+    probe = make_collection(server)
+    key = probe.caller.headers["Authorization"].removeprefix("Bearer ")
+    with greeted(server, key) as client:
+        answer = subscribe(client, "probe", collection=probe.name)
+    with greeted(server, key) as client:
+        back = begin(client, "probe", collection=probe.name, resume=answer.resume)
+        return bool(back.next()["type"] == "ready")
+
+
 @pytest.fixture(scope="module")
-def backstage(valkey_url: str) -> Iterator[Backstage]:
-    with running(valkey_url) as backstage:
+def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
+    with running(server, valkey_url) as backstage:
         yield backstage
 
 

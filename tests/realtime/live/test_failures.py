@@ -7,7 +7,7 @@ from tests.own_server import another_server
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, subscribe
 from tests.realtime.live.conftest import Backstage
-from tests.waiting import TIMEOUT_S
+from tests.waiting import TIMEOUT_S, wait_until
 
 HEALED_S = 90.0
 
@@ -15,6 +15,14 @@ HEALED_S = 90.0
 def until_state(answer: Answer, state: str, timeout_s: float = TIMEOUT_S) -> None:
     while answer.state != state:
         answer.next(timeout_s)
+
+
+def told_of(todos: MadeCollection) -> list[str]:
+    """Return what stands in the error log of a collection's tenant."""
+    from tenants.models import ErrorEntry
+
+    rows = ErrorEntry.unscoped.using("relay").filter(tenant_id=todos.made.tenant.id)
+    return sorted({entry.code for entry in rows})
 
 
 def test_while_the_grid_is_away_answers_are_stale_and_then_made_good(
@@ -28,6 +36,7 @@ def test_while_the_grid_is_away_answers_are_stale_and_then_made_good(
     backstage.kill("grid")
     for answer in answers:
         until_state(answer, "stale")
+    wait_until(lambda: told_of(todos) == ["subscription_stale"], what="the error log to tell of it")
     todos.insert({"_id": "b"})
     todos.caller.delete(f"{todos.path}/documents/a")
     backstage.start("grid")

@@ -29,9 +29,9 @@ def asking(things: MadeCollection) -> Asking:
 
 
 @pytest.fixture(scope="module")
-def live(valkey_url: str) -> Iterator[None]:
+def live(server: str, valkey_url: str) -> Iterator[None]:
     """A relay and a grid behind the server."""
     from tests.realtime.live.conftest import running
 
-    with running(valkey_url):
+    with running(server, valkey_url):
         yield

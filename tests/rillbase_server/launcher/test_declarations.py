@@ -29,7 +29,7 @@ def declared(tmp_path: Path, **options: object) -> dict[str, Service]:
 def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) -> None:
     services = declared(tmp_path)
     servers = ["initdb", "postgres", "valkey", "node"]
-    ours = ["web", "worker", "beat", "relay", "views", "grid"]
+    ours = ["web", "worker", "beat", "relay", "views", "grid", "pipeline"]
     assert list(services) == [*servers, "prepare", *ours]
     for service in services.values():
         assert set(service.after) <= set(services)
@@ -58,7 +58,16 @@ def test_servers_given_by_url_are_used_instead_of_embedded_ones(
     monkeypatch.setenv("REDIS_URL", "redis://cache.example/0")
     monkeypatch.setenv("STORAGE_URL", "redis://admin:token@node.example:6390")
     services = declared(tmp_path)
-    assert list(services) == ["prepare", "web", "worker", "beat", "relay", "views", "grid"]
+    assert list(services) == [
+        "prepare",
+        "web",
+        "worker",
+        "beat",
+        "relay",
+        "views",
+        "grid",
+        "pipeline",
+    ]
     assert services["prepare"].env["DATABASE_URL"].startswith("postgresql://admin:secret@")
     assert services["web"].env["DATABASE_URL"] == "postgresql://db.example/rillbase"
     assert services["web"].env["REDIS_URL"] == "redis://cache.example/0"

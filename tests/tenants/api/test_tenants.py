@@ -166,6 +166,8 @@ def test_quota_and_usage_can_be_read(server: str) -> None:
         "collections": 0,
         "topics": 0,
         "aggregates": 0,
+        "datasets": 0,
+        "cluster_write_partitions": 0,
     }
     usage = caller.get(f"{path}/usage?granularity=day").json()
     assert usage["granularity"] == "day"

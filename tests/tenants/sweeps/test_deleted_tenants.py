@@ -17,8 +17,10 @@ from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
+from realtime.clusters import epochs
+from realtime.models import Cluster
 from storage_engine.models import DeliveredSubscription, Topic
-from tenants import audit, purge
+from tenants import audit, error_log, purge
 from tenants.models import (
     Invitation,
     Issuer,
@@ -43,6 +45,8 @@ def _fill(made: MadeTenant) -> None:
     tenant, now = made.tenant, timezone.now()
     Quota(tenant_id=tenant.id, limits={"members": 7}).save(using="staff")
     make_key(tenant)
+    error_log.note(tenant.id, error_log.Area.REQUEST, "forbidden", place="GET /x")
+    error_log.flush()
     with scoped(tenant_id=tenant.id, user_id=made.owner.id):
         Invitation.objects.create(
             email=unique("g") + "@example.test",
@@ -85,6 +89,10 @@ def _fill(made: MadeTenant) -> None:
     _fill_topics(tenant, webhook)
     with scoped(tenant_id=tenant.id):
         Aggregate.objects.create(name="sums", definition="{}")
+        Cluster.objects.create(
+            write_partitions=1, node_size="small", tier="burstable", due_at=now + 10 * HOUR
+        )
+    epochs.add(tenant.id, 1)
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 

@@ -2,15 +2,16 @@
 
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { useChange, useList } from "../../api/list";
+import { useChange } from "../../api/list";
 import { useTenant } from "../../api/tenant";
-import { PageHead } from "../../shell/Shell";
+import { ListPage } from "../../shell/ListPage";
 import { FormDialog } from "../../ui/Dialog";
-import { Empty } from "../../ui/Empty";
-import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
-import { Listing, Table } from "../../ui/Listing";
 import type { Aggregate } from "./types";
+
+const ABOUT =
+  "An aggregate keeps counts, sums and the like up to date as events come, so a question about a " +
+  "million events reads a few rows. Rows can be watched.";
 
 const EXAMPLE = {
   name: "requests_5m",
@@ -25,52 +26,31 @@ const EXAMPLE = {
 };
 
 export default function Aggregates() {
-  const { slug, may } = useTenant();
-  const aggregates = useList<Aggregate>("aggregates");
-  const [isAdding, setAdding] = useState(false);
-  const add = may("developer") && (
-    <button type="button" className="button main" onClick={() => setAdding(true)}>
-      <Icon name="plus" size={14} /> New aggregate
-    </button>
-  );
+  const { slug } = useTenant();
   return (
-    <>
-      <PageHead title="Aggregates">{add}</PageHead>
-      <div className="page-body">
-        <div className="column">
-          <Listing
-            read={aggregates}
-            empty={
-              <Empty icon="chart" title="No aggregates yet" actions={add || undefined}>
-                An aggregate keeps counts, sums and the like up to date as events come, so a
-                question about a million events reads a few rows. Rows can be watched.
-              </Empty>
-            }
-          >
-            {(items) => (
-              <Table heads={["Name", "By", "Measures", "Fed by", "State"]}>
-                {items.map((aggregate) => (
-                  <tr key={aggregate.id}>
-                    <td>
-                      <Link className="mono" href={`/t/${slug}/aggregates/${aggregate.name}`}>
-                        {aggregate.name}
-                      </Link>
-                    </td>
-                    <td className="mono soft">{dimensionsOf(aggregate).join(", ")}</td>
-                    <td className="mono soft">{Object.keys(aggregate.measures).join(", ")}</td>
-                    <td>{aggregate.source === null ? "events" : aggregate.source.collection}</td>
-                    <td>
-                      <AggregateState aggregate={aggregate} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-            )}
-          </Listing>
-        </div>
-      </div>
-      {isAdding && <NewAggregate onClose={() => setAdding(false)} />}
-    </>
+    <ListPage<Aggregate>
+      title="Aggregates"
+      path="aggregates"
+      action="New aggregate"
+      none={{ icon: "chart", title: "No aggregates yet", about: ABOUT }}
+      heads={["Name", "By", "Measures", "Fed by", "State"]}
+      cells={(aggregate) => (
+        <>
+          <td>
+            <Link className="mono" href={`/t/${slug}/aggregates/${aggregate.name}`}>
+              {aggregate.name}
+            </Link>
+          </td>
+          <td className="mono soft">{dimensionsOf(aggregate).join(", ")}</td>
+          <td className="mono soft">{Object.keys(aggregate.measures).join(", ")}</td>
+          <td>{aggregate.source === null ? "events" : aggregate.source.collection}</td>
+          <td>
+            <AggregateState aggregate={aggregate} />
+          </td>
+        </>
+      )}
+      dialog={(onClose) => <NewAggregate onClose={onClose} />}
+    />
   );
 }
 

@@ -16,5 +16,9 @@ export interface Aggregate {
   readonly retention: string | null;
   readonly state: string;
   readonly error: string | null;
+  /** Which filling of its rows answers; none yet. */
+  readonly generation: number | null;
+  /** Of a view: by the build that is under way, or the last one. */
+  readonly documents_read: number | null;
   readonly created_at: string;
 }

@@ -2,15 +2,12 @@
 
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { useChange, useList } from "../../api/list";
+import { useChange } from "../../api/list";
 import { useTenant } from "../../api/tenant";
 import type { Topic } from "../../api/types";
-import { PageHead } from "../../shell/Shell";
+import { ListPage } from "../../shell/ListPage";
 import { FormDialog } from "../../ui/Dialog";
-import { Empty } from "../../ui/Empty";
 import { Field } from "../../ui/Field";
-import { Icon } from "../../ui/Icon";
-import { Listing, Table } from "../../ui/Listing";
 import { duration, Time } from "../../ui/Time";
 
 const KINDS: Readonly<Record<Topic["kind"], string>> = {
@@ -20,52 +17,35 @@ const KINDS: Readonly<Record<Topic["kind"], string>> = {
   plane: "Areas of a plane that overlap",
 };
 
+const ABOUT =
+  "A topic is where publications and subscriptions meet, whichever comes first: by id, by " +
+  "hierarchy or by place, in the past and in the future.";
+
 export default function Topics() {
-  const { slug, may } = useTenant();
-  const topics = useList<Topic>("topics");
-  const [isAdding, setAdding] = useState(false);
-  const add = may("developer") && (
-    <button type="button" className="button main" onClick={() => setAdding(true)}>
-      <Icon name="plus" size={14} /> New topic
-    </button>
-  );
+  const { slug } = useTenant();
   return (
-    <>
-      <PageHead title="Topics">{add}</PageHead>
-      <div className="page-body">
-        <div className="column">
-          <Listing
-            read={topics}
-            empty={
-              <Empty icon="pin" title="No topics yet" actions={add || undefined}>
-                A topic is where publications and subscriptions meet, whichever comes first: by id,
-                by hierarchy or by place, in the past and in the future.
-              </Empty>
-            }
-          >
-            {(items) => (
-              <Table heads={["Name", "What meets", "Kept for", "Made"]}>
-                {items.map((topic) => (
-                  <tr key={topic.id}>
-                    <td>
-                      <Link className="mono" href={`/t/${slug}/topics/${topic.name}`}>
-                        {topic.name}
-                      </Link>
-                    </td>
-                    <td>{KINDS[topic.kind]}</td>
-                    <td className="number">{duration(topic.retention_s)}</td>
-                    <td className="soft">
-                      <Time at={topic.created_at} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-            )}
-          </Listing>
-        </div>
-      </div>
-      {isAdding && <NewTopic onClose={() => setAdding(false)} />}
-    </>
+    <ListPage<Topic>
+      title="Topics"
+      path="topics"
+      action="New topic"
+      none={{ icon: "pin", title: "No topics yet", about: ABOUT }}
+      heads={["Name", "What meets", "Kept for", "Made"]}
+      cells={(topic) => (
+        <>
+          <td>
+            <Link className="mono" href={`/t/${slug}/topics/${topic.name}`}>
+              {topic.name}
+            </Link>
+          </td>
+          <td>{KINDS[topic.kind]}</td>
+          <td className="number">{duration(topic.retention_s)}</td>
+          <td className="soft">
+            <Time at={topic.created_at} />
+          </td>
+        </>
+      )}
+      dialog={(onClose) => <NewTopic onClose={onClose} />}
+    />
   );
 }
 

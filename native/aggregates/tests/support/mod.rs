@@ -125,6 +125,28 @@ impl World {
         answer.unwrap_err().to_string()
     }
 
+    /// How many keys a keyspace has that can be seen.
+    pub(crate) fn count(&self, keyspace: &str) -> usize {
+        let keyspace = self.db().keyspace(keyspace).unwrap();
+        let now = self.db().snapshot();
+        let mut scan = self.db().scan_prefix(&keyspace, &[], Some(&now)).unwrap();
+        scan.first().unwrap();
+        let mut count = 0;
+        while scan.is_valid() {
+            count += 1;
+            scan.advance().unwrap();
+        }
+        count
+    }
+
+    /// The same, once all that may go has gone.
+    pub(crate) fn count_compacted(&self, keyspace: &str) -> usize {
+        let space = self.db().keyspace(keyspace).unwrap();
+        self.db().flush().unwrap();
+        self.db().compact(&space).unwrap();
+        self.count(keyspace)
+    }
+
     /// Does what may happen at any time, and must change no answer.
     pub(crate) fn disturb(&mut self, random: &mut Random) {
         match random.below(6) {

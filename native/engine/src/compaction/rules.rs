@@ -7,7 +7,8 @@
 //! - Operands are folded with neighbours of the same stripe only; into a put or delete below them,
 //!   or into nothing if nothing older can lie below. Where the merge is not known they stay, with
 //!   what they would have been folded into.
-//! - A delete is dropped if it is in the oldest stripe and nothing older can lie below.
+//! - A delete is dropped if it is in the oldest stripe and nothing older can lie below; so is a value
+//!   of which the merge says that it is nothing.
 //! - What has expired at the oldest snapshot's time: by key, it is dropped, since all versions of
 //!   the key have expired; by entry, a put becomes a delete, and goes as deletes go. So dropping
 //!   never revives an older entry.
@@ -196,18 +197,29 @@ impl<'a> Rules<'a> {
         keep: &mut dyn Keep,
     ) -> Result<()> {
         self.hidden = Some(stripe);
-        if self.keep_folded(value, keep)? {
+        let is_last = stripe == 0 && (self.is_bottom)(&self.key);
+        if self.keep_folded(value, is_last, keep)? {
             return Ok(());
         }
+        let merge = self.merge.as_deref();
         match value {
+            Some((Kind::Put, value)) if is_last && merge.is_some_and(|m| m.is_nothing(value)) => {
+                Ok(())
+            }
             Some((_, value)) => keep.keep(&self.key, tag, value),
             None => Ok(()),
         }
     }
 
     /// Folds all operands into the value below them. Returns whether there were any and their merge is
-    /// known: otherwise the value below is still to be kept.
-    fn keep_folded(&mut self, below: Option<(Kind, &[u8])>, keep: &mut dyn Keep) -> Result<bool> {
+    /// known: otherwise the value below is still to be kept. `is_last`: no older entry of the key
+    /// stays, so that one which says nothing need not be kept.
+    fn keep_folded(
+        &mut self,
+        below: Option<(Kind, &[u8])>,
+        is_last: bool,
+        keep: &mut dyn Keep,
+    ) -> Result<bool> {
         let Some(merge) = self.merge.as_deref() else {
             self.keep_operands(keep)?;
             return Ok(false);
@@ -229,7 +241,9 @@ impl<'a> Rules<'a> {
             }
             below => {
                 let folded = merge.full(&self.key, below.map(|(_, value)| value), &operands);
-                keep.keep(&self.key, Tag::new(sequence, Kind::Put), &folded)?;
+                if !(is_last && merge.is_nothing(&folded)) {
+                    keep.keep(&self.key, Tag::new(sequence, Kind::Put), &folded)?;
+                }
             }
         }
         self.operands.clear();
@@ -244,10 +258,8 @@ impl<'a> Rules<'a> {
         keep: &mut dyn Keep,
     ) -> Result<()> {
         self.hidden = Some(stripe);
-        if self.keep_folded(None, keep)? {
-            return Ok(());
-        }
-        if stripe == 0 && (self.is_bottom)(&self.key) {
+        let is_last = stripe == 0 && (self.is_bottom)(&self.key);
+        if self.keep_folded(None, is_last, keep)? || is_last {
             return Ok(());
         }
         keep.keep(&self.key, Tag::new(tag.sequence(), kind), about)
@@ -274,7 +286,7 @@ impl<'a> Rules<'a> {
         if self.operands.is_empty() {
             return Ok(());
         }
-        if (self.is_bottom)(&self.key) && self.keep_folded(None, keep)? {
+        if (self.is_bottom)(&self.key) && self.keep_folded(None, true, keep)? {
             return Ok(());
         }
         self.keep_operands(keep)

@@ -290,8 +290,11 @@ impl Scan {
     /// Folds operands from the cursor on, which comes to stand behind the key.
     fn fold_forward(&mut self) -> Result<()> {
         let covering = self.covering();
-        let mut operands: Vec<Vec<u8>> = Vec::new();
+        // Mostly there is one.
+        let first = self.cursor.value().to_vec();
+        let mut others: Vec<Vec<u8>> = Vec::new();
         let mut below = None;
+        self.cursor.next()?;
         while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
             let tag = self.cursor.tag();
             if tag.sequence() <= covering {
@@ -301,14 +304,17 @@ impl Scan {
                 below = self.value_below()?;
                 break;
             }
-            operands.push(self.cursor.value().to_vec());
+            others.push(self.cursor.value().to_vec());
             self.cursor.next()?;
         }
         self.skip_key()?;
-        operands.reverse();
-        self.fold(below.as_deref(), &operands)?;
         self.place = Place::Behind;
-        Ok(())
+        if others.is_empty() {
+            return self.fold(below.as_deref(), &[&first]);
+        }
+        let oldest_first = others.iter().rev().chain(std::iter::once(&first));
+        let operands: Vec<&[u8]> = oldest_first.map(Vec::as_slice).collect();
+        self.fold(below.as_deref(), &operands)
     }
 
     /// The value of the entry that the cursor is at, which is no operand.
@@ -326,10 +332,9 @@ impl Scan {
         }
     }
 
-    fn fold(&mut self, below: Option<&[u8]>, operands: &[Vec<u8>]) -> Result<()> {
+    fn fold(&mut self, below: Option<&[u8]>, operands: &[&[u8]]) -> Result<()> {
         let merge = merge_of(self.keyspace.options())?;
-        let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
-        self.folded = merge.full(&self.key, below, &operands);
+        self.folded = merge.full(&self.key, below, operands);
         Ok(())
     }
 
@@ -373,6 +378,7 @@ impl Scan {
             self.folded = below.unwrap_or_default();
             return Ok(found);
         }
+        let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
         self.fold(below.as_deref(), &operands)?;
         Ok(true)
     }

@@ -151,19 +151,57 @@ impl Transaction {
 
     /// Writes all changes, unless somebody was faster; returns the last sequence.
     pub fn commit(self, durability: Durability) -> Result<Sequence> {
+        let batch = self.prepare()?;
+        if batch.is_empty() {
+            return self.commit_nothing();
+        }
+        self.core
+            .write(batch, durability, |commit| self.check(commit))
+    }
+
+    /// Commits transactions of one database, which become durable by one sync. What came of each is
+    /// in its place; each finds those before it as committed.
+    pub fn commit_each(transactions: &[Self], durability: Durability) -> Vec<Result<Sequence>> {
+        let Some(core) = transactions.first().map(|first| &first.core) else {
+            return Vec::new();
+        };
+        let mut writes = Vec::new();
+        let mut places = Vec::with_capacity(transactions.len());
+        for one in transactions {
+            let place = one.prepare().map(|batch| {
+                let is_empty = batch.is_empty();
+                if !is_empty {
+                    writes.push((batch, |commit: &Commit| one.check(commit)));
+                }
+                is_empty
+            });
+            places.push((one, place));
+        }
+        let mut written = core.write_each(writes, durability).into_iter();
+        let outcome = |(one, place): (&Self, Result<bool>)| {
+            if place? {
+                return one.commit_nothing();
+            }
+            written.next().unwrap_or_else(|| Err(core.poisoned()))
+        };
+        places.into_iter().map(outcome).collect()
+    }
+
+    /// What it writes, if it has not taken too long.
+    fn prepare(&self) -> Result<Batch> {
         if self.core.time.now() > self.until {
             return Err(Error::Conflict {
                 what: "the transaction took longer than ten seconds".into(),
             });
         }
-        let batch = self.batch();
-        if batch.is_empty() {
-            let commit = self.core.commit.lock();
-            self.check(&commit)?;
-            return Ok(self.snapshot.sequence());
-        }
-        self.core
-            .write(batch, durability, |commit| self.check(commit))
+        Ok(self.batch())
+    }
+
+    /// The end of a transaction that writes nothing.
+    fn commit_nothing(&self) -> Result<Sequence> {
+        let commit = self.core.commit.lock();
+        self.check(&commit)?;
+        Ok(self.snapshot.sequence())
     }
 
     fn batch(&self) -> Batch {

@@ -45,23 +45,80 @@ impl Core {
         self.check()?;
         self.slow_down(&batch)?;
         let logging = self.log(batch, check)?;
-        let inserted = insert(&logging);
+        self.save(std::iter::once(&logging), durability)?;
+        self.settle(&logging)
+    }
+
+    /// Writes batches that are each checked for themselves, and become durable by one sync. What
+    /// came of each is in its place; each finds those before it as written.
+    pub(crate) fn write_each(
+        &self,
+        batches: Vec<(Batch, impl FnOnce(&Commit) -> Result<()>)>,
+        durability: Durability,
+    ) -> Vec<Result<Sequence>> {
+        let count = batches.len();
+        match self.log_each(batches, durability) {
+            Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
+            Ok(logged) => {
+                let settle = |one: Result<Logging>| self.settle(&one?);
+                logged.into_iter().map(settle).collect()
+            }
+        }
+    }
+
+    /// Gives batches their sequences, each if its check holds, and makes all visible that have one.
+    fn log_each(
+        &self,
+        batches: Vec<(Batch, impl FnOnce(&Commit) -> Result<()>)>,
+        durability: Durability,
+    ) -> Result<Vec<Result<Logging>>> {
+        self.check()?;
+        // Nobody may wait any more once the first has its sequence: whatever comes later waits for it.
+        for (batch, _) in &batches {
+            self.slow_down(batch)?;
+        }
+        let mut logged = Vec::with_capacity(batches.len());
+        for (batch, check) in batches {
+            let one = batch.check().and_then(|()| self.log(batch, check));
+            logged.push(one);
+        }
+        self.save(logged.iter().flatten(), durability)?;
+        Ok(logged)
+    }
+
+    /// Fills memtables from batches that are in the log, makes these as durable as asked, and
+    /// visible.
+    fn save<'a>(
+        &self,
+        logged: impl Iterator<Item = &'a Logging> + Clone,
+        durability: Durability,
+    ) -> Result<()> {
+        let Some(newest) = logged.clone().last() else {
+            return Ok(());
+        };
+        let inserted = logged.clone().try_for_each(insert);
         let saved = match durability {
-            Durability::Sync => self.wal.sync_through(logging.written.end),
-            Durability::Buffered => self.wal.write_through(logging.written.end),
+            Durability::Sync => self.wal.sync_through(newest.written.end),
+            Durability::Buffered => self.wal.write_through(newest.written.end),
         };
         if let Err(error) = inserted.and(saved) {
             self.poison(&error);
             self.publisher.fail();
             return Err(error);
         }
-        if self.publisher.finish(logging.place, logging.last).is_err() {
-            return Err(self.poisoned());
+        for logging in logged {
+            let finished = self.publisher.finish(logging.place, logging.last);
+            finished.map_err(|_| self.poisoned())?;
         }
-        self.fold_rows(&logging);
+        Ok(())
+    }
+
+    /// What is left to do once a batch is visible; returns its last sequence.
+    fn settle(&self, logging: &Logging) -> Result<Sequence> {
+        self.fold_rows(logging);
         self.stats
             .written(logging.batch.record(), logging.last - logging.first + 1);
-        self.make_room(&logging)?;
+        self.make_room(logging)?;
         Ok(logging.last)
     }
 

@@ -11,8 +11,9 @@
 //! - An entry's tag is that of the newest write in it; tags of a row differ.
 //! - Only entries that are visible are folded, and only with neighbours between which no snapshot
 //!   lies. Whoever reads holds a snapshot, so that nothing changes under it that it sees.
-//! - Cursors copy the entries of a row when they come to it, and so pass over none that is folded
-//!   while they are there.
+//! - Cursors copy the entries of a row, whole, at the latest when they come to it, and so pass over
+//!   none that is folded while they are there. What is written after a cursor has copied a row is of
+//!   no moment that the cursor's reader sees.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -116,31 +117,36 @@ fn join(
     Some((Tag::new(tag.sequence(), kind), Value::from(value)))
 }
 
-/// A place among rows.
-#[derive(Debug, Clone)]
-pub(crate) struct RowsCursor {
-    key: Arc<[u8]>,
-    /// Those of the row, the newest first; none is nowhere.
-    entries: Vec<RowEntry>,
-    at: usize,
-}
+/// An entry of a row, by the row's key.
+type Entry = (Arc<[u8]>, Tag, Value);
 
-impl Default for RowsCursor {
-    fn default() -> Self {
-        Self {
-            key: Arc::new([]),
-            entries: Vec::new(),
-            at: 0,
-        }
-    }
+/// A cursor that goes on and on copies so many rows at once.
+const MOST_AHEAD: usize = 64;
+
+/// A place among rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowsCursor {
+    /// Those of one row or of several behind one another, each row's newest first; none is nowhere.
+    entries: Vec<Entry>,
+    at: usize,
+    /// How many rows were copied last by going on.
+    ahead: usize,
 }
 
 impl RowsCursor {
+    /// Copies a row's entries behind those that are there.
+    fn copy(&mut self, (key, row): (&Arc<[u8]>, &Vec<RowEntry>)) {
+        let newest_first = row.iter().rev();
+        let named = newest_first.map(|(tag, value)| (Arc::clone(key), *tag, value.clone()));
+        self.entries.extend(named);
+    }
+
+    /// To the newest entry of the row, or to the oldest.
     fn enter(&mut self, found: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
+        self.ahead = 0;
         self.entries.clear();
-        if let Some((key, entries)) = found {
-            self.key = Arc::clone(key);
-            self.entries.extend(entries.iter().rev().cloned());
+        if let Some(row) = found {
+            self.copy(row);
         }
         self.at = if at_newest {
             0
@@ -154,17 +160,17 @@ impl RowsCursor {
     }
 
     pub(crate) fn key(&self) -> &[u8] {
-        if self.is_valid() { &self.key } else { &[] }
+        self.entries.get(self.at).map_or(&[], |(key, ..)| key)
     }
 
     pub(crate) fn tag(&self) -> Tag {
         self.entries
             .get(self.at)
-            .map_or(Tag::OLDEST, |(tag, _)| *tag)
+            .map_or(Tag::OLDEST, |(_, tag, _)| *tag)
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        self.entries.get(self.at).map_or(&[], |(_, value)| value)
+        self.entries.get(self.at).map_or(&[], |(.., value)| value)
     }
 
     pub(crate) fn first(&mut self, rows: &Rows) {
@@ -192,7 +198,7 @@ impl RowsCursor {
         if self.key() != key {
             return;
         }
-        let place = self.entries.iter().position(|(other, _)| *other <= tag);
+        let place = self.entries.iter().position(|(_, other, _)| *other <= tag);
         match place {
             Some(place) => self.at = place,
             None => self.behind(rows, Bound::Excluded(key)),
@@ -202,7 +208,7 @@ impl RowsCursor {
     /// To the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, rows: &Rows, key: &[u8], tag: Tag) {
         self.behind(rows, Bound::Included(key));
-        let newer = self.entries.iter().rposition(|(other, _)| *other > tag);
+        let newer = self.entries.iter().rposition(|(_, other, _)| *other > tag);
         match newer.filter(|_| self.key() == key) {
             Some(place) => self.at = place,
             None => self.before(rows, key),
@@ -210,11 +216,27 @@ impl RowsCursor {
     }
 
     pub(crate) fn next(&mut self, rows: &Rows) {
-        if self.at + 1 < self.entries.len() {
-            self.at += 1;
-        } else if self.is_valid() {
-            let key = Arc::clone(&self.key);
-            self.behind(rows, Bound::Excluded(&key));
+        if !self.is_valid() {
+            return;
+        }
+        self.at += 1;
+        if self.at < self.entries.len() {
+            return;
+        }
+        if let Some((key, ..)) = self.entries.pop() {
+            self.go_on(rows, &key);
+        }
+    }
+
+    /// To the row behind a key; the longer this goes on, the more rows are copied at once.
+    fn go_on(&mut self, rows: &Rows, key: &[u8]) {
+        self.entries.clear();
+        self.at = 0;
+        self.ahead = (2 * self.ahead).clamp(1, MOST_AHEAD);
+        let rows = rows.rows.read();
+        let behind = (Bound::Excluded(key), Bound::Unbounded);
+        for row in rows.range::<[u8], _>(behind).take(self.ahead) {
+            self.copy(row);
         }
     }
 
@@ -224,8 +246,8 @@ impl RowsCursor {
         }
         if let Some(newer) = self.at.checked_sub(1) {
             self.at = newer;
-        } else {
-            let key = Arc::clone(&self.key);
+        } else if let Some((key, ..)) = self.entries.first() {
+            let key = Arc::clone(key);
             self.before(rows, &key);
         }
     }

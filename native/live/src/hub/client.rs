@@ -11,6 +11,7 @@ use super::frames::{self, Part};
 use super::held::Held;
 use super::outbox::Outbox;
 use super::token::Token;
+use super::trace::{ClientTrace, How};
 
 /// A larger group is a new result.
 const LARGEST_GROUP: usize = 500;
@@ -121,6 +122,7 @@ pub(super) struct Client {
     due_us: u64,
     /// When it took something, last.
     pub(super) taken_us: u64,
+    pub(super) trace: ClientTrace,
 }
 
 impl Client {
@@ -131,6 +133,7 @@ impl Client {
         projection: Option<Arc<Projection>>,
         options: Options,
         bounds: Bounds,
+        trace_bytes: usize,
     ) -> Self {
         Self {
             name,
@@ -152,6 +155,7 @@ impl Client {
             dirty: false,
             due_us: 0,
             taken_us: 0,
+            trace: ClientTrace::new(trace_bytes),
         }
     }
 
@@ -181,10 +185,12 @@ impl Client {
     }
 
     /// Drops what waits for it; returns whether that was anything.
-    pub(super) fn cut_off(&mut self) -> bool {
+    pub(super) fn cut_off(&mut self, now_us: u64) -> bool {
         if self.over || !matches!(self.phase, Phase::Running) {
             return false;
         }
+        self.trace.later(now_us);
+        self.begins_anew("too_slow");
         self.outbox.clear();
         self.held = None;
         self.dirty = false;
@@ -205,7 +211,8 @@ impl Client {
     }
 
     /// Is told that a new result follows, and waits for it.
-    fn begin_anew(&mut self, reason: &str) {
+    fn begin_anew(&mut self, reason: &'static str) {
+        self.begins_anew(reason);
         self.outbox.clear();
         self.seq = 0;
         self.held = None;
@@ -213,6 +220,12 @@ impl Client {
         self.ready = false;
         self.phase = Phase::Waiting;
         self.outbox.push(frames::reset(&self.name, reason));
+    }
+
+    /// Notes that what waits is dropped.
+    fn begins_anew(&mut self, reason: &'static str) {
+        let (handed, _) = self.outbox.numbers();
+        self.trace.told(How::Anew(reason), (1, 0), handed);
     }
 
     /// Whether something waits until it is due or there is room.
@@ -235,14 +248,17 @@ impl Client {
         self.held = None;
         self.dirty = false;
         self.outbox.push_result(rows.list(), seal(self.seq));
+        let number = self.outbox.last_number();
+        self.trace.told(How::Result, (1, 0), number);
     }
 
     /// Begins anew: a result follows, and events are counted from 1 again.
-    pub(super) fn reset(&mut self, reason: &str, rows: &Rows, seal: &Seal<'_>) {
+    pub(super) fn reset(&mut self, reason: &'static str, rows: &Rows, seal: &Seal<'_>) {
         if rows.is_thin() {
             self.begin_anew(reason);
             return;
         }
+        self.begins_anew(reason);
         self.outbox.clear();
         self.seq = 0;
         self.outbox.push(frames::reset(&self.name, reason));
@@ -274,9 +290,11 @@ impl Client {
     pub(super) fn deliver(&mut self, news: &News<'_>, now_us: u64, seal: &Seal<'_>) {
         if self.options.whole_results {
             self.dirty = true;
+            self.trace.holds();
         } else if let Some(held) = &mut self.held {
             held.miss(news.group);
             self.dirty = true;
+            self.trace.holds();
         } else {
             self.tell(news, seal);
             self.put_together_if_full(news.rows, now_us);
@@ -354,6 +372,7 @@ impl Client {
         if count > 1 {
             self.groups += 1;
         }
+        let first = self.seq + 1;
         for (index, (at, change)) in heard.into_iter().enumerate() {
             let body = match (news.bodies.get(at), &self.projection) {
                 (Some(body), None) => Arc::clone(body),
@@ -370,6 +389,9 @@ impl Client {
             let frame = frames::event(&self.name, self.seq, &body, part, token.as_deref());
             self.outbox.push(frame);
         }
+        let how = if count > 0 { How::Events } else { How::Muted };
+        let number = self.outbox.last_number();
+        self.trace.told(how, (first, self.seq), number);
     }
 
     fn hears(&self, change: &Change) -> bool {

@@ -188,7 +188,7 @@ impl Hub {
                 break;
             }
             if let Some(client) = self.clients.get_mut(&id)
-                && client.cut_off()
+                && client.cut_off(self.now_us)
             {
                 self.memory.cut_off += 1;
                 self.behind.remove(&id);

@@ -15,7 +15,7 @@
 //!
 //! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
 //! [`patience`] — one query; [`memory`] — the bounds of all; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
-//! [`replay`] — going on.
+//! [`replay`] — going on; [`trace`] — what became of changes lately, for those who ask.
 
 mod change;
 mod client;
@@ -33,6 +33,7 @@ mod replay;
 mod sources;
 mod telling;
 mod token;
+mod trace;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -45,11 +46,13 @@ use client::{Client, Phase};
 use query::Query;
 use queue::Place;
 use sources::Log;
+use trace::Shares;
 
 pub use client::{Bounds, Options};
 pub use memory::Memory;
 pub use parts::{Attach, Config, Figures, Frame, Grid, Wish};
 pub use token::{Sealer, Token};
+pub use trace::Question;
 
 /// The state machine of a hub. See the module.
 #[derive(Debug)]
@@ -71,12 +74,14 @@ pub struct Hub {
     begun: u64,
     memory: Memory,
     in_flight_bytes: usize,
+    shares: Shares,
 }
 
 impl Hub {
     /// A hub that watches nothing.
     pub fn new(config: Config) -> Self {
         Self {
+            shares: Shares::new(config.trace_bytes),
             config,
             logs: BTreeMap::new(),
             queries: HashMap::new(),
@@ -103,6 +108,7 @@ impl Hub {
             attach.projection,
             attach.options,
             self.config.bounds,
+            self.shares.each(),
         );
         if let Some(reason) = attach.reset {
             client.outbox.push(frames::reset(&client.name, &reason));
@@ -116,15 +122,22 @@ impl Hub {
             }
         }
         let (wishes, partitions) = (&mut self.wishes, self.config.write_partitions);
-        let begun = &mut self.begun;
+        let (begun, share) = (&mut self.begun, self.shares.each());
         let query = self.queries.entry(hash).or_insert_with(|| {
             wishes.push(Wish::Register(hash));
             *begun += 1;
-            Query::new(attach.definition, attach.partition, partitions, *begun)
+            Query::new(
+                attach.definition,
+                attach.partition,
+                partitions,
+                *begun,
+                share,
+            )
         });
         query.clients.insert(id);
         self.logs.entry(attach.partition).or_default();
         self.clients.insert(id, client);
+        self.share_out();
         self.waiting.insert(hash);
         self.has_frames_for(id);
         self.settle(&hash);
@@ -193,6 +206,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
+        query.trace.registered(self.now_us, &snapshot);
         let before = query.rows.as_ref().map(change::Rows::list);
         let (entries, again) = query.registered((activation, request), snapshot, rows);
         if again {
@@ -241,6 +255,11 @@ impl Hub {
     pub fn drained(&mut self, id: u64, frames: usize, bytes: usize) {
         if let Some(client) = self.clients.get_mut(&id) {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+            let groups = self
+                .queries
+                .get(&client.query)
+                .map_or(0, |one| one.trace.groups);
+            client.trace.at(self.now_us, groups);
             let (anew, query) = (client.drained(frames, bytes, self.now_us), client.query);
             if client.outbox.len() > 0 {
                 self.has_frames_for(id);

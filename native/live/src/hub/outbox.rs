@@ -33,6 +33,8 @@ pub(super) struct Outbox {
     bytes: usize,
     results: usize,
     in_flight: (usize, usize),
+    /// How many frames and results were ever handed out whole.
+    handed: u64,
 }
 
 impl Outbox {
@@ -83,6 +85,17 @@ impl Outbox {
             part: 0,
             resume,
         });
+    }
+
+    /// The number of what was pushed last. Numbers of what is cleared are given again.
+    pub(super) fn last_number(&self) -> u64 {
+        self.handed + self.waiting.len() as u64
+    }
+
+    /// Up to which number it was handed out, and, at least, taken.
+    pub(super) fn numbers(&self) -> (u64, u64) {
+        let taken = self.handed.saturating_sub(self.in_flight.0 as u64);
+        (self.handed, taken)
     }
 
     pub(super) fn clear(&mut self) {
@@ -141,8 +154,11 @@ impl Outbox {
                 (frame, last)
             }
         };
-        if last && let Some(Out::Result { .. }) = self.waiting.pop_front() {
-            self.results -= 1;
+        if last {
+            self.handed += 1;
+            if let Some(Out::Result { .. }) = self.waiting.pop_front() {
+                self.results -= 1;
+            }
         }
         self.in_flight.0 += 1;
         self.in_flight.1 += frame.len();

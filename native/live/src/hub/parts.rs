@@ -24,6 +24,8 @@ pub struct Config {
     pub bounds: Bounds,
     /// What all subscriptions may take together.
     pub memory_bytes: usize,
+    /// What the memory of how clients were told lately may take, besides that.
+    pub trace_bytes: usize,
 }
 
 /// A grid, as far as a hub has to know it.

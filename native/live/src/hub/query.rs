@@ -14,6 +14,7 @@ use super::change::{Change, Leave, Rows, difference};
 use super::patience::Patience;
 use super::queue::{HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
+use super::trace::QueryTrace;
 use super::window::Window;
 
 pub(super) use registration::Registration;
@@ -63,6 +64,7 @@ pub(super) struct Query {
     parts: HashMap<Source, Vec<Row>>,
     gone: HashMap<Arc<[u8]>, (u64, Gone, u64)>,
     queue: Queue,
+    pub(super) trace: QueryTrace,
 }
 
 impl Query {
@@ -71,6 +73,7 @@ impl Query {
         partition: u16,
         write_partitions: u16,
         number: u64,
+        trace_bytes: usize,
     ) -> Self {
         Self {
             sources: sources(&definition, write_partitions),
@@ -94,6 +97,7 @@ impl Query {
             parts: HashMap::new(),
             gone: HashMap::new(),
             queue: Queue::default(),
+            trace: QueryTrace::new(trace_bytes),
         }
     }
 
@@ -127,6 +131,27 @@ impl Query {
     fn has_answered(&self, source: Source) -> bool {
         let answered = self.active.get(&source);
         answered.is_some_and(|request| *request >= self.request)
+    }
+
+    /// Its nodes, and whether each watches it.
+    pub(super) fn answered(&self) -> impl Iterator<Item = (Source, bool)> {
+        let sources = self.sources.iter();
+        sources.map(|source| (*source, self.has_answered(*source)))
+    }
+
+    pub(super) fn is_renewing(&self) -> bool {
+        self.window.is_renewing()
+    }
+
+    /// With which version a document that was shown is remembered to have gone, and how.
+    pub(super) fn gone_of(&self, key: &[u8]) -> Option<(u64, Gone)> {
+        let gone = self.gone.get(key);
+        gone.map(|(version, gone, _)| (*version, *gone))
+    }
+
+    /// Whether a write waits for the other parts of its batch.
+    pub(super) fn waits_for(&self, key: &[u8], version: u64) -> bool {
+        self.queue.has(key, version)
     }
 
     /// Whether the sort node has heard from all filter nodes that they watch.

@@ -133,6 +133,18 @@ impl Queue {
         self.waiting.len() > MOST_WAITING || self.bytes > MOST_WAITING_BYTES
     }
 
+    /// Whether a version of a document waits.
+    pub(super) fn has(&self, key: &[u8], version: u64) -> bool {
+        let is = |step: &Step| match step {
+            Step::Put(row) => *row.key == *key && row.version == version,
+            Step::Take(of, gone, _) => **of == *key && *gone == version,
+        };
+        self.waiting.iter().any(|one| match &one.item {
+            Item::Writes { steps, .. } => steps.iter().any(is),
+            Item::State { .. } => false,
+        })
+    }
+
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }

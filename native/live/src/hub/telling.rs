@@ -30,12 +30,20 @@ impl Hub {
     /// Tells a query's clients of a group of changes, which has been applied. `broken`: a part of
     /// the group may be missing.
     pub(super) fn show(&mut self, hash: &QueryHash, changes: &[Change], broken: bool) {
-        let Some(query) = self.queries.get(hash).filter(|_| !changes.is_empty()) else {
+        if changes.is_empty() {
+            return;
+        }
+        let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
+        let Some(log) = self.logs.get(&query.partition) else {
             return;
         };
+        query.trace.shown(self.now_us, log.position, changes);
+        let Some(rows) = &query.rows else {
+            return;
+        };
+        let query = &*query;
         let mut bodies: Vec<Arc<str>> = Vec::new();
         let mut anew = false;
         let mut told = Vec::with_capacity(query.clients.len());
@@ -43,6 +51,7 @@ impl Hub {
             let Some(client) = self.clients.get_mut(id) else {
                 continue;
             };
+            client.trace.at(self.now_us, query.trace.groups);
             let stamp = Stamp::new(&self.config, query, log, client.holder);
             let seal = |seq| stamp.seal(seq);
             match &mut client.phase {
@@ -103,6 +112,7 @@ impl Hub {
         if client.is_waiting() && !rows.is_thin() {
             let stamp = Stamp::new(&self.config, query, log, client.holder);
             client.phase = Phase::Running;
+            client.trace.at(self.now_us, query.trace.groups);
             client.give(rows, &|seq| stamp.seal(seq));
             self.has_frames_for(id);
         }
@@ -152,6 +162,7 @@ impl Hub {
         };
         let stamp = Stamp::new(&self.config, query, log, client.holder);
         let seal = |seq| stamp.seal(seq);
+        client.trace.at(self.now_us, query.trace.groups);
         match std::mem::replace(&mut client.phase, Phase::Running) {
             Phase::Running => {
                 // The token says that everything was told.
@@ -233,8 +244,10 @@ impl Hub {
         let fits = |groups: &Vec<Missed>| {
             groups.iter().map(|(group, _)| group.len()).sum::<usize>() <= most
         };
+        client.trace.at(self.now_us, query.trace.groups);
         if let Some(groups) = groups.filter(fits) {
             client.seq = token.seq;
+            client.trace.resumes(true);
             client.tell_ready(&|seq| stamp.at(&token.seen, token.position, seq));
             for (group, place) in groups {
                 let news = News {
@@ -244,6 +257,7 @@ impl Hub {
                 };
                 client.tell(&news, &|seq| stamp.at(&token.seen, place, seq));
             }
+            client.trace.resumes(false);
             client.put_together_if_full(rows, self.now_us);
         } else {
             client.reset("resume_not_possible", rows, &|seq| stamp.seal(seq));
@@ -331,6 +345,7 @@ impl Hub {
             return;
         };
         let now_us = self.now_us;
+        client.trace.at(now_us, query.trace.groups);
         let stamp = Stamp::new(&self.config, query, log, client.holder);
         query.with_leave(|leave, rows| {
             client.flush(rows, now_us, leave, &|seq| stamp.seal(seq));

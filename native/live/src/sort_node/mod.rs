@@ -39,6 +39,7 @@ use crate::node::{self, Output, Voice, Why};
 use crate::snapshot::Snapshot;
 
 use answers::Answers;
+pub(crate) use order::Order;
 use orphans::Orphans;
 use query::{Advance, Query, Step};
 use rebuild::Rebuild;

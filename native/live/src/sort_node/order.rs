@@ -13,11 +13,11 @@ use rillbase_query::sort::{By, Sort};
 use crate::message::{Definition, Row};
 
 /// Bytes that compare as documents do in this query.
-pub(super) type Place = Arc<[u8]>;
+pub(crate) type Place = Arc<[u8]>;
 
 /// How documents compare.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(crate) struct Order {
     /// None: by key, which is the order of `_id`.
     sort: Option<Sort>,
     /// Kept where text score or distance decides.
@@ -25,7 +25,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn parse(query: &Definition, filter: Filter) -> Result<Self, Refusal> {
+    pub(crate) fn parse(query: &Definition, filter: Filter) -> Result<Self, Refusal> {
         let sort = if query.sort.is_empty() {
             filter.default_sort()
         } else {
@@ -44,7 +44,7 @@ impl Order {
     }
 
     /// Where a document stands.
-    pub(super) fn place(&self, row: &Row) -> Result<Place, Refusal> {
+    pub(crate) fn place(&self, row: &Row) -> Result<Place, Refusal> {
         let Some(sort) = &self.sort else {
             return Ok(Arc::clone(&row.key));
         };

@@ -34,15 +34,20 @@ impl Desk {
     }
 
     pub(crate) fn bounded(bounds: Bounds) -> Self {
-        Self::with(bounds, 1 << 30)
+        Self::with(bounds, 1 << 30, 1 << 20)
     }
 
     /// A hub that may take so many bytes.
     pub(crate) fn narrow(memory_bytes: usize) -> Self {
-        Self::with(Bounds::default(), memory_bytes)
+        Self::with(Bounds::default(), memory_bytes, 1 << 20)
     }
 
-    fn with(bounds: Bounds, memory_bytes: usize) -> Self {
+    /// A hub that may remember so many bytes of what it told.
+    pub(crate) fn forgetful(trace_bytes: usize) -> Self {
+        Self::with(Bounds::default(), 1 << 30, trace_bytes)
+    }
+
+    pub(crate) fn with(bounds: Bounds, memory_bytes: usize, trace_bytes: usize) -> Self {
         let config = Config {
             sealer: Sealer::new(b"secret"),
             installation: 1,
@@ -50,6 +55,7 @@ impl Desk {
             write_partitions: 2,
             bounds,
             memory_bytes,
+            trace_bytes,
         };
         let mut desk = Self {
             hub: Hub::new(config),

@@ -20,5 +20,6 @@ mod memory;
 mod moving;
 mod resume;
 mod rules;
+mod trace;
 mod windows;
 mod writes;

@@ -97,6 +97,7 @@ impl Process {
             bounds: BOUNDS,
             // Some have so little memory that bodies are let go and read again.
             memory_bytes: 1 << 30,
+            trace_bytes: 1 << 20,
         });
         hub.tick(valkey.now_us);
         Self {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rillbase_aggregates::{Add, Aggregate, Apply, Moment as Asked, Query};
 use rillbase_query::bson::ValueRef;
@@ -22,6 +23,9 @@ use crate::words::{Words, unknown};
 const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_FACTS: usize = 100;
 const MOST_FACTS: usize = 10_000;
+
+/// What answers begin with.
+pub(super) const ROWS: &str = r#"{"rows":"#;
 
 /// The aggregate of a name in the caller's namespace.
 pub(super) fn find(node: &Node, session: &Session, name: &str) -> Result<Arc<Aggregate>> {
@@ -206,9 +210,17 @@ fn place(text: &str) -> Result<(u64, usize)> {
 }
 
 /// The moment that a query asks about.
-pub(super) fn moment(node: &Node, session: &Session, asked: &Asked) -> Result<Moment> {
+fn moment(node: &Node, session: &Session, aggregate: &Aggregate, asked: &Asked) -> Result<Moment> {
     match asked {
-        Asked::Shared => Ok(node.moments.shared(&node.db)),
+        Asked::Shared => {
+            let shared = node.moments.shared(&node.db);
+            // Another generation may have come to be seen since.
+            Ok(if aggregate.answers_at(shared.snapshot.sequence()) {
+                shared
+            } else {
+                node.moments.fresh(&node.db)
+            })
+        }
         Asked::Fresh => Ok(node.moments.fresh(&node.db)),
         Asked::Named(name) => {
             let namespace = session.namespace()?.number;
@@ -232,15 +244,18 @@ pub(super) fn query(
     let aggregate = find(node, session, words.text()?)?;
     let query = parse(node, body(&mut words)?)?;
     words.end()?;
-    let moment = moment(node, session, &query.moment)?;
-    let answer = node
-        .aggregates
-        .query(&aggregate, &query, &moment.snapshot, None)?;
-    reply.text(&format!(
-        r#"{{"rows":{},"snapshot":"{}"}}"#,
-        answer.json(),
-        moment.name
-    ));
+    let started = Instant::now();
+    let moment = moment(node, session, &aggregate, &query.moment)?;
+    let mut text = String::from(ROWS);
+    let seen = (&*moment.snapshot, None);
+    node.aggregates
+        .query_json((&aggregate, &query), seen, &mut text)?;
+    // Writing to a string does not fail.
+    let _ = write!(text, r#","snapshot":"{}"}}"#, moment.name);
+    reply.text(&text);
+    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    node.metrics.queries.add(1);
+    node.metrics.query_micros.add(micros);
     Ok(Step::Done)
 }
 
@@ -266,6 +281,7 @@ pub(super) fn watch(
         let text = "a connection watches 1,000 queries at most";
         return Err(Refusal::new("TOO_MANY", text));
     }
+    let asked_at = node.now();
     let query = parse(node, text)?;
     if query.moment != Asked::Shared {
         let text = "/snapshot what is watched is always the newest";
@@ -278,9 +294,11 @@ pub(super) fn watch(
     let position = snapshot.sequence();
     let is_known = known.is_some_and(|known| changed <= known && known <= position);
     let rows = answer.json();
-    let watch = node
-        .watches
-        .enter((&aggregate, text), (answer, position), &session.outbox);
+    let watch = node.watches.enter(
+        (&aggregate, text),
+        (answer, position, asked_at),
+        &session.outbox,
+    );
     reply.map(3);
     reply.text("watch");
     reply.integer(watch.number);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rillbase_aggregates::{Add, Moment as Asked};
 
 use super::Step;
-use super::aggregates::{find, parse};
+use super::aggregates::{ROWS, find, parse};
 use super::values::key;
 use crate::group::Pending;
 use crate::node::Node;
@@ -115,10 +115,12 @@ pub(super) fn query(
         Under::Writing(_, staged) => Some(staged.deltas()),
         _ => None,
     };
-    let answer = node
-        .aggregates
-        .query(&aggregate, &query, under.snapshot()?, own)?;
-    reply.text(&format!(r#"{{"rows":{}}}"#, answer.json()));
+    let mut text = String::from(ROWS);
+    let seen = (under.snapshot()?, own);
+    node.aggregates
+        .query_json((&aggregate, &query), seen, &mut text)?;
+    text.push('}');
+    reply.text(&text);
     Ok(Step::Done)
 }
 

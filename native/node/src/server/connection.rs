@@ -80,6 +80,11 @@ impl Connection {
         }
     }
 
+    /// How many bytes of requests wait to be begun.
+    pub(super) fn pending(&self) -> usize {
+        self.input.len() - self.begin
+    }
+
     /// Reads what has come, as far as there is room for it.
     pub(super) fn read(&mut self, node: &Node, scratch: &mut [u8]) -> io::Result<ReadEnd> {
         self.compact();

@@ -35,10 +35,19 @@ impl Worker {
         for &token in &tokens {
             self.take_in(token);
         }
+        // Who has asked little comes first: its answer need not wait for what others write.
         let mut open = tokens.clone();
+        open.sort_by_key(|token| self.connections.get(token).map_or(0, Connection::pending));
         while !open.is_empty() && !self.node.is_stopping() {
             let mut group = Group::new();
-            open.retain(|&token| self.begin_all(token, &mut group));
+            open.retain(|&token| {
+                let before = group.len();
+                let has_more = self.begin_all(token, &mut group);
+                if group.len() == before {
+                    self.give_out(token);
+                }
+                has_more
+            });
             if group.is_empty() {
                 break;
             }

@@ -13,6 +13,7 @@
 
 mod arguments;
 mod canonical;
+mod explain;
 mod list;
 mod matcher;
 mod node;
@@ -25,6 +26,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 pub use arguments::{BitTest, Bits, Kinds};
+pub use explain::{Explanation, How, Reason};
 pub use list::List;
 pub(crate) use matcher::Matcher;
 pub use node::{Comparison, Node, Predicate, Test, Whole};

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
-import uvicorn
 from django.core.management.base import BaseCommand, CommandParser
 
 from rillbase_server.grid_server import build_grid
+from rillbase_server.until_lost import serve
 
 #: Enough to end the nodes.
 GRACE_S = 10
@@ -21,27 +20,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address for probes and scrapers")
         parser.add_argument("--port", type=int, default=8082, help="their port")
+        parser.add_argument("--epoch", type=int, help="run this grid epoch and no other")
 
     def handle(self, *args: object, **options: object) -> None:
-        gave_up = False
-
-        def give_up() -> None:
-            nonlocal gave_up
-            gave_up = server.should_exit = True
-
-        server = uvicorn.Server(
-            uvicorn.Config(
-                partial(build_grid, give_up),
-                factory=True,
-                host=str(options["host"]),
-                port=int(str(options["port"])),
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=GRACE_S,
-            )
-        )
-        server.run()
-        if gave_up:
-            # Whoever supervises this process starts it again.
-            sys.exit(1)
+        epoch = None if options["epoch"] is None else int(str(options["epoch"]))
+        host, port = str(options["host"]), int(str(options["port"]))
+        serve(partial(build_grid, epoch=epoch), host=host, port=port, grace_s=GRACE_S)

@@ -1,0 +1,86 @@
+"""What is said of views to probes, scrapers and people: in step or not, and how far behind."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import Counter
+from collections.abc import Collection
+
+from aggregates.following.streams import order
+from aggregates.following.view import View
+from foundation import metrics
+from foundation.api.rendering import timestamp
+from foundation.json_types import JsonObject
+
+STATES = ("in_step", "building", "waiting", "failed")
+
+
+class ViewsHealth:
+    """Of all views that a process follows."""
+
+    def __init__(self) -> None:
+        #: What the least recent view in step stands for, in seconds since 1970; what it was last
+        #: while something is away. None: nothing is followed.
+        self._as_of_s: float | None = None
+        self._has_views = False
+
+    @property
+    def lag_s(self) -> float | None:
+        """Return how far behind the least recent view in step is; None: nothing is followed."""
+        return None if self._as_of_s is None else round(max(0.0, time.time() - self._as_of_s), 3)
+
+    def note(self, views: Collection[View]) -> None:
+        """Take in how views stand while they are followed."""
+        counted = Counter(state_of(view) for view in views)
+        for state in STATES:
+            metrics.VIEWS.labels(state).set(counted[state])
+        self._has_views = counted.total() > counted["failed"]
+        moments = [moment for view in views if (moment := as_of_s(view)) is not None]
+        if moments:
+            self._as_of_s = min(moments)
+        elif not self._has_views:
+            self._as_of_s = None
+        elif self._as_of_s is None:
+            self._as_of_s = time.time()
+        self._show(leads=True)
+
+    def pause(self, *, leads: bool) -> None:
+        """Note that nothing is followed at present."""
+        if not leads:
+            self._as_of_s = None
+            for state in STATES:
+                metrics.VIEWS.labels(state).set(0)
+        self._show(leads=leads)
+
+    def _show(self, *, leads: bool) -> None:
+        metrics.VIEWS_LEADING.set(leads)
+        metrics.VIEWS_LAG.set(self.lag_s or 0.0)
+
+
+def state_of(view: View) -> str:
+    """Return how a view stands."""
+    if view.is_failed:
+        return "failed"
+    if view.coming is not None:
+        return "building"
+    return "waiting" if view.current is None else "in_step"
+
+
+def as_of_s(view: View) -> float | None:
+    """Return the moment, in seconds since 1970, up to which a view's rows have all writes."""
+    if view.current is None or not view.current.told:
+        return None
+    return min(order(place)[0] for place in view.current.told.values()) / 1000
+
+
+def describe(view: View) -> JsonObject:
+    """Return what people see of a view."""
+    moment = as_of_s(view)
+    as_of = None if moment is None else datetime.datetime.fromtimestamp(moment, datetime.UTC)
+    return {
+        "state": state_of(view),
+        "generation": view.row.generation or None,
+        "building": None if view.coming is None else view.coming.number,
+        "as_of": None if as_of is None else timestamp(as_of),
+    }

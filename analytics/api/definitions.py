@@ -1,0 +1,19 @@
+"""GET the dataset itself: what its tables are."""
+
+from __future__ import annotations
+
+from analytics import facts
+from analytics.api.reading import in_scope
+from analytics.definitions.describe import describe
+from analytics.facts import READ
+from foundation.http import Answer, json_answer
+from tenants.data_plane import Call
+from tenants.reading import parameters
+
+
+async def read(call: Call) -> Answer:
+    """GET a dataset's definition."""
+    parameters(call)
+    facts.allow(call.principal, READ)
+    name = call.parameters["dataset"]
+    return json_answer(await in_scope(call, lambda: describe(facts.find(name))))

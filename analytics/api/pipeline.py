@@ -1,0 +1,140 @@
+"""GET pipeline: how far uploads have come, and what a query would have to read."""
+
+from __future__ import annotations
+
+import datetime
+
+from django.db.models import Max, Min, Sum
+from django.utils import timezone
+
+from analytics.api.reading import dataset_of, in_scope
+from analytics.api.shown import upload_shown
+from analytics.facts import READ, DatasetFacts
+from analytics.models import Dataset, Run, Upload
+from analytics.places import namespace_of
+from analytics.query.plan import Wanted, plan, tiled
+from foundation.http import Answer, json_answer
+from foundation.json_types import JsonObject, JsonValue
+from tenants.data_plane import Call
+from tenants.reading import parameters
+
+#: Over how many seconds rates are taken.
+RATE_S = 60
+RECENT = 20
+FRESHNESSES: tuple[float | None, ...] = (None, 15.0, 10.0, 5.0, 0.0)
+
+
+async def read(call: Call) -> Answer:
+    """GET pipeline."""
+    parameters(call)
+    dataset = await dataset_of(call, READ)
+    return json_answer(await in_scope(call, lambda: _shown(dataset)))
+
+
+def _shown(dataset: DatasetFacts) -> JsonObject:
+    row = Dataset.objects.get(pk=dataset.id)
+    runs = list(Run.objects.filter(dataset=row, superseded_at=None).order_by("first"))
+    reached = runs[-1].last if runs else 0
+    reads: list[JsonValue] = [_reading(dataset, freshness) for freshness in FRESHNESSES]
+    recent = Upload.objects.filter(dataset=row, number__isnull=False).order_by("-number")[:RECENT]
+    uploads: list[JsonValue] = [upload_shown(u, _holding(runs, u)) for u in recent]
+    return {
+        "state": row.last_upload,
+        "authority_state": row.authority_state,
+        "error": row.pipeline_error or None,
+        "stages": {
+            "unsorted": _unsorted(row, reached),
+            **{
+                stage: _stage(row, [run for run in runs if run.stage == stage], stage)
+                for stage in Run.Stage.values
+            },
+        },
+        "reads": reads,
+        "uploads": uploads,
+        "iceberg": {
+            "namespace": namespace_of(dataset.id),
+            "tag": f"state-{row.authority_state}" if row.authority_state else None,
+        },
+    }
+
+
+def _unsorted(row: Dataset, reached: int) -> JsonObject:
+    waiting = Upload.objects.filter(dataset=row, number__gt=reached)
+    told = waiting.aggregate(
+        rows=Sum("rows"), bytes=Sum("bytes"), first=Min("number"), last=Max("number")
+    )
+    since = timezone.now() - datetime.timedelta(seconds=RATE_S)
+    lately = Upload.objects.filter(dataset=row, committed_at__gte=since)
+    return {
+        "first": told["first"],
+        "last": told["last"],
+        "rows": told["rows"] or 0,
+        "bytes": told["bytes"] or 0,
+        "lag_s": 0.0,
+        "rows_per_s": _rate(lately.aggregate(rows=Sum("rows"))["rows"]),
+    }
+
+
+def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
+    since = timezone.now() - datetime.timedelta(seconds=RATE_S)
+    lately = Run.objects.filter(dataset=row, stage=stage, created_at__gte=since)
+    if stage == Run.Stage.AUTHORITY:
+        # A run of the authority counts all of its rows; what entered are the uploads' rows.
+        before = Run.objects.filter(dataset=row, stage=stage, created_at__lt=since)
+        told = before.aggregate(last=Max("last"))["last"] or 0
+        entered = Upload.objects.filter(
+            dataset=row, number__gt=told, number__lte=row.authority_state
+        )
+        count = entered.aggregate(rows=Sum("rows"))["rows"]
+    else:
+        count = lately.aggregate(rows=Sum("rows"))["rows"]
+    return {
+        "first": runs[0].first if runs else None,
+        "last": runs[-1].last if runs else None,
+        "rows": sum(run.rows for run in runs),
+        "bytes": sum(run.bytes for run in runs),
+        "lag_s": _lag_s(row, stage),
+        "rows_per_s": _rate(count),
+    }
+
+
+def _lag_s(row: Dataset, stage: str) -> float:
+    """Return how old the oldest upload is that has not come as far as a stage."""
+    there = Run.objects.filter(dataset=row, superseded_at=None)
+    if stage == Run.Stage.AUTHORITY:
+        there = there.filter(stage=stage)
+    elif stage == Run.Stage.MERGED:
+        there = there.exclude(stage=Run.Stage.SORTED)
+    _, reached = tiled(there, row.last_upload)
+    oldest = Upload.objects.filter(dataset=row, number=reached + 1).first()
+    if oldest is None or oldest.committed_at is None:
+        return 0.0
+    return round((timezone.now() - oldest.committed_at).total_seconds(), 3)
+
+
+def _reading(dataset: DatasetFacts, freshness: float | None) -> JsonObject:
+    """Return what a query of a freshness would have to look at, over all tables."""
+    wanted = Wanted(any=True) if freshness is None else Wanted(freshness_s=freshness)
+    plans = [plan(dataset, table, wanted) for table in dataset.tables]
+    files: dict[str, int] = {}
+    rows = 0
+    for one in plans:
+        for file in [*(f for f in one.authority if f.view == ""), *one.later]:
+            files[file.stage] = files.get(file.stage, 0) + 1
+            rows += file.rows
+    counted: JsonObject = dict(files)
+    return {
+        "freshness": "any" if freshness is None else freshness,
+        "state": max((one.state for one in plans), default=0),
+        "files": counted,
+        "rows": rows,
+    }
+
+
+def _holding(runs: list[Run], upload: Upload) -> Run | None:
+    number = upload.number or 0
+    return next((run for run in runs if run.first <= number <= run.last), None)
+
+
+def _rate(rows: int | None) -> float:
+    return round((rows or 0) / RATE_S, 1)

@@ -1,0 +1,84 @@
+"""POST query: rows of a table, as fresh as the caller asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from analytics.api.reading import dataset_of, in_scope, in_thread
+from analytics.facts import READ, DatasetFacts
+from analytics.ingest.received import ARROW
+from analytics.query.asked import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
+from analytics.query.literals import plain
+from analytics.query.plan import Plan, plan
+from analytics.query.run import Answered, run
+from foundation.api.rendering import to_json
+from foundation.errors import InvalidBody, StateExpired
+from foundation.http import Answer, json_answer
+from foundation.json_body import parse_json_body
+from foundation.json_types import JsonObject
+from tenants.data_plane import Call
+from tenants.reading import parameters, read_body
+
+
+async def query(call: Call) -> Answer:
+    """POST query."""
+    parameters(call)
+    dataset = await dataset_of(call, READ)
+    body = parse_json_body(await read_body(call))
+    if not isinstance(body, dict):
+        raise InvalidBody("The body must be a JSON object.")
+    as_arrow = ARROW in call.head.headers.get("Accept", "")
+    asked = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
+    answered = await _answered(call, dataset, asked)
+    if as_arrow:
+        return Answer(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
+    rows = await in_thread(lambda: _rows(answered.rows))
+    return json_answer({"rows": rows, **_told(answered)})
+
+
+async def _answered(call: Call, dataset: DatasetFacts, asked: Query) -> Answered:
+    """Plan and read. Files that went meanwhile stood for a state that others stand for by now."""
+
+    def planned() -> Plan:
+        return plan(dataset, asked.table.name, asked.wanted)
+
+    for _ in range(2):
+        files = await in_scope(call, planned)
+        try:
+            return await in_thread(_run(asked, files))
+        except FileNotFoundError:
+            continue
+    raise StateExpired("The files of this state are gone.")
+
+
+def _run(asked: Query, files: Plan) -> Callable[[], Answered]:
+    return lambda: run(asked, files)
+
+
+def _told(answered: Answered) -> JsonObject:
+    return {
+        "state": answered.state,
+        "freshness_s": answered.freshness_s,
+        "read": answered.read,
+    }
+
+
+def _rows(rows: pa.Table) -> list[JsonObject]:
+    columns = [
+        list(map(plain(field.type), column.to_pylist()))
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    ]
+    names = rows.column_names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _stream(answered: Answered) -> bytes:
+    """Return rows as an Arrow stream, with what goes beside them in its schema's metadata."""
+    told = {f"rillbase.{name}".encode(): to_json(value) for name, value in _told(answered).items()}
+    rows = answered.rows.replace_schema_metadata(told)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())

@@ -1,0 +1,55 @@
+"""What calls of datasets have in common.
+
+Reading and writing columns takes long and holds no lock of Python's for most of the time; it has
+threads of its own, few enough that what they hold in memory is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+from django.db import connections
+
+from analytics import facts
+from analytics.facts import DatasetFacts
+from foundation.scope import scoped
+from tenants.data_plane import Call
+
+T = TypeVar("T")
+
+AT_ONCE = 4
+
+
+async def dataset_of(call: Call, scope: str) -> DatasetFacts:
+    """Return the dataset that the path names, if the caller may use it so."""
+    facts.allow(call.principal, scope)
+    limit = call.tenant.limits["dataset_bytes"]
+    name = call.parameters["dataset"]
+    return await in_scope(call, lambda: facts.facts_of(facts.find(name), limit))
+
+
+async def in_scope(call: Call, work: Callable[[], T]) -> T:
+    """Do something in one transaction of the caller's tenant."""
+
+    def run() -> T:
+        try:
+            with scoped(tenant_id=call.tenant.id, user_id=call.principal.user_id):
+                return work()
+        finally:
+            connections["default"].close()
+
+    return await asyncio.to_thread(run)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do something that takes long and needs no database."""
+    return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(AT_ONCE, thread_name_prefix="columns")

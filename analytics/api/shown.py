@@ -1,0 +1,24 @@
+"""An upload as the API shows it."""
+
+from __future__ import annotations
+
+from analytics.models import Run, Stage, Upload
+from foundation.api.rendering import timestamp
+from foundation.json_types import JsonObject
+
+
+def upload_shown(upload: Upload, run: Run | None) -> JsonObject:
+    """Return an upload. `run` is the one in force that holds it, if it has been sorted."""
+    stage = None
+    if upload.number is not None:
+        stage = run.stage if run is not None else Stage.UNSORTED.value
+    return {
+        "id": upload.name,
+        "status": upload.state,
+        "state": upload.number,
+        "stage": stage,
+        "rows": upload.rows,
+        "bytes": upload.bytes,
+        "created_at": timestamp(upload.created_at),
+        "committed_at": None if upload.committed_at is None else timestamp(upload.committed_at),
+    }

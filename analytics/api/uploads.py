@@ -1,0 +1,155 @@
+"""The calls by which rows come: in one request, or opened, added to and committed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from analytics.api.reading import dataset_of, in_scope, in_thread
+from analytics.api.shown import upload_shown
+from analytics.facts import READ, WRITE, DatasetFacts
+from analytics.ingest import uploads
+from analytics.ingest.columns import Named
+from analytics.ingest.received import MEDIA_TYPES, NDJSON, Segment, receive, remove
+from analytics.ingest.spooled import spooled
+from analytics.models import Run, Upload
+from foundation.api.idempotency import HEADER, check_form, digest
+from foundation.errors import ApiError, FieldProblem, InvalidParameter
+from foundation.http import Answer, json_answer
+from foundation.ids import uuid7
+from foundation.json_types import JsonObject
+from tenants import usage
+from tenants.data_plane import Call
+from tenants.reading import flag, parameters
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
+_PART_CHARS = 32
+
+
+async def upload(call: Call) -> Answer:
+    """POST uploads: a whole upload, or with `open=true` the beginning of one."""
+    given = parameters(call, "id", "table", "op", "open")
+    dataset = await dataset_of(call, WRITE)
+    name = _name(call, given.get("id"))
+    if flag(given.get("open"), "open"):
+        opened, is_new = await in_scope(call, lambda: uploads.do_open(dataset, name))
+        return await _answer(call, dataset, opened, status=201 if is_new else 200)
+
+    def commit(segments: list[Segment], content: bytes) -> tuple[Upload, bool]:
+        return uploads.do_upload(dataset, name, content, segments)
+
+    def before(content: bytes) -> Upload | None:
+        found = uploads.known(dataset, name)
+        return None if found is None else uploads.repeated(found, content)
+
+    done, is_new = await _received(call, dataset, before, commit)
+    return await _answer(call, dataset, done, status=201 if is_new else 200)
+
+
+async def append(call: Call) -> Answer:
+    """POST uploads/{upload}:append."""
+    parameters(call, "table", "op")
+    dataset = await dataset_of(call, WRITE)
+    name, part = call.parameters["upload"], _part(call)
+
+    def add(segments: list[Segment], content: bytes) -> tuple[Upload, bool]:
+        named = f"{part}:{content.hex()[:_PART_CHARS]}" if part else ""
+        return uploads.do_append(dataset, name, part, named, segments)
+
+    await in_scope(call, lambda: uploads.find(dataset, name))
+    added, _ = await _received(call, dataset, lambda _: None, add)
+    return await _answer(call, dataset, added)
+
+
+async def commit(call: Call) -> Answer:
+    """POST uploads/{upload}:commit."""
+    parameters(call)
+    dataset, name = await dataset_of(call, WRITE), call.parameters["upload"]
+    return await _answer(
+        call, dataset, await in_scope(call, lambda: uploads.do_commit(dataset, name))
+    )
+
+
+async def abort(call: Call) -> Answer:
+    """POST uploads/{upload}:abort."""
+    parameters(call)
+    dataset, name = await dataset_of(call, WRITE), call.parameters["upload"]
+    given_up, paths = await in_scope(call, lambda: uploads.do_abort(dataset, name))
+    await in_thread(lambda: remove(dataset.folder, paths))
+    return await _answer(call, dataset, given_up)
+
+
+async def read(call: Call) -> Answer:
+    """GET uploads/{upload}."""
+    parameters(call)
+    dataset, name = await dataset_of(call, READ), call.parameters["upload"]
+    return await _answer(call, dataset, await in_scope(call, lambda: uploads.find(dataset, name)))
+
+
+async def _received(
+    call: Call,
+    dataset: DatasetFacts,
+    before: Callable[[bytes], Upload | None],
+    register: Callable[[list[Segment], bytes], tuple[Upload, bool]],
+) -> tuple[Upload, bool]:
+    """Read a body, make segments of it, and tell PostgreSQL of them."""
+    media_type = call.body.media_type if "content-type" in call.head.headers else NDJSON
+    if media_type not in MEDIA_TYPES:
+        call.body.require(*MEDIA_TYPES)
+    given = call.head.query
+    named = Named(given.get("table"), given.get("op"))
+    encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
+    async with spooled(call.body, encoding, dataset.folder) as body:
+        found = await in_scope(call, lambda: before(body.digest))
+        if found is not None:
+            return found, False
+        segments = await in_thread(
+            lambda: receive(body.path, media_type, dataset.tables, named, dataset.folder)
+        )
+        paths = [segment.path for segment in segments]
+        try:
+            done, is_new = await in_scope(call, lambda: register(segments, body.digest))
+        except ApiError:
+            # Whatever else fails may have committed: those files are left to the collector.
+            await in_thread(lambda: remove(dataset.folder, paths))
+            raise
+        if is_new:
+            usage.count(dataset.tenant_id, "analytics_rows", sum(s.rows for s in segments))
+        else:
+            await in_thread(lambda: remove(dataset.folder, paths))
+        return done, is_new
+
+
+def _name(call: Call, given: str | None) -> str:
+    """Return what the upload is called: as the caller says, or after the idempotency key."""
+    if given is not None:
+        if not _NAME.match(given):
+            detail = "1 to 200 letters, digits, dots, dashes and _."
+            raise InvalidParameter(errors=[FieldProblem("id", "invalid", detail)])
+        return given
+    part = _part(call)
+    return f"key-{part}" if part else str(uuid7())
+
+
+def _part(call: Call) -> str:
+    """Return a name for what the call's idempotency key stands for; empty without one."""
+    key = call.head.headers.get(HEADER)
+    if key is None:
+        return ""
+    check_form(key)
+    return digest(call.principal.actor, call.head.path, key).hex()[:_PART_CHARS]
+
+
+async def _answer(call: Call, dataset: DatasetFacts, found: Upload, *, status: int = 200) -> Answer:
+    def shown() -> JsonObject:
+        run = None
+        if found.number is not None:
+            run = Run.objects.filter(
+                dataset_id=dataset.id,
+                superseded_at=None,
+                first__lte=found.number,
+                last__gte=found.number,
+            ).first()
+        return upload_shown(found, run)
+
+    return json_answer(await in_scope(call, shown), status=status)

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class AnalyticsConfig(AppConfig):
+    name = "analytics"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Tell the parts below what is counted and cleaned here."""
+        # Models are ready only now.
+        from analytics.definitions import cleaner  # noqa: PLC0415
+        from analytics.models import Dataset  # noqa: PLC0415
+        from tenants.purge import register_cleaner  # noqa: PLC0415
+        from tenants.quotas import register_count  # noqa: PLC0415
+
+        register_count("datasets", Dataset.objects.count)
+        register_cleaner(cleaner.clean)

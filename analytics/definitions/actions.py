@@ -1,0 +1,83 @@
+"""Datasets are made, changed and dropped. Files follow by a task."""
+
+from __future__ import annotations
+
+import json
+from typing import TypedDict
+
+from analytics.definitions.checks import check_change, completed
+from analytics.definitions.describe import describe
+from analytics.models import Dataset
+from analytics.places import root
+from analytics.schema import TableDefinition
+from foundation.errors import NameTaken
+from foundation.json_types import JsonObject
+from foundation.tasks import run_after_commit
+from tenants import audit
+from tenants.models import Tenant
+from tenants.principals import Principal
+from tenants.quotas import ensure_room
+
+REMOVE_TASK = "analytics.remove"
+#: Uploads and queries that were under way have ended by then, or find that the dataset is gone.
+AGAIN_AFTER_S = 600.0
+
+
+class DatasetValues(TypedDict, total=False):
+    """What a checked body says of a dataset."""
+
+    name: str
+    tables: dict[str, TableDefinition]
+    retention_s: int
+
+
+def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues) -> Dataset:
+    """Make a dataset."""
+    tables = completed(values["tables"])
+    root()
+    # This locks the tenant's row, so the name cannot be taken between the look and the insert.
+    ensure_room(tenant, "datasets", Dataset.objects.all())
+    if Dataset.objects.filter(name=values["name"]).exists():
+        raise NameTaken(f"There is a dataset {values['name']!r} already.")
+    dataset = Dataset.objects.create(
+        name=values["name"],
+        definition=json.dumps({"tables": tables}),
+        retention_s=values["retention_s"],
+    )
+    _record(principal, "dataset.created", dataset, after=describe(dataset))
+    return dataset
+
+
+def do_change(principal: Principal | None, dataset: Dataset, values: DatasetValues) -> None:
+    """Change a locked dataset."""
+    before = describe(dataset)
+    if "tables" in values:
+        tables = completed(values["tables"])
+        check_change(json.loads(dataset.definition)["tables"], tables)
+        dataset.definition = json.dumps({"tables": tables})
+    dataset.retention_s = values.get("retention_s", dataset.retention_s)
+    dataset.save_next_version()
+    _record(principal, "dataset.updated", dataset, before=before, after=describe(dataset))
+
+
+def do_delete(principal: Principal | None, dataset: Dataset) -> None:
+    """Drop a locked dataset with all that was uploaded."""
+    before, arguments = describe(dataset), {"dataset": str(dataset.pk)}
+    for due_in_s in (0.0, AGAIN_AFTER_S):
+        run_after_commit(
+            REMOVE_TASK, dict(arguments), tenant_id=dataset.tenant_id, due_in_s=due_in_s
+        )
+    _record(principal, "dataset.deleted", dataset, before=before)
+    dataset.delete()
+
+
+def _record(
+    principal: Principal | None,
+    action: str,
+    dataset: Dataset,
+    *,
+    before: JsonObject | None = None,
+    after: JsonObject | None = None,
+) -> None:
+    target = audit.Target("dataset", str(dataset.pk))
+    audit.record(principal, action, target, before=before, after=after)

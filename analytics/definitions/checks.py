@@ -1,0 +1,104 @@
+"""What the parts of a definition demand of one another. Its parts have the right forms already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from analytics.schema import MAX_DATA_COLUMNS, TableDefinition, ViewDefinition
+from foundation.errors import FieldProblem, InvalidBody
+
+#: Members of an uploaded line that are no tables.
+RESERVED_TABLES = ("op", "null")
+#: Two of these may differ and look alike, or compare as nothing else does.
+UNFIT_FOR_KEYS = ("double", "bool")
+
+
+def completed(tables: Mapping[str, TableDefinition]) -> dict[str, TableDefinition]:
+    """Return checked tables with the columns that views have, or raise what is wrong with them."""
+    problems = [problem for name, table in tables.items() for problem in _table(name, table)]
+    if problems:
+        raise InvalidBody(errors=problems)
+    return {name: _complete(table) for name, table in tables.items()}
+
+
+def check_change(
+    before: Mapping[str, TableDefinition], after: Mapping[str, TableDefinition]
+) -> None:
+    """Raise unless `after` only adds to `before`."""
+    problems = [
+        _wrong(f"/tables/{name}", "A table cannot be taken away.")
+        for name in before
+        if name not in after
+    ]
+    for name, table in before.items():
+        if name in after:
+            problems += _changed(name, table, after[name])
+    if problems:
+        raise InvalidBody(errors=problems)
+
+
+def _complete(table: TableDefinition) -> TableDefinition:
+    views: dict[str, ViewDefinition] = {
+        name: {"key": view["key"], "columns": list(view.get("columns", table["columns"]))}
+        for name, view in table["views"].items()
+    }
+    return {"columns": table["columns"], "key": table["key"], "views": views}
+
+
+def _table(name: str, table: TableDefinition) -> Iterator[FieldProblem]:
+    place = f"/tables/{name}"
+    if name in RESERVED_TABLES:
+        yield _wrong(place, "This name has another meaning in uploads.")
+    columns = table["columns"]
+    if len({column.lower() for column in columns}) < len(columns):
+        yield _wrong(f"{place}/columns", "Two names differ in nothing but case.")
+    if len(columns) - len(table["key"]) > MAX_DATA_COLUMNS:
+        yield _wrong(f"{place}/columns", f"At most {MAX_DATA_COLUMNS} beside the key.")
+    yield from _key(f"{place}/key", table["key"], columns)
+    for view_name, view in table["views"].items():
+        yield from _view(f"{place}/views/{view_name}", view, table)
+
+
+def _key(place: str, key: list[str], columns: Mapping[str, str]) -> Iterator[FieldProblem]:
+    if len(set(key)) < len(key):
+        yield _wrong(place, "A column is named twice.")
+    for column in key:
+        if column not in columns:
+            yield _wrong(place, f"There is no column {column!r}.")
+        elif columns[column] in UNFIT_FOR_KEYS:
+            yield _wrong(place, f"A {columns[column]} cannot be part of a key.")
+
+
+def _view(place: str, view: ViewDefinition, table: TableDefinition) -> Iterator[FieldProblem]:
+    yield from _strangers(f"{place}/columns", view.get("columns", ()), table["columns"])
+    yield from _key(f"{place}/key", view["key"], table["columns"])
+    missing = [column for column in table["key"] if column not in view["key"]]
+    if missing:
+        yield _wrong(f"{place}/key", f"It lacks {missing[0]!r} of the table's key.")
+    if "columns" in view and not set(view["key"]) <= set(view["columns"]):
+        yield _wrong(f"{place}/columns", "The key's columns are among them.")
+
+
+def _strangers(
+    place: str, named: Iterable[str], columns: Mapping[str, str]
+) -> Iterator[FieldProblem]:
+    names = list(named)
+    if len(set(names)) < len(names):
+        yield _wrong(place, "A column is named twice.")
+    for column in names:
+        if column not in columns:
+            yield _wrong(place, f"There is no column {column!r}.")
+
+
+def _changed(name: str, old: TableDefinition, new: TableDefinition) -> Iterator[FieldProblem]:
+    place = f"/tables/{name}"
+    if list(new["columns"].items())[: len(old["columns"])] != list(old["columns"].items()):
+        yield _wrong(f"{place}/columns", "Columns that are there stay as they are, and first.")
+    if new["key"] != old["key"]:
+        yield _wrong(f"{place}/key", "The key stays as it is.")
+    if new["views"] != old["views"]:
+        yield _wrong(f"{place}/views", "Views stay as they are.")
+
+
+def _wrong(pointer: str, detail: str) -> FieldProblem:
+    return FieldProblem(pointer, "invalid", detail)

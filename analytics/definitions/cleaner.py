@@ -1,0 +1,21 @@
+"""A tenant's datasets go with the tenant, and their files with them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from analytics.models import Dataset, Run, StoredFile, Upload
+
+ALIAS = "relay"
+
+
+def clean(tenant_id: UUID) -> None:
+    """Remove the tenant's datasets. Rows go last: as long as one is there, its files are found."""
+    # Tasks are defined here, which loading the models must not wait for.
+    from analytics.definitions.removal import remove_files  # noqa: PLC0415
+
+    datasets = Dataset.unscoped.using(ALIAS).filter(tenant_id=tenant_id)
+    for dataset_id in datasets.values_list("pk", flat=True):
+        remove_files(dataset_id)
+    for model in (StoredFile, Run, Upload, Dataset):
+        model.unscoped.using(ALIAS).filter(tenant_id=tenant_id).delete()

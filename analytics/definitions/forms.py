@@ -1,0 +1,105 @@
+"""What a caller may say of a dataset."""
+
+from __future__ import annotations
+
+import re
+
+from rest_framework import serializers
+
+from analytics.schema import TYPES
+from foundation.api.bodies import Body
+from tenants.api.forms import NameField, PatternField
+
+MAX_TABLES, MAX_VIEWS, MAX_KEY_COLUMNS = 32, 8, 8
+DEFAULT_RETENTION_S, MAX_RETENTION_S = 600, 30 * 86_400
+
+
+class TableNameField(PatternField):
+    """The name of a table or a view, as SQL takes it without quotes."""
+
+    #: Two of them are joined by `__` to the name of a view's table in Iceberg.
+    pattern = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9]*(_[a-z0-9]+)*")
+    complaint = "1 to 63 characters: a lower-case letter, then letters, digits and single _."
+
+
+class ColumnField(PatternField):
+    """The name of a column."""
+
+    pattern = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+    complaint = "1 to 63 characters: a letter, then letters, digits and _."
+
+
+class _Key(serializers.ListField):
+    """Columns in the order in which rows are sorted by them."""
+
+    def __init__(self, **kwargs: object) -> None:
+        super().__init__(
+            child=ColumnField(),
+            min_length=1,
+            max_length=MAX_KEY_COLUMNS,
+            **kwargs,  # type: ignore[arg-type]
+        )
+
+
+class View(Body):
+    """A secondary view: some of the columns, in another order."""
+
+    key = _Key(help_text="The sort order. It holds the columns of the table's key.")
+    columns = serializers.ListField(
+        child=ColumnField(),
+        required=False,
+        help_text="What the view has; all columns if it is not given.",
+    )
+
+
+class Table(Body):
+    """A table."""
+
+    columns = serializers.DictField(
+        child=serializers.ChoiceField(sorted(TYPES)),
+        allow_empty=False,
+        help_text="The columns and their types, in order.",
+    )
+    key = _Key(help_text="What a row is known by, and the sort order of the primary view.")
+    views = serializers.DictField(child=View(), default=dict, help_text="Secondary views.")
+
+    def validate_columns(self, given: dict[str, str]) -> dict[str, str]:
+        for name in given:
+            ColumnField().run_validation(name)
+        return given
+
+    def validate_views(self, given: dict[str, object]) -> dict[str, object]:
+        if len(given) > MAX_VIEWS:
+            raise serializers.ValidationError(f"At most {MAX_VIEWS} views.")
+        for name in given:
+            TableNameField().run_validation(name)
+        return given
+
+
+class DatasetChange(Body):
+    """What may be changed: tables and columns are added, what is there stays."""
+
+    tables = serializers.DictField(
+        child=Table(),
+        allow_empty=False,
+        help_text="All tables. Columns are added at the end of a table's columns.",
+    )
+    retention_s = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_RETENTION_S,
+        default=DEFAULT_RETENTION_S,
+        help_text="For how long a state can be asked for again after a later one took its place.",
+    )
+
+    def validate_tables(self, given: dict[str, object]) -> dict[str, object]:
+        if len(given) > MAX_TABLES:
+            raise serializers.ValidationError(f"At most {MAX_TABLES} tables.")
+        for name in given:
+            TableNameField().run_validation(name)
+        return given
+
+
+class DatasetCreation(DatasetChange):
+    """What a new dataset needs."""
+
+    name = NameField()

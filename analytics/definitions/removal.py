@@ -1,0 +1,44 @@
+"""What goes with a dropped dataset: its files, and its tables in Iceberg's catalogue.
+
+The row has gone by now, so nobody begins anything with the files. Whoever was reading them
+keeps them open, or is told that the dataset is not there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from analytics.definitions.actions import REMOVE_TASK
+from analytics.models import Dataset
+from analytics.places import folder_of, namespace_of
+from foundation.tasks import task
+
+ALIAS = "relay"
+
+
+@task(name=REMOVE_TASK)
+def remove(*, dataset: str) -> None:
+    """Remove what is left of a dataset that was dropped."""
+    dataset_id = UUID(dataset)
+    if Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).exists():
+        return
+    remove_files(dataset_id)
+
+
+def remove_files(dataset_id: UUID) -> None:
+    """Remove a dataset's tables from the catalogue, and its folder."""
+    with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
+        for table, column in (
+            ("iceberg_tables", "table_namespace"),
+            ("iceberg_namespace_properties", "namespace"),
+        ):
+            cursor.execute(
+                f"DELETE FROM {table} WHERE {column} = %s",  # noqa: S608 -- two literals
+                (namespace_of(dataset_id),),
+            )
+    folder = folder_of(dataset_id)
+    if folder.is_dir():
+        shutil.rmtree(folder)

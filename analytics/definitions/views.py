@@ -1,0 +1,160 @@
+"""`/api/v1/tenants/{tenant}/datasets`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from analytics.definitions import actions
+from analytics.definitions.describe import describe
+from analytics.definitions.forms import DatasetChange, DatasetCreation
+from analytics.models import Dataset
+from analytics.schema import TYPES
+from foundation.api.cursors import page
+from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.schemas import page_of
+from tenants.models import Tenant
+from tenants.roles import Role
+
+TAG = "Datasets"
+
+
+class ViewAnswer(serializers.Serializer[object]):
+    """A secondary view."""
+
+    key = serializers.ListField(child=serializers.CharField())
+    columns = serializers.ListField(child=serializers.CharField())
+
+
+class TableAnswer(serializers.Serializer[object]):
+    """A table."""
+
+    columns = serializers.DictField(child=serializers.ChoiceField(sorted(TYPES)))
+    key = serializers.ListField(child=serializers.CharField())
+    views = serializers.DictField(child=ViewAnswer())
+
+
+class DatasetAnswer(serializers.Serializer[object]):
+    """A dataset."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    tables = serializers.DictField(child=TableAnswer())
+    retention_s = serializers.IntegerField()
+    state = serializers.IntegerField(help_text="The newest state: how many uploads there are.")
+    stored_bytes = serializers.IntegerField(help_text="What its files take, in all stages.")
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+_NEW_DATASET = OpenApiExample(
+    "Posts, by time and by author",
+    {
+        "name": "posts",
+        "tables": {
+            "posts": {
+                "columns": {
+                    "id": "int64",
+                    "author": "string",
+                    "at": "timestamp",
+                    "text": "string",
+                },
+                "key": ["id"],
+                "views": {"by_author": {"key": ["author", "id"]}},
+            }
+        },
+    },
+    request_only=True,
+)
+
+
+class _DatasetsView(TenantView):
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.DEVELOPER,
+        "PATCH": Role.DEVELOPER,
+        "DELETE": Role.DEVELOPER,
+    }
+
+
+class DatasetsView(_DatasetsView):
+    """The datasets of a tenant."""
+
+    @extend_schema(
+        operation_id="datasets_list",
+        tags=[TAG],
+        summary="List datasets",
+        responses=page_of(DatasetAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        name = f"datasets:{self.tenant.id}"
+        return Response(page(request, Dataset.objects.all(), describe, name=name))
+
+    @extend_schema(
+        operation_id="datasets_create",
+        tags=[TAG],
+        summary="Create a dataset",
+        request=DatasetCreation,
+        responses={201: DatasetAnswer},
+        examples=[_NEW_DATASET],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = cast("actions.DatasetValues", self.body(DatasetCreation))
+        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+        dataset = actions.do_create(self.principal, owner, values)
+        return self.one(
+            describe(dataset),
+            dataset.version,
+            status=201,
+            location=self.url("datasets", dataset.name),
+        )
+
+
+class DatasetView(_DatasetsView):
+    """One dataset."""
+
+    @extend_schema(
+        operation_id="datasets_read", tags=[TAG], summary="Read a dataset", responses=DatasetAnswer
+    )
+    def get(self, request: Request, tenant: str, dataset: str) -> Response:
+        found = find(Dataset.objects.all(), name=dataset)
+        return self.one(describe(found), found.version)
+
+    @extend_schema(
+        operation_id="datasets_change",
+        tags=[TAG],
+        summary="Change a dataset",
+        description="Tables are added, and columns at the end of a table's columns; what is there "
+        "stays as it is.",
+        request=DatasetChange,
+        responses=DatasetAnswer,
+    )
+    def patch(self, request: Request, tenant: str, dataset: str) -> Response:
+        values = cast("actions.DatasetValues", self.body(DatasetChange, partial=True))
+        found = find_for_change(request, Dataset.objects.all(), name=dataset)
+        actions.do_change(self.principal, found, values)
+        return self.one(describe(found), found.version)
+
+    @extend_schema(
+        operation_id="datasets_delete",
+        tags=[TAG],
+        summary="Drop a dataset with all that was uploaded",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, dataset: str) -> Response:
+        actions.do_delete(
+            self.principal, find_for_change(request, Dataset.objects.all(), name=dataset)
+        )
+        return Response(status=204)
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/datasets", DatasetsView.as_view()),
+    path("tenants/<str:tenant>/datasets/<str:dataset>", DatasetView.as_view()),
+]

@@ -1,0 +1,54 @@
+"""What a call must know of its dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from analytics.models import Dataset
+from analytics.models.dataset import NAME_PATTERN
+from analytics.places import folder_of
+from analytics.schema import Table, tables_of
+from foundation.errors import Forbidden, NotFound
+from tenants.principals import Principal
+
+READ, WRITE = "analytics:read", "analytics:write"
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFacts:
+    """A dataset as the data plane needs it."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    tables: Mapping[str, Table]
+    #: What its files may take, as the tenant's quota has it.
+    max_bytes: int
+
+    @property
+    def folder(self) -> Path:
+        return folder_of(self.id)
+
+
+def allow(principal: Principal, scope: str) -> None:
+    """Raise unless the caller may use datasets so. They have no access rules: no end users."""
+    if principal.obeys_access_rules:
+        raise Forbidden("Datasets are for keys and members, not for end users.")
+    principal.require_scope(scope)
+
+
+def find(name: str) -> Dataset:
+    """Return a dataset of the tenant in scope, or raise `NotFound`."""
+    row = Dataset.objects.filter(name=name).first() if _NAME.match(name) else None
+    if row is None:
+        raise NotFound(f"There is no dataset {name[:100]!r}.")
+    return row
+
+
+def facts_of(row: Dataset, max_bytes: int) -> DatasetFacts:
+    return DatasetFacts(row.pk, row.tenant_id, row.name, tables_of(row.definition), max_bytes)

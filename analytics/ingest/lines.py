@@ -1,0 +1,127 @@
+"""NDJSON: lines that name their tables, `{"orders": {"id": 1}, "op": "update"}`.
+
+A line has one table, what is done (`insert` unless it says), and for an update in `null` the names
+of columns that become null: a column that is left out stays as it is. Lines are read by Arrow's own
+reader against the tables' types, a block at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from analytics.ingest.operations import Op, operations, refused, with_masks
+from analytics.schema import TYPES, Table
+from foundation.errors import InvalidUpload
+
+#: A line fits into a block.
+BLOCK_BYTES = 16 * 1024 * 1024
+#: A file of so many bytes is looked at again for whether there is anything in it at all.
+_SMALL_BYTES = 1024 * 1024
+
+
+def read_lines(path: Path, tables: Mapping[str, Table]) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Yield operations in the order of their lines, as far as a table's own order goes."""
+    try:
+        with pa.json.open_json(
+            path,
+            read_options=pa.json.ReadOptions(block_size=BLOCK_BYTES),
+            parse_options=pa.json.ParseOptions(
+                explicit_schema=_lines_schema(tables), unexpected_field_behavior="error"
+            ),
+        ) as blocks:
+            for block in blocks:
+                yield from _read_block(block, tables)
+    except pa.ArrowInvalid as malformed:
+        if not _is_blank(path):
+            raise InvalidUpload(f"A line cannot be read: {malformed}.") from None
+
+
+def _is_blank(path: Path) -> bool:
+    return path.stat().st_size < _SMALL_BYTES and not path.read_bytes().strip()
+
+
+def _lines_schema(tables: Mapping[str, Table]) -> pa.Schema:
+    fields = [pa.field(name, _struct(table)) for name, table in tables.items()]
+    more = [pa.field("op", pa.string()), pa.field("null", pa.list_(pa.string()))]
+    return pa.schema([*fields, *more])
+
+
+def _struct(table: Table) -> pa.StructType:
+    """A table's columns; days come as texts, which this reader does not take for days."""
+    return pa.struct(
+        [(n, pa.string() if kind == "date" else TYPES[kind]) for n, kind in table.columns.items()]
+    )
+
+
+def _read_block(
+    block: pa.RecordBatch, tables: Mapping[str, Table]
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    there = {name: block[name].is_valid() for name in tables}
+    counts = sum(valid.to_numpy(zero_copy_only=False).astype(int) for valid in there.values())
+    if not np.all(counts == 1):
+        raise InvalidUpload('Each line names one table, as {"table": {…row…}}.')
+    ops = pc.fill_null(block["op"], Op.INSERT.value)
+    strange = [name for name in pc.unique(ops).to_pylist() if name not in set(Op)]
+    if strange:
+        raise InvalidUpload(f"`op` is {', '.join(Op)}, and not {strange[0][:40]!r}.")
+    for name, table in tables.items():
+        if pc.any(there[name]).as_py():
+            mine = block.filter(there[name])
+            yield table, _operations(table, mine[name], ops.filter(there[name]), mine["null"])
+
+
+def _operations(
+    table: Table, rows: pa.StructArray, ops: pa.Array, nulled: pa.ListArray
+) -> pa.RecordBatch:
+    columns = dict(zip(table.columns, rows.flatten(), strict=True))
+    for name, kind in table.columns.items():
+        if kind == "date":
+            columns[name] = _days(table, name, columns[name])
+    if nulled.null_count == len(nulled) and pc.all(pc.equal(ops, Op.INSERT.value)).as_py():
+        return operations(table, Op.INSERT, columns, len(rows))
+    return with_masks(table, columns, _masks(table, columns, ops, nulled))
+
+
+def _days(table: Table, name: str, texts: pa.Array) -> pa.Array:
+    try:
+        return texts.cast(pa.date32())
+    except pa.ArrowInvalid:
+        raise refused(table, name, "wrong_type", "A day is a text such as 2026-11-21.") from None
+
+
+def _masks(
+    table: Table, columns: Mapping[str, pa.Array], ops: pa.Array, nulled: pa.ListArray
+) -> pa.Array:
+    set_here = np.zeros(len(ops), dtype=np.int64)
+    clears = _nulled(table, ops, nulled)
+    for name, bit in table.bits.items():
+        sent = columns[name].is_valid().to_numpy(zero_copy_only=False)
+        if np.any(sent & clears[name]):
+            raise refused(table, name, "conflict", "It has a value and is named in `null`.")
+        set_here |= np.where(sent | clears[name], bit, 0)
+    is_delete = pc.equal(ops, Op.DELETE.value).to_numpy(zero_copy_only=False)
+    if np.any(is_delete & (set_here != 0)):
+        raise InvalidUpload(f"{table.name}: a delete has the key's columns alone.")
+    is_insert = pc.equal(ops, Op.INSERT.value).to_numpy(zero_copy_only=False)
+    masks = np.where(is_insert, table.inserted, np.where(is_delete, table.deleted, set_here))
+    return pa.array(masks, pa.int64())
+
+
+def _nulled(table: Table, ops: pa.Array, nulled: pa.ListArray) -> dict[str, np.ndarray]:
+    """Return for each column which lines name it in `null`."""
+    lines = np.asarray(pc.list_parent_indices(nulled))
+    names = pc.list_flatten(nulled)
+    strange = [n for n in pc.unique(names).to_pylist() if n not in table.bits]
+    if strange:
+        raise InvalidUpload(f"{table.name} has no column {str(strange[0])[:63]!r} to set to null.")
+    found = {}
+    for name in table.bits:
+        found[name] = np.zeros(len(nulled), dtype=bool)
+        found[name][lines[pc.equal(names, name).to_numpy(zero_copy_only=False)]] = True
+    return found

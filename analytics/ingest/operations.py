@@ -1,0 +1,104 @@
+"""Columns that were sent, as operations on a table's keys.
+
+An `insert` is the whole row: columns that were not sent are null. An `update` sets the columns that
+were sent and leaves the others; where there is no row it makes one. A `delete` has the key alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.schema import TYPES, Table
+from foundation.errors import FieldProblem, InvalidUpload
+
+
+class Op(StrEnum):
+    """What is done with a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+def operations(table: Table, op: Op, sent: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+    """Return one operation a row, of columns that all rows have, or raise `InvalidUpload`."""
+    _check_names(table, op, sent)
+    if op is Op.INSERT:
+        mask = table.inserted
+    elif op is Op.DELETE:
+        mask = table.deleted
+    else:
+        mask = sum(table.bits[name] for name in sent if name in table.bits)
+    return with_masks(table, sent, pa.repeat(pa.scalar(mask, pa.int64()), rows))
+
+
+def with_masks(table: Table, sent: Mapping[str, pa.Array], masks: pa.Array) -> pa.RecordBatch:
+    """Return a table's columns with the masks of their operations."""
+    arrays = []
+    for name, kind in table.columns.items():
+        column = sent.get(name)
+        if column is None:
+            arrays.append(pa.nulls(len(masks), TYPES[kind]))
+            continue
+        fitting = _fitting(table, name, column)
+        if name in table.key and fitting.null_count:
+            place = pc.index(pc.is_null(fitting), True).as_py()
+            raise refused(table, name, "no_key", f"It is null in row {place}; a key has a value.")
+        arrays.append(fitting)
+    batch = pa.RecordBatch.from_arrays([*arrays, masks], schema=table.stored)
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as damaged:
+        raise InvalidUpload(f"The columns of {table.name} are damaged: {damaged}.") from None
+    return batch
+
+
+def refused(table: Table, column: str, code: str, detail: str) -> InvalidUpload:
+    problem = FieldProblem(f"/{table.name}/{column}", code, detail)
+    return InvalidUpload(f"{table.name}.{column}: {detail}", errors=[problem])
+
+
+def _check_names(table: Table, op: Op, sent: Mapping[str, pa.Array]) -> None:
+    for name in sent:
+        if name not in table.columns:
+            raise refused(table, name, "unknown_column", "The table has no such column.")
+        if op is Op.DELETE and name not in table.key:
+            raise refused(table, name, "not_key", "A delete has the key's columns alone.")
+    for name in table.key:
+        if name not in sent:
+            raise refused(table, name, "no_key", "The key's columns are needed.")
+
+
+def _fitting(table: Table, name: str, column: pa.Array) -> pa.Array:
+    """Return a column in the table's type, if nothing of it changes on the way."""
+    wanted = TYPES[table.columns[name]]
+    kind = column.type
+    if kind == wanted:
+        return column
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if not _is_alike(kind, wanted):
+        raise refused(table, name, "wrong_type", f"It is {kind}, and the column {wanted}.")
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid as lossy:
+        raise refused(table, name, "wrong_type", f"{lossy}.") from None
+
+
+def _is_alike(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_null(kind) or kind == wanted:
+        return True
+    if types.is_integer(wanted):
+        return bool(types.is_integer(kind))
+    if types.is_floating(wanted):
+        return bool(types.is_floating(kind) or types.is_integer(kind))
+    if types.is_string(wanted):
+        return bool(types.is_large_string(kind) or types.is_string_view(kind))
+    if types.is_timestamp(wanted):
+        return bool(types.is_timestamp(kind))
+    return bool(types.is_date(wanted) and types.is_date(kind))

@@ -1,0 +1,56 @@
+"""A body on its way to the disk, in little memory, whatever its size.
+
+It is written as it comes, and read again as a whole: Parquet begins at its end, and a body that
+breaks off must leave nothing. Nobody waits for this copy to be synced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from analytics.rows.durable import storing
+from documents.transfer.lines import decoded
+from foundation.environment import environment
+from foundation.http import Body
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A whole body."""
+
+    path: Path
+    #: SHA-256: the same rows sent again are known by it.
+    digest: bytes
+
+
+@asynccontextmanager
+async def spooled(body: Body, encoding: str, folder: Path) -> AsyncIterator[Spooled]:
+    """Yield a file with the whole body, which goes when the block ends."""
+    path = folder / "incoming" / f"{uuid4().hex}.body"
+    try:
+        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+        limit = environment().rillbase_import_max_bytes
+        chunk, digest = bytearray(), hashlib.sha256()
+        async for part in decoded(body.parts(), encoding, limit):
+            chunk += part
+            if len(chunk) >= _CHUNK_BYTES:
+                await asyncio.to_thread(_append, path, chunk, digest)
+                chunk = bytearray()
+        await asyncio.to_thread(_append, path, chunk, digest)
+        yield Spooled(path, digest.digest())
+    finally:
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+def _append(path: Path, chunk: bytearray, digest: hashlib._Hash) -> None:
+    digest.update(chunk)
+    with storing(), path.open("ab") as file:
+        file.write(chunk)

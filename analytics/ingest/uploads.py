@@ -1,0 +1,163 @@
+"""Uploads in PostgreSQL.
+
+An upload's rows are seen from the moment its number is: the number is given under the lock of the
+dataset's row, so numbers have no hole and every state is a prefix. What is here runs within a
+transaction of the tenant's.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from django.db.models import F
+from django.utils import timezone
+
+from analytics.facts import DatasetFacts
+from analytics.ingest.received import Segment
+from analytics.models import Dataset, Stage, StoredFile, Upload
+from foundation.errors import Conflict, IdempotencyMismatch, NotFound, QuotaExceeded
+
+
+def find(dataset: DatasetFacts, name: str, *, lock: bool = False) -> Upload:
+    """Return an upload, or raise `NotFound`."""
+    rows = Upload.objects.select_for_update() if lock else Upload.objects.all()
+    found = rows.filter(dataset_id=dataset.id, name=name).first()
+    if found is None:
+        raise NotFound("There is no such upload.")
+    return found
+
+
+def known(dataset: DatasetFacts, name: str) -> Upload | None:
+    return Upload.objects.filter(dataset_id=dataset.id, name=name).first()
+
+
+def do_open(dataset: DatasetFacts, name: str) -> tuple[Upload, bool]:
+    """Open an upload. Return it, and whether it is new: it may be opened twice."""
+    locked = _locked(dataset)
+    found = known(dataset, name)
+    if found is None:
+        return Upload.objects.create(dataset=locked, name=name), True
+    if found.state != Upload.State.OPEN:
+        raise Conflict(f"The upload has been {found.state}.")
+    return found, False
+
+
+def do_upload(
+    dataset: DatasetFacts, name: str, digest: bytes, segments: Iterable[Segment]
+) -> tuple[Upload, bool]:
+    """Commit an upload that came as a whole. Return it, and whether it is new."""
+    locked = _locked(dataset)
+    found = known(dataset, name)
+    if found is not None:
+        return repeated(found, digest), False
+    upload = Upload.objects.create(dataset=locked, name=name, digest=digest)
+    _add(dataset, locked, upload, segments, "")
+    _commit(locked, upload)
+    return upload, True
+
+
+def repeated(found: Upload, digest: bytes) -> Upload:
+    """Return the upload that a body of this digest was, or raise why it is none."""
+    if found.digest is None or bytes(found.digest) != digest:
+        raise IdempotencyMismatch("The upload id was used before, for other rows.")
+    return found
+
+
+def do_append(
+    dataset: DatasetFacts, name: str, key: str, part: str, segments: Iterable[Segment]
+) -> tuple[Upload, bool]:
+    """Add to an open upload. Return it, and whether the part is new: it may come twice.
+
+    `part` begins with `key`, if the caller gave one, and goes on with what the part holds.
+    """
+    locked = _locked(dataset)
+    upload = find(dataset, name, lock=True)
+    if key:
+        before = StoredFile.objects.filter(upload=upload, part__startswith=f"{key}:").first()
+        if before is not None and before.part != part:
+            raise IdempotencyMismatch("The key was used before, for other rows.")
+        if before is not None:
+            return upload, False
+    if upload.state != Upload.State.OPEN:
+        raise Conflict(f"The upload has been {upload.state}.")
+    _add(dataset, locked, upload, segments, part)
+    upload.save(update_fields=["rows", "bytes"])
+    return upload, True
+
+
+def do_commit(dataset: DatasetFacts, name: str) -> Upload:
+    """Give an open upload its number. One that has been committed stays as it is."""
+    locked = _locked(dataset)
+    upload = find(dataset, name, lock=True)
+    if upload.state == Upload.State.ABORTED:
+        raise Conflict("The upload has been aborted.")
+    if upload.state == Upload.State.OPEN:
+        _commit(locked, upload)
+    return upload
+
+
+def do_abort(dataset: DatasetFacts, name: str) -> tuple[Upload, list[str]]:
+    """Give an open upload up. Return it, and the files that are to be removed."""
+    _locked(dataset)
+    upload = find(dataset, name, lock=True)
+    if upload.state == Upload.State.COMMITTED:
+        raise Conflict("The upload has been committed.")
+    files = StoredFile.objects.filter(upload=upload)
+    paths = list(files.values_list("path", flat=True))
+    Dataset.objects.filter(pk=dataset.id).update(stored_bytes=F("stored_bytes") - upload.bytes)
+    files.delete()
+    upload.state, upload.rows, upload.bytes = Upload.State.ABORTED, 0, 0
+    upload.save(update_fields=["state", "rows", "bytes"])
+    return upload, paths
+
+
+def _locked(dataset: DatasetFacts) -> Dataset:
+    row = Dataset.objects.select_for_update().filter(pk=dataset.id).first()
+    if row is None:
+        raise NotFound("The dataset has been dropped.")
+    return row
+
+
+def _add(
+    facts: DatasetFacts, dataset: Dataset, upload: Upload, segments: Iterable[Segment], part: str
+) -> None:
+    place = StoredFile.objects.filter(upload=upload).count()
+    files = [
+        StoredFile(
+            tenant_id=dataset.tenant_id,
+            dataset=dataset,
+            stage=Stage.UNSORTED,
+            upload=upload,
+            place=place + number,
+            table=segment.table,
+            path=segment.path,
+            rows=segment.rows,
+            bytes=segment.bytes,
+            part=part,
+        )
+        for number, segment in enumerate(segments)
+    ]
+    added = sum(file.bytes for file in files)
+    if dataset.stored_bytes + added > facts.max_bytes:
+        raise QuotaExceeded(f"The tenant's quota allows {facts.max_bytes} bytes in a dataset.")
+    StoredFile.objects.bulk_create(files)
+    upload.rows += sum(file.rows for file in files)
+    upload.bytes += added
+    dataset.stored_bytes += added
+    dataset.save(update_fields=["stored_bytes"])
+
+
+def _commit(dataset: Dataset, upload: Upload) -> None:
+    dataset.last_upload += 1
+    dataset.last_upload_at = _after(dataset.last_upload_at)
+    dataset.save(update_fields=["last_upload", "last_upload_at"])
+    upload.number, upload.committed_at = dataset.last_upload, dataset.last_upload_at
+    upload.state = Upload.State.COMMITTED
+    upload.save()
+
+
+def _after(last: datetime.datetime | None) -> datetime.datetime:
+    """Return the present, or the last commit's moment if a clock has gone back."""
+    now = timezone.now()
+    return now if last is None else max(now, last)

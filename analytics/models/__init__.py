@@ -1,0 +1,8 @@
+"""What PostgreSQL keeps of datasets: definitions, and which file stands for which uploads."""
+
+from analytics.models.dataset import Dataset
+from analytics.models.run import Run
+from analytics.models.stored_file import Stage, StoredFile
+from analytics.models.upload import Upload
+
+__all__ = ["Dataset", "Run", "Stage", "StoredFile", "Upload"]

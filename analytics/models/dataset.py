@@ -1,0 +1,47 @@
+"""Datasets."""
+
+from __future__ import annotations
+
+from django.core.validators import RegexValidator
+from django.db import models
+
+from foundation.resource import Resource
+from foundation.scope import TenantOwned
+from tenants.models import Tenant
+
+NAME_PATTERN = r"[a-z][a-z0-9_-]{0,62}"
+
+
+class Dataset(TenantOwned, Resource):
+    """Tables whose rows are uploaded together.
+
+    Files and Iceberg tables are named after the id, so a dataset that was dropped and made again
+    is another one. Whoever commits an upload, or ends a stage, holds the row's lock meanwhile.
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="datasets")
+    name = models.CharField(max_length=63, validators=[RegexValidator(rf"\A{NAME_PATTERN}\Z")])
+    #: JSON text, since the order of columns is the caller's: `{"tables": …}`.
+    definition = models.TextField()
+    #: For how long a state can be asked for after a later one has taken its place.
+    retention_s = models.PositiveIntegerField()
+    #: The number of the newest committed upload, which is the name of the newest state.
+    last_upload = models.BigIntegerField(default=0)
+    last_upload_at = models.DateTimeField(null=True, blank=True)
+    #: The state that the authority holds. Beyond it the pipeline has something to do.
+    authority_state = models.BigIntegerField(default=0)
+    #: What is stored, all stages together.
+    stored_bytes = models.BigIntegerField(default=0)
+    #: Rises with each process that takes the pipeline over. Whoever ends a stage with a lower one
+    #: has been replaced and changes nothing.
+    pipeline_token = models.BigIntegerField(default=0)
+    #: Why the pipeline does not go on with this dataset, or nothing.
+    pipeline_error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="dataset_name_unique")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,15 @@
+"""What moves files from stage to stage: sort, merge, authority.
+
+decisions    what is to be done next, from what there is (pure)
+tasks        the work itself, on immutable files; knows neither Django nor PostgreSQL
+blocks       sorted files read side by side in little memory
+ledger       PostgreSQL: what there is, and the transaction that ends a stage
+catalogue    the authority as Iceberg tables
+workers      where tasks run: a Spark application, or threads
+spark        the application
+collector    files that no state needs any more
+coordinator  the loop around all of it
+
+A stage has ended when one transaction says so. Until then nobody knows of its files, and whatever
+was under way when a process died is done again from the stage before.
+"""

@@ -1,0 +1,156 @@
+"""The authority as Iceberg tables, in a catalogue in PostgreSQL that other readers know, too.
+
+The row of a run is what commits a state; it names a snapshot for each table. A snapshot is made
+first and gets its tag, `state-N`, once the row is there. So tags name what was committed and
+nothing else, and a process that dies in between leaves either a snapshot that no row names, which
+the next one rolls back, or a row whose snapshots lack their tags, which the next one adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from uuid import UUID
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table as IcebergTable
+
+from analytics.pipeline.tasks import authority_schema
+from analytics.places import folder_of, namespace_of
+from analytics.schema import Table, View
+from foundation.database_roles import Role
+from foundation.environment import environment
+
+NAME = "rillbase"
+_KEPT_METADATA = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "3",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Files of one view that are replaced by others. Paths are below the dataset's folder."""
+
+    table: Table
+    view: View
+    removed: Sequence[str]
+    added: Sequence[str]
+
+
+def table_name(table: str, view: str) -> str:
+    """Return what a view is called in its namespace."""
+    return f"{table}__{view}" if view else table
+
+
+def state_tag(state: int) -> str:
+    return f"state-{state}"
+
+
+@lru_cache(maxsize=1)
+def open_catalogue() -> SqlCatalog:
+    """Return the catalogue of this installation, which any thread may use."""
+    url = environment().role_url(Role.RELAY).replace("postgresql://", "postgresql+psycopg://", 1)
+    properties = {"uri": url, "init_catalog_tables": "false", "pool_pre_ping": "true"}
+    return SqlCatalog(NAME, **properties)
+
+
+class Authority:
+    """One dataset's tables in the catalogue."""
+
+    def __init__(self, catalogue: SqlCatalog, dataset_id: UUID) -> None:
+        self._catalogue = catalogue
+        self._namespace = namespace_of(dataset_id)
+        self._folder = folder_of(dataset_id)
+
+    def change(self, changes: Sequence[Change], before: Mapping[str, int]) -> dict[str, int]:
+        """Make a snapshot of each view that changes. Return the snapshot of each view.
+
+        `before` are the snapshots of the state that is changed: whatever lies on top of them was
+        never committed, and is rolled back.
+        """
+        self._catalogue.create_namespace_if_not_exists(self._namespace)
+        snapshots = dict(before)
+        for change in changes:
+            name = table_name(change.table.name, change.view.name)
+            self._roll_back(name, before.get(name))
+            found = self._table(name, authority_schema(change.table, change.view))
+            snapshots[name] = self._replace(found, change)
+        return snapshots
+
+    def tag(self, state: int, snapshots: Mapping[str, int]) -> None:
+        """Let a state's snapshots carry its tag. They may carry it already."""
+        for name, snapshot in snapshots.items():
+            table = self._catalogue.load_table((self._namespace, name))
+            if state_tag(state) not in table.refs():
+                table.manage_snapshots().create_tag(snapshot, state_tag(state)).commit()
+
+    def forget(self, state: int, snapshots: Mapping[str, int]) -> None:
+        """Take a state's tag away, and the snapshots that no tag and no branch names."""
+        for name in snapshots:
+            try:
+                table = self._catalogue.load_table((self._namespace, name))
+            except NoSuchTableError:
+                continue
+            if state_tag(state) in table.refs():
+                table.manage_snapshots().remove_tag(state_tag(state)).commit()
+                table = table.refresh()
+            kept = {ref.snapshot_id for ref in table.refs().values()}
+            gone = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in kept]
+            if gone:
+                table.maintenance.expire_snapshots().by_ids(gone).commit()
+
+    def _roll_back(self, name: str, snapshot: int | None) -> None:
+        """Take back what lies on top of a snapshot; the whole table, if it was not there before."""
+        try:
+            table = self._catalogue.load_table((self._namespace, name))
+        except NoSuchTableError:
+            return
+        current = table.current_snapshot()
+        if current is None or current.snapshot_id == snapshot:
+            return
+        if snapshot is None:
+            self._catalogue.drop_table((self._namespace, name))
+        else:
+            table.manage_snapshots().set_current_snapshot(snapshot_id=snapshot).commit()
+
+    def _table(self, name: str, schema: pa.Schema) -> IcebergTable:
+        """Return a table with all columns of a schema, making what is missing."""
+        identifier = (self._namespace, name)
+        found = self._catalogue.create_table_if_not_exists(
+            identifier,
+            schema=schema,
+            location=(self._folder / "iceberg" / name).as_uri(),
+            properties=_KEPT_METADATA,
+        )
+        if len(found.schema().fields) < len(schema):
+            with found.update_schema() as update:
+                update.union_by_name(schema)
+            found = found.refresh()
+        return found
+
+    def _replace(self, table: IcebergTable, change: Change) -> int:
+        with (
+            table.transaction() as transaction,
+            transaction.update_snapshot().overwrite() as snapshot,
+        ):
+            for path in change.removed:
+                snapshot.delete_data_file(self._data_file(table, path))
+            for path in change.added:
+                snapshot.append_data_file(self._data_file(table, path))
+        current = table.refresh().current_snapshot()
+        if current is None:
+            raise RuntimeError(f"{table.name()} has no snapshot after a commit")
+        return current.snapshot_id
+
+    def _data_file(self, table: IcebergTable, path: str) -> DataFile:
+        location = (self._folder / path).as_uri()
+        found = parquet_file_to_data_file(table.io, table.metadata, location)
+        # It tells manifests of it, and forgets to remember it itself.
+        found.spec_id = table.metadata.default_spec_id
+        return found

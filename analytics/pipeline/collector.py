@@ -1,0 +1,105 @@
+"""Files that no state needs any more, and what was begun and never ended.
+
+A file goes when whatever replaced it has stood for longer than the dataset keeps states. Files that
+nobody was told of, which a process left that died, are found by their age: longer than any upload
+or stage takes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from analytics.models import Dataset, Run, StoredFile, Upload
+from analytics.pipeline.catalogue import Authority
+from analytics.pipeline.ledger import ALIAS
+from analytics.places import folder_of
+
+#: An upload that was opened, and what nobody was told of, after so long.
+ABANDONED_S = 24 * 3600
+#: A committed upload's name counts for so long after its rows have reached the authority.
+NAMES_KEPT_S = 7 * 24 * 3600
+_FOLDERS = ("incoming", "segments", "sorted", "merged", "changes", "authority")
+
+
+def collect(authority: Authority, dataset_id: UUID) -> int:
+    """Remove what a dataset does not need any more. Return how many files went."""
+    row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
+    if row is None:
+        return 0
+    now = timezone.now()
+    _forget_states(authority, row, now - datetime.timedelta(seconds=row.retention_s))
+    _give_up_uploads(row, now - datetime.timedelta(seconds=ABANDONED_S))
+    gone = _remove_superseded(row, now - datetime.timedelta(seconds=row.retention_s))
+    _forget_uploads(row, now - datetime.timedelta(seconds=NAMES_KEPT_S))
+    return gone
+
+
+def sweep(dataset_id: UUID) -> int:
+    """Remove files that nobody knows of. Return how many there were."""
+    folder = folder_of(dataset_id)
+    before = time.time() - ABANDONED_S
+    old = [
+        path
+        for name in _FOLDERS
+        for path in (folder / name).glob("*")
+        if path.stat().st_mtime < before
+    ]
+    files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
+    known = set(files.values_list("path", flat=True)) if old else set()
+    strays = [path for path in old if str(path.relative_to(folder)) not in known]
+    for path in strays:
+        path.unlink(missing_ok=True)
+    return len(strays)
+
+
+def _forget_states(authority: Authority, row: Dataset, before: datetime.datetime) -> None:
+    """Let runs go that were replaced long ago, those of the authority with their tags."""
+    runs = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
+    for run in runs.filter(stage=Run.Stage.AUTHORITY):
+        authority.forget(run.last, run.snapshots)
+        run.delete(using=ALIAS)
+
+
+def _give_up_uploads(row: Dataset, before: datetime.datetime) -> None:
+    uploads = Upload.unscoped.using(ALIAS).filter(
+        dataset=row, state=Upload.State.OPEN, created_at__lt=before
+    )
+    with transaction.atomic(using=ALIAS):
+        Dataset.unscoped.using(ALIAS).select_for_update().filter(pk=row.pk).first()
+        for upload in uploads.select_for_update():
+            files = StoredFile.unscoped.using(ALIAS).filter(upload=upload)
+            files.update(superseded_at=before)
+            upload.state, upload.rows, upload.bytes = Upload.State.ABORTED, 0, 0
+            upload.save(using=ALIAS)
+
+
+def _remove_superseded(row: Dataset, before: datetime.datetime) -> int:
+    """Remove files: first nobody can be told of them any more, then they go."""
+    with transaction.atomic(using=ALIAS):
+        files = StoredFile.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
+        gone = list(files.values_list("pk", "path", "bytes"))
+        if gone:
+            StoredFile.unscoped.using(ALIAS).filter(pk__in=[pk for pk, _, _ in gone]).delete()
+            freed = sum(size for _, _, size in gone)
+            Dataset.unscoped.using(ALIAS).filter(pk=row.pk).update(
+                stored_bytes=F("stored_bytes") - freed
+            )
+        left = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
+        left.exclude(stage=Run.Stage.AUTHORITY).delete()
+    folder = folder_of(row.pk)
+    for _, path, _ in gone:
+        (folder / path).unlink(missing_ok=True)
+    return len(gone)
+
+
+def _forget_uploads(row: Dataset, before: datetime.datetime) -> None:
+    uploads = Upload.unscoped.using(ALIAS).filter(dataset=row)
+    old = Q(committed_at__lt=before, number__lt=row.authority_state)
+    given_up = Q(state=Upload.State.ABORTED, created_at__lt=before)
+    uploads.filter(old | given_up).delete()

@@ -1,0 +1,213 @@
+"""The loop that keeps datasets moving. Of several processes one leads; the others stand by.
+
+It looks what there is, decides (`decisions`), and begins steps in threads, which wait for the
+workers. It keeps nothing that it could not look up again: killed at any moment, the next one goes
+on from what is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, connections
+
+from analytics.models import Dataset
+from analytics.pipeline import ledger
+from analytics.pipeline.catalogue import Authority, open_catalogue
+from analytics.pipeline.collector import collect, sweep
+from analytics.pipeline.decisions import Limits, Wanted, decide
+from analytics.pipeline.ledger import Overtaken, Standing
+from analytics.pipeline.steps import run_step
+from analytics.pipeline.workers import Workers, WorkersLost
+from foundation.environment import environment
+from foundation.lead import Lead
+
+logger = logging.getLogger(__name__)
+
+ROUND_S = 0.1
+#: How often files are collected, and how often those that nobody knows of are looked for.
+COLLECT_S, SWEEP_S = 5.0, 3600.0
+#: A dataset whose step failed is left alone for so long.
+PAUSE_S = 5.0
+STEPS_AT_ONCE = 4
+#: Workers rest when there was nothing to do for so long.
+REST_AFTER_S = 60.0
+_AWAY = (psycopg.Error, DatabaseError)
+
+
+@dataclass
+class _Work:
+    """What is under way for one dataset."""
+
+    steps: dict[Wanted, Future[None]] = field(default_factory=dict)
+    paused_until_s: float = 0.0
+
+
+class Coordinator:
+    """A thread of its own. `give_up` is called when nothing can be run any more."""
+
+    def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
+        self._workers = workers
+        self._give_up = give_up
+        self._lead = Lead("pipeline")
+        self._threads = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="steps")
+        self._work: dict[UUID, _Work] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
+        self._asked = False
+        self._leading = False
+        self._collected_s = self._swept_s = 0.0
+        self._busy_s = time.monotonic()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it leads, or would take over."""
+        return self._asked
+
+    def status(self) -> dict[str, object]:
+        """Say how it stands, for people and probes."""
+        return {
+            "leading": self._leading,
+            "steps": [
+                {
+                    "dataset": str(key),
+                    "step": wanted.step,
+                    "first": wanted.first,
+                    "last": wanted.last,
+                }
+                for key, work in list(self._work.items())
+                for wanted in list(work.steps)
+            ],
+        }
+
+    async def start(self) -> None:
+        self._thread.start()
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self.end)
+
+    def end(self) -> None:
+        """Begin nothing more, end what is under way, and let another process lead."""
+        self._stopping.set()
+        self._thread.join()
+        self._lead.end()
+        self._workers.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._round()
+                self._asked = True
+            except _AWAY as away:
+                logger.warning("the pipeline waits: %s", away)
+                self._leading = False
+            finally:
+                connections[ledger.ALIAS].close()
+            self._stopping.wait(ROUND_S)
+
+    def _round(self) -> None:
+        if not self._lead.take():
+            self._leading = False
+            return
+        if not self._leading:
+            ledger.take_over()
+            self._leading = True
+        for dataset_id in {*ledger.with_work(), *self._work}:
+            self._care(dataset_id)
+        self._clean()
+        if self._work:
+            self._busy_s = time.monotonic()
+        elif time.monotonic() - self._busy_s > REST_AFTER_S:
+            self._workers.rest()
+            self._busy_s = time.monotonic()
+
+    def _care(self, dataset_id: UUID) -> None:
+        """Begin what is due for a dataset."""
+        work = self._work.setdefault(dataset_id, _Work())
+        work.steps = {w: f for w, f in work.steps.items() if not f.done()}
+        if time.monotonic() < work.paused_until_s:
+            return
+        standing = ledger.standing(dataset_id)
+        if standing is None or (not work.steps and not _has_work(standing)):
+            self._work.pop(dataset_id)
+            return
+        self._adopt(standing)
+        for wanted in decide(standing.now, _limits(), list(work.steps)):
+            work.steps[wanted] = self._threads.submit(self._step, standing, wanted, work)
+
+    def _step(self, standing: Standing, wanted: Wanted, work: _Work) -> None:
+        try:
+            run_step(self._workers, _authority(standing.id), standing, wanted)
+        except Overtaken:
+            logger.info("a step was overtaken: %s %s", standing.id, wanted)
+        except WorkersLost as lost:
+            logger.warning("the workers are lost: %s", lost)
+            self._give_up()
+        except _AWAY as away:
+            logger.warning("a step waits: %s", away)
+            work.paused_until_s = time.monotonic() + PAUSE_S
+        except Exception as failed:
+            logger.exception("a step failed: %s %s", standing.id, wanted)
+            work.paused_until_s = time.monotonic() + PAUSE_S
+            ledger.note_failure(standing.id, f"{wanted.step}: {_words(failed)}")
+        finally:
+            connections[ledger.ALIAS].close()
+
+    def _adopt(self, standing: Standing) -> None:
+        """Give a committed state its tags, if whoever committed it died before."""
+        run = standing.authority
+        if run is not None and not run.tagged and not self._is_entering(standing.id):
+            _authority(standing.id).tag(run.last, run.snapshots)
+            ledger.note_tagged(run.pk)
+
+    def _is_entering(self, dataset_id: UUID) -> bool:
+        return any(w.step == "authority" for w in self._work[dataset_id].steps)
+
+    def _clean(self) -> None:
+        now = time.monotonic()
+        if now - self._collected_s < COLLECT_S:
+            return
+        sweeps = now - self._swept_s >= SWEEP_S
+        for dataset_id in list(Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)):
+            collect(_authority(dataset_id), dataset_id)
+            if sweeps:
+                sweep(dataset_id)
+        self._collected_s = now
+        if sweeps:
+            self._swept_s = now
+
+
+def _has_work(standing: Standing) -> bool:
+    authority = standing.authority
+    return bool(standing.now.runs or standing.now.waiting) or (
+        authority is not None and not authority.tagged
+    )
+
+
+def _authority(dataset_id: UUID) -> Authority:
+    return Authority(open_catalogue(), dataset_id)
+
+
+def _limits() -> Limits:
+    settings = environment()
+    return Limits(
+        settings.rillbase_analytics_batch_bytes,
+        settings.rillbase_analytics_batch_age_s,
+        settings.rillbase_analytics_authority_age_s,
+    )
+
+
+def _words(failed: Exception) -> str:
+    """Return the line of a failure, as long as a stack of Java's, that says what happened."""
+    lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
+    named = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (named or lines or [type(failed).__name__])[-1][:500]

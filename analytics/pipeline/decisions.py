@@ -1,0 +1,148 @@
+"""What is to be done next for a dataset, from what there is. Nothing here reads or writes.
+
+Uploads become a sorted run when there are enough of them, or the oldest has waited long enough.
+Runs of one level are merged by eights. What lies behind the authority enters it when it has an
+eighth of its size, or has waited long enough: each row is rewritten a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from uuid import UUID
+
+FAN_IN = 8
+#: Most runs that enter the authority at once; each is a file that is held open.
+MAX_ENTERING = 64
+AUTHORITY_SHARE = 8
+
+
+class Step(StrEnum):
+    """The stages behind ingest."""
+
+    SORT = "sort"
+    MERGE = "merge"
+    AUTHORITY = "authority"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a batch is large enough, or old enough."""
+
+    scu_bytes: int
+    scu_age_s: float
+    authority_age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A committed upload that no run holds."""
+
+    number: int
+    bytes: int
+    at: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A run in force behind the authority."""
+
+    id: UUID
+    first: int
+    last: int
+    level: int
+    bytes: int
+    first_at: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A dataset as it stands. Runs lie end to end, and uploads behind the last of them."""
+
+    authority_bytes: int
+    runs: Sequence[Known]
+    waiting: Sequence[Waiting]
+    at: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One step, over the uploads from `first` to `last`."""
+
+    step: Step
+    first: int
+    last: int
+    level: int = 0
+
+
+def decide(now: Now, limits: Limits, busy: Sequence[Wanted]) -> list[Wanted]:
+    """Return the steps to begin, at most one of each kind, besides those that are under way."""
+    found = []
+    kinds = {wanted.step for wanted in busy}
+    if Step.SORT not in kinds and (sort := _sort(now, limits)) is not None:
+        found.append(sort)
+    free = _free(now.runs, busy)
+    if Step.AUTHORITY not in kinds and (enter := _enter(now, limits, busy)) is not None:
+        found.append(enter)
+        free = [run for run in free if run.first > enter.last]
+    if Step.MERGE not in kinds and (merge := _merge(free)) is not None:
+        found.append(merge)
+    return found
+
+
+def _sort(now: Now, limits: Limits) -> Wanted | None:
+    taken: list[Waiting] = []
+    size = 0
+    for upload in now.waiting:
+        if taken and size + upload.bytes > limits.scu_bytes:
+            break
+        taken.append(upload)
+        size += upload.bytes
+    if not taken:
+        return None
+    is_full = size >= limits.scu_bytes or len(taken) < len(now.waiting)
+    if not (is_full or _age_s(now, taken[0].at) >= limits.scu_age_s):
+        return None
+    return Wanted(Step.SORT, taken[0].number, taken[-1].number)
+
+
+def _free(runs: Sequence[Known], busy: Sequence[Wanted]) -> list[Known]:
+    """Return the runs that nothing under way takes."""
+    return [
+        run for run in runs if not any(b.first <= run.last and run.first <= b.last for b in busy)
+    ]
+
+
+def _merge(free: Sequence[Known]) -> Wanted | None:
+    """Return the first eight neighbours of one level, of the lowest level that has eight."""
+    best: Wanted | None = None
+    for place in range(len(free) - FAN_IN + 1):
+        group = free[place : place + FAN_IN]
+        level = group[0].level
+        is_level = all(run.level == level for run in group)
+        is_whole = all(a.last + 1 == b.first for a, b in pairwise(group))
+        if is_level and is_whole and (best is None or level + 1 < best.level):
+            best = Wanted(Step.MERGE, group[0].first, group[-1].last, level + 1)
+    return best
+
+
+def _enter(now: Now, limits: Limits, busy: Sequence[Wanted]) -> Wanted | None:
+    entering: list[Known] = []
+    for run in _free(now.runs, busy):
+        if len(entering) == MAX_ENTERING or (entering and entering[-1].last + 1 != run.first):
+            break
+        entering.append(run)
+    if not entering or entering[0] is not now.runs[0]:
+        return None
+    size = sum(run.bytes for run in entering)
+    least = max(now.authority_bytes // AUTHORITY_SHARE, limits.scu_bytes)
+    if size < least and _age_s(now, entering[0].first_at) < limits.authority_age_s:
+        return None
+    return Wanted(Step.AUTHORITY, entering[0].first, entering[-1].last)
+
+
+def _age_s(now: Now, moment: datetime.datetime) -> float:
+    return (now.at - moment).total_seconds()

@@ -1,0 +1,245 @@
+"""What PostgreSQL knows of datasets' files, and the transaction that ends a stage.
+
+It compares and sets: under the lock of the dataset's row, the token must be the present one and
+what the stage consumed must still be in force. Otherwise nothing is changed, and the files of the
+stage are nobody's.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Max, Min, Q, QuerySet, Sum
+from django.utils import timezone
+
+from analytics.models import Dataset, Run, Stage, StoredFile, Upload
+from analytics.pipeline.decisions import Known, Now, Step, Waiting, Wanted
+from analytics.pipeline.tasks import Made
+from analytics.rows.keys import from_plain, to_text
+from foundation.ids import uuid7
+
+ALIAS = "relay"
+#: What one look takes of uploads that wait. More than these are several batches anyhow.
+MAX_WAITING = 10_000
+
+
+class Overtaken(Exception):
+    """Somebody else has done it, or does it now: what was made is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A dataset that the pipeline has to do with."""
+
+    id: UUID
+    tenant_id: UUID
+    definition: str
+    token: int
+    now: Now
+    authority: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a step came to."""
+
+    wanted: Wanted
+    files: Sequence[Made]
+    #: Of the authority: files that are replaced, and the snapshots in Iceberg.
+    replaced: Sequence[UUID] = ()
+    snapshots: dict[str, int] = field(default_factory=dict)
+
+
+def take_over() -> None:
+    """Make this process the one whose stages count."""
+    Dataset.unscoped.using(ALIAS).update(pipeline_token=F("pipeline_token") + 1)
+
+
+def with_work() -> list[UUID]:
+    """Return the datasets that have uploads which the authority lacks."""
+    rows = Dataset.unscoped.using(ALIAS).filter(authority_state__lt=F("last_upload"))
+    return list(rows.values_list("pk", flat=True))
+
+
+def standing(dataset_id: UUID) -> Standing | None:
+    """Return how a dataset stands, unless it has been dropped."""
+    with transaction.atomic(using=ALIAS):
+        row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
+        if row is None:
+            return None
+        runs = list(_in_force(dataset_id))
+        authority = next((r for r in runs if r.stage == Run.Stage.AUTHORITY), None)
+        later = [r for r in runs if r is not authority]
+        return Standing(
+            row.pk,
+            row.tenant_id,
+            row.definition,
+            row.pipeline_token,
+            Now(
+                authority.bytes if authority is not None else 0,
+                [Known(r.pk, r.first, r.last, r.level, r.bytes, r.first_at) for r in later],
+                _waiting(dataset_id, runs[-1].last if runs else 0),
+                timezone.now(),
+            ),
+            authority,
+        )
+
+
+def inputs(dataset_id: UUID, wanted: Wanted) -> list[StoredFile]:
+    """Return the files that a step consumes, in the order of their uploads."""
+    files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
+    if wanted.step is Step.SORT:
+        uploads = files.filter(upload__number__range=(wanted.first, wanted.last))
+        return list(uploads.order_by("upload__number", "place"))
+    runs = _in_force(dataset_id).filter(first__gte=wanted.first, last__lte=wanted.last)
+    return list(files.filter(run__in=runs).order_by("run__first"))
+
+
+def authority_files(dataset_id: UUID) -> list[StoredFile]:
+    """Return the files of the present authority."""
+    files = StoredFile.unscoped.using(ALIAS).filter(
+        dataset_id=dataset_id, stage=Stage.AUTHORITY, until=None
+    )
+    return list(files)
+
+
+def end(standing_: Standing, ended: Ended) -> Run:
+    """Record that a step has ended, or raise `Overtaken`."""
+    wanted = ended.wanted
+    with transaction.atomic(using=ALIAS):
+        row = Dataset.unscoped.using(ALIAS).select_for_update().filter(pk=standing_.id).first()
+        if row is None or row.pipeline_token != standing_.token:
+            raise Overtaken
+        first_at, last_at = _consume(standing_, wanted)
+        run = _run(standing_, ended, first_at, last_at)
+        _add_files(run, ended)
+        if wanted.step is Step.AUTHORITY:
+            files = StoredFile.unscoped.using(ALIAS).filter(pk__in=ended.replaced)
+            files.update(until=run.last, superseded_at=timezone.now())
+            row.authority_state = run.last
+        row.stored_bytes += sum(file.bytes for file in ended.files)
+        row.pipeline_error = ""
+        row.save(using=ALIAS, update_fields=["authority_state", "stored_bytes", "pipeline_error"])
+    return run
+
+
+def note_tagged(run_id: UUID) -> None:
+    Run.unscoped.using(ALIAS).filter(pk=run_id).update(tagged=True)
+
+
+def note_failure(dataset_id: UUID, text: str) -> None:
+    """Say why a dataset does not go on, until a step ends well."""
+    Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).update(pipeline_error=text[:1000])
+
+
+def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, datetime.datetime]:
+    """Supersede what a step consumed. Return when its first and last upload were committed."""
+    now = timezone.now()
+    uploads = Upload.unscoped.using(ALIAS).filter(
+        dataset_id=standing_.id, number__range=(wanted.first, wanted.last)
+    )
+    times = uploads.aggregate(first=Min("committed_at"), last=Max("committed_at"))
+    runs = _in_force(standing_.id)
+    if wanted.step is Step.SORT:
+        if runs.filter(last__gte=wanted.first).exists():
+            raise Overtaken
+        files = StoredFile.unscoped.using(ALIAS).filter(upload__in=uploads)
+        files.update(superseded_at=now)
+        return times["first"], times["last"]
+    taken = runs.filter(last__lte=wanted.last).exclude(stage=Run.Stage.AUTHORITY)
+    taken = taken.filter(first__gte=wanted.first).order_by("first")
+    ends = [(run.first, run.last) for run in taken]
+    known = [
+        (r.first, r.last)
+        for r in standing_.now.runs
+        if wanted.first <= r.first and r.last <= wanted.last
+    ]
+    if ends != known:
+        raise Overtaken
+    ids = [run.pk for run in taken]
+    StoredFile.unscoped.using(ALIAS).filter(run__in=ids).update(superseded_at=now)
+    if wanted.step is Step.AUTHORITY:
+        before = runs.filter(stage=Run.Stage.AUTHORITY).first()
+        expected = standing_.authority
+        if (before and before.pk) != (expected and expected.pk):
+            raise Overtaken
+        ids += [before.pk] if before is not None else []
+    Run.unscoped.using(ALIAS).filter(pk__in=ids).update(superseded_at=now)
+    return times["first"], times["last"]
+
+
+def _run(
+    standing_: Standing, ended: Ended, first_at: datetime.datetime, last_at: datetime.datetime
+) -> Run:
+    wanted = ended.wanted
+    is_authority = wanted.step is Step.AUTHORITY
+    size = sum(file.bytes for file in ended.files)
+    # A row is one row, in however many views it lies.
+    count = sum(file.rows for file in ended.files if not file.view)
+    if is_authority:
+        kept = StoredFile.unscoped.using(ALIAS).filter(
+            dataset_id=standing_.id, stage=Stage.AUTHORITY, until=None
+        )
+        told = kept.exclude(pk__in=ended.replaced).aggregate(
+            bytes=Sum("bytes"), rows=Sum("rows", filter=Q(view=""))
+        )
+        size, count = size + (told["bytes"] or 0), count + (told["rows"] or 0)
+    run = Run(
+        id=uuid7(),
+        tenant_id=standing_.tenant_id,
+        dataset_id=standing_.id,
+        stage=_STAGES[wanted.step],
+        level=wanted.level,
+        first=1 if is_authority else wanted.first,
+        last=wanted.last,
+        rows=count,
+        bytes=size,
+        first_at=first_at,
+        last_at=last_at,
+        snapshots=ended.snapshots,
+    )
+    run.save(using=ALIAS)
+    return run
+
+
+def _add_files(run: Run, ended: Ended) -> None:
+    is_authority = run.stage == Run.Stage.AUTHORITY
+    StoredFile.unscoped.using(ALIAS).bulk_create(
+        StoredFile(
+            tenant_id=run.tenant_id,
+            dataset_id=run.dataset_id,
+            stage=run.stage,
+            run=None if is_authority else run,
+            since=run.last if is_authority else None,
+            table=made.table,
+            view=made.view,
+            path=made.path,
+            rows=made.rows,
+            bytes=made.bytes,
+            lowest=to_text(from_plain(made.lowest)),
+            highest=to_text(from_plain(made.highest)),
+        )
+        for made in ended.files
+    )
+
+
+def _in_force(dataset_id: UUID) -> QuerySet[Run]:
+    rows = Run.unscoped.using(ALIAS).filter(dataset_id=dataset_id, superseded_at=None)
+    return rows.order_by("first")
+
+
+def _waiting(dataset_id: UUID, after: int) -> list[Waiting]:
+    uploads = Upload.unscoped.using(ALIAS).filter(dataset_id=dataset_id, number__gt=after)
+    rows = uploads.order_by("number").values_list("number", "bytes", "committed_at")
+    return [Waiting(n or 0, size, at) for n, size, at in rows[:MAX_WAITING] if at is not None]
+
+
+_STAGES = {
+    Step.SORT: Run.Stage.SORTED,
+    Step.MERGE: Run.Stage.MERGED,
+    Step.AUTHORITY: Run.Stage.AUTHORITY,
+}

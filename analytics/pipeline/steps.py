@@ -1,0 +1,160 @@
+"""One step of a dataset, from its inputs to the transaction that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from analytics.models import StoredFile
+from analytics.pipeline import ledger
+from analytics.pipeline.catalogue import Authority, Change
+from analytics.pipeline.decisions import Step, Wanted
+from analytics.pipeline.ledger import Ended, Standing
+from analytics.pipeline.tasks import Done, Made, Task, read_done
+from analytics.pipeline.workers import Workers
+from analytics.places import folder_of
+from analytics.rows.keys import Key, from_plain, from_text, to_plain
+from analytics.schema import Table, tables_of
+
+_KINDS = {Step.SORT: "sorted", Step.MERGE: "merged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of a view's keys, and the file of the authority that has it."""
+
+    base: StoredFile | None
+    low: Key | None
+    high: Key | None
+
+
+def run_step(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> None:
+    """Do a step, and record that it has ended; raise `Overtaken` if that is of no use any more."""
+    if wanted.step is Step.AUTHORITY:
+        _enter(workers, authority, standing, wanted)
+        return
+    files = ledger.inputs(standing.id, wanted)
+    tasks = [
+        _task(standing, _KINDS[wanted.step], table, [f.path for f in files if f.table == table])
+        for table in sorted({file.table for file in files})
+    ]
+    done = _run(workers, wanted, tasks)
+    ledger.end(standing, Ended(wanted, [made for one in done for made in one.files]))
+
+
+def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> None:
+    entering = ledger.inputs(standing.id, wanted)
+    present = ledger.authority_files(standing.id)
+    tables = tables_of(standing.definition)
+    changes: list[Change] = []
+    added: list[Made] = []
+    replaced: list[StoredFile] = []
+    for name in sorted({file.table for file in entering}):
+        mine = [file for file in entering if file.table == name]
+        table, held = tables[name], [file for file in present if file.table == name]
+        found = _enter_table(workers, standing, wanted, table, mine, held)
+        for change, made, gone in found:
+            changes.append(change)
+            added += made
+            replaced += gone
+    before = standing.authority.snapshots if standing.authority is not None else {}
+    snapshots = authority.change(changes, before)
+    ended = Ended(wanted, added, [file.pk for file in replaced], snapshots)
+    run = ledger.end(standing, ended)
+    authority.tag(run.last, snapshots)
+    ledger.note_tagged(run.pk)
+
+
+_Entered = tuple[Change, list[Made], list[StoredFile]]
+
+
+def _enter_table(
+    workers: Workers,
+    standing: Standing,
+    wanted: Wanted,
+    table: Table,
+    entering: Sequence[StoredFile],
+    held: Sequence[StoredFile],
+) -> list[_Entered]:
+    """Bring runs into a table's primary view, and what that changes into the others."""
+    primary = [file for file in held if file.view == ""]
+    paths = [file.path for file in entering]
+    span = _span((from_text(f.lowest), from_text(f.highest)) for f in entering)
+    ranges = _ranges(primary, *span)
+    done = _run(workers, wanted, [_range_task(standing, table, "", paths, r) for r in ranges])
+    found = [_entered(table, "", ranges, done)]
+    folder = folder_of(standing.id)
+    for view in table.views:
+        changes = [made for one in done for made in one.changes if made.view == view.name]
+        if not changes:
+            continue
+        mine = [file for file in held if file.view == view.name]
+        ranges_here = _ranges(
+            mine, *_span((from_plain(m.lowest), from_plain(m.highest)) for m in changes)
+        )
+        paths = [made.path for made in changes]
+        tasks = [_range_task(standing, table, view.name, paths, r) for r in ranges_here]
+        found.append(_entered(table, view.name, ranges_here, _run(workers, wanted, tasks)))
+        for path in paths:
+            (folder / path).unlink()
+    return [entered for entered in found if entered[1] or entered[2]]
+
+
+def _entered(table: Table, view: str, ranges: Sequence[Range], done: Sequence[Done]) -> _Entered:
+    added = [made for one in done for made in one.files]
+    gone = [
+        part.base
+        for part, one in zip(ranges, done, strict=True)
+        if part.base is not None and not one.unchanged
+    ]
+    change = Change(
+        table, table.view(view), [file.path for file in gone], [made.path for made in added]
+    )
+    return change, added, gone
+
+
+def _ranges(files: Sequence[StoredFile], lowest: Key, highest: Key) -> list[Range]:
+    """Return the ranges that keys from `lowest` to `highest` lie in: one for each file."""
+    if not files:
+        return [Range(None, None, None)]
+    ordered = sorted(files, key=lambda file: from_text(file.lowest))
+    starts: list[Key | None] = [None, *(from_text(f.lowest) for f in ordered[1:]), None]
+    ranges = [
+        Range(file, low, high) for file, (low, high) in zip(ordered, pairwise(starts), strict=True)
+    ]
+    return [
+        part
+        for part in ranges
+        if (part.high is None or lowest < part.high) and (part.low is None or highest >= part.low)
+    ]
+
+
+def _span(bounds: Iterable[tuple[Key, Key]]) -> tuple[Key, Key]:
+    lows, highs = zip(*bounds, strict=True)
+    return min(lows), max(highs)
+
+
+def _range_task(standing: Standing, table: Table, view: str, paths: list[str], part: Range) -> Task:
+    return Task(
+        kind="authority_view" if view else "authority",
+        folder=str(folder_of(standing.id)),
+        definition=standing.definition,
+        table=table.name,
+        inputs=paths,
+        view=view,
+        base=None if part.base is None else part.base.path,
+        low=None if part.low is None else to_plain(part.low),
+        high=None if part.high is None else to_plain(part.high),
+    )
+
+
+def _task(standing: Standing, kind: str, table: str, paths: list[str]) -> Task:
+    return Task(kind, str(folder_of(standing.id)), standing.definition, table, paths)
+
+
+def _run(workers: Workers, wanted: Wanted, tasks: Sequence[Task]) -> list[Done]:
+    if not tasks:
+        return []
+    answers = workers.run(wanted.step.value, [task.to_json() for task in tasks])
+    return [read_done(answer) for answer in answers]

@@ -1,0 +1,307 @@
+"""The work itself: immutable files in, immutable files out.
+
+A task is told everything in JSON and answers in JSON, so that it runs anywhere where the files are:
+in a worker of Spark, or in a thread. It knows neither Django nor PostgreSQL. What it writes has a
+name of its own; if nobody records it, nobody knows of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+
+from analytics.pipeline.blocks import blocks
+from analytics.rows.keys import Key, Plain, from_plain, to_plain
+from analytics.rows.latest import latest, living
+from analytics.rows.segment import read_segment, with_columns
+from analytics.rows.sorted_file import SortedFile, Written, write_sorted
+from analytics.schema import OP, Table, View, tables_of
+
+#: What is sorted in memory at once.
+CHUNK_BYTES = 256 * 1024 * 1024
+#: What a file of the authority holds, before compression.
+FILE_BYTES = 192 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work. Paths are below the dataset's folder."""
+
+    kind: str
+    folder: str
+    definition: str
+    table: str
+    #: In the order of their uploads.
+    inputs: list[str]
+    #: Of the authority: which view, the file of it that lies in the range, and the range of keys.
+    view: str = ""
+    base: str | None = None
+    low: Plain | None = None
+    high: Plain | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that a task wrote."""
+
+    table: str
+    view: str
+    path: str
+    rows: int
+    bytes: int
+    lowest: Plain
+    highest: Plain
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a task."""
+
+    files: list[Made] = field(default_factory=list)
+    #: Of a range of the authority: changes for each view, which are to be entered there.
+    changes: list[Made] = field(default_factory=list)
+    #: Whether nothing had to be written, because nothing in the range has changed.
+    unchanged: bool = False
+
+
+def run_task(text: str) -> str:
+    """Do a task. For workers."""
+    task = Task(**json.loads(text))
+    return json.dumps(asdict(_KINDS[task.kind](task)))
+
+
+def read_done(text: str) -> Done:
+    """Return what a worker answered."""
+    told = json.loads(text)
+    files, changes = ([Made(**file) for file in told[name]] for name in ("files", "changes"))
+    return Done(files, changes, told["unchanged"])
+
+
+def _sort(task: Task) -> Done:
+    """Sort segments: one operation for each key."""
+    table = _table(task)
+    folder = Path(task.folder)
+    parts = [
+        written
+        for chunk in _chunks(folder, table, task.inputs)
+        if (written := _write_chunk(folder, table, chunk)) is not None
+    ]
+    if len(parts) <= 1:
+        return Done([_made(task, "", written) for written in parts])
+    done = _merge_files(task, table, [part.path for part in parts])
+    for part in parts:
+        part.path.unlink()
+    return done
+
+
+def _write_chunk(folder: Path, table: Table, chunk: pa.Table) -> Written | None:
+    path = folder / "sorted" / f"{uuid4().hex}.parquet"
+    return write_sorted(path, table.stored, table.key, [latest(chunk, table.key, table.bits)])
+
+
+def _merge(task: Task) -> Done:
+    """Make one sorted file of several."""
+    folder = Path(task.folder)
+    return _merge_files(task, _table(task), [folder / path for path in task.inputs])
+
+
+def _merge_files(task: Task, table: Table, paths: Sequence[Path]) -> Done:
+    with ExitStack() as opened:
+        files = [_opened(path, table.key, opened) for path in paths]
+        merged = (_latest(table, found) for found in blocks(files))
+        path = Path(task.folder) / task.kind / f"{uuid4().hex}.parquet"
+        written = write_sorted(path, table.stored, table.key, merged)
+    return Done([] if written is None else [_made(task, "", written)])
+
+
+def _enter(task: Task) -> Done:
+    """Bring operations into a range of the authority's primary view."""
+    table = _table(task)
+    before, after = [], []
+
+    def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
+        if base is not None and not since.num_rows:
+            return base
+        rows = (
+            since
+            if base is None
+            else _latest(table, [_with_mask(table, base, table.inserted), since])
+        )
+        left = living(rows)
+        if table.views:
+            keys = since.select(list(table.key))
+            after.append(left.join(keys, list(table.key), join_type="left semi"))
+            if base is not None:
+                before.append(base.join(keys, list(table.key), join_type="left semi"))
+        return left
+
+    done = _range(task, table, table.primary, lambda found: _latest(table, found), merged)
+    changes = [_changes(task, table, view, before, after) for view in table.views]
+    return Done(done.files, [made for made in changes if made is not None], done.unchanged)
+
+
+def _enter_view(task: Task) -> Done:
+    """Bring changes into a range of a secondary view of the authority."""
+    table = _table(task)
+    view = table.view(task.view)
+
+    def whole(found: Sequence[pa.Table]) -> pa.Table:
+        # Every change clears, so the last one with a key is all there is.
+        return latest(pa.concat_tables(found), view.key, {})
+
+    def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
+        if base is None:
+            return living(since)
+        if not since.num_rows:
+            return base
+        return living(whole([_with_mask(table, base, table.inserted), since]))
+
+    return _range(task, table, view, whole, merged)
+
+
+def _range(
+    task: Task,
+    table: Table,
+    view: View,
+    together: Callable[[Sequence[pa.Table]], pa.Table],
+    merged: Callable[[pa.Table | None, pa.Table], pa.Table],
+) -> Done:
+    """Write a range of a view anew, if anything in it has changed."""
+    folder = Path(task.folder)
+    schema = authority_schema(table, view)
+    low, high = _bound(task.low), _bound(task.high)
+    with ExitStack() as opened:
+        later = [_opened(folder / path, view.key, opened) for path in task.inputs]
+        if not any(file.read(low, high).num_rows for file in later):
+            return Done(unchanged=True)
+        base = [] if task.base is None else [_opened(folder / task.base, view.key, opened)]
+
+        def written() -> Iterator[pa.Table]:
+            for found in blocks([*base, *later], low, high):
+                below = _filled(found[0], schema) if base else None
+                since = together(found[1:] if base else found)
+                rows = merged(below, since).select(schema.names)
+                yield rows.cast(schema)
+
+        return Done(list(_split(task, view, schema, written())))
+
+
+def _split(task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]) -> Iterator[Made]:
+    """Write rows to files of about one size."""
+    held: list[pa.Table] = []
+    for block in rows:
+        held.append(block)
+        if sum(part.nbytes for part in held) >= FILE_BYTES:
+            yield from _written(task, view, schema, held)
+            held = []
+    yield from _written(task, view, schema, held)
+
+
+def _written(task: Task, view: View, schema: pa.Schema, rows: Sequence[pa.Table]) -> Iterator[Made]:
+    path = Path(task.folder) / "authority" / f"{uuid4().hex}.parquet"
+    written = write_sorted(path, schema, view.key, rows)
+    if written is not None:
+        yield _made(task, view.name, written)
+
+
+def _changes(
+    task: Task, table: Table, view: View, before: list[pa.Table], after: list[pa.Table]
+) -> Made | None:
+    """Write what changes in a view: rows that are gone from their place, then rows as they are."""
+    columns = list(view.columns)
+    gone = [_with_mask(table, rows.select(columns), table.deleted) for rows in before]
+    come = [_with_mask(table, rows.select(columns), table.inserted) for rows in after]
+    if not gone and not come:
+        return None
+    rows = latest(pa.concat_tables([*gone, *come]), view.key, {})
+    path = Path(task.folder) / "changes" / f"{uuid4().hex}.parquet"
+    written = write_sorted(path, rows.schema, view.key, [rows])
+    return None if written is None else _made(task, view.name, written)
+
+
+def authority_schema(table: Table, view: View) -> pa.Schema:
+    """Return a view's columns with the numbers by which Iceberg knows them.
+
+    Columns are only ever added at the end, so a column's place is its number for ever.
+    """
+    return pa.schema(
+        [
+            field.with_metadata({b"PARQUET:field_id": str(number).encode()})
+            for number, field in enumerate(table.view_schema(view), start=1)
+        ]
+    )
+
+
+def _chunks(folder: Path, table: Table, paths: Sequence[str]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for path in paths:
+        held.append(read_segment(folder / path, table, list(table.columns)))
+        if sum(rows.nbytes for rows in held) >= CHUNK_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _latest(table: Table, found: Sequence[pa.Table]) -> pa.Table:
+    names = list(table.columns)
+    rows = pa.concat_tables([with_columns(part, table, names) for part in found])
+    return latest(rows, table.key, table.bits)
+
+
+def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with all columns of a schema: those that were added since are null."""
+    arrays = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+
+
+def _with_mask(table: Table, rows: pa.Table, mask: int) -> pa.Table:
+    masks = pa.repeat(pa.scalar(mask, pa.int64()), rows.num_rows)
+    schema = pa.schema([table.stored.field(name) for name in (*rows.column_names, OP)])
+    return pa.Table.from_arrays([*rows.columns, masks], schema=schema)
+
+
+def _opened(path: Path, key: Sequence[str], stack: ExitStack) -> SortedFile:
+    file = SortedFile(path, key)
+    stack.callback(file.close)
+    return file
+
+
+def _made(task: Task, view: str, written: Written) -> Made:
+    return Made(
+        table=task.table,
+        view=view,
+        path=str(written.path.relative_to(task.folder)),
+        rows=written.rows,
+        bytes=written.bytes,
+        lowest=to_plain(written.lowest),
+        highest=to_plain(written.highest),
+    )
+
+
+def _bound(given: Plain | None) -> Key | None:
+    return None if given is None else from_plain(given)
+
+
+def _table(task: Task) -> Table:
+    return tables_of(task.definition)[task.table]
+
+
+_KINDS: Mapping[str, Callable[[Task], Done]] = {
+    "sorted": _sort,
+    "merged": _merge,
+    "authority": _enter,
+    "authority_view": _enter_view,
+}

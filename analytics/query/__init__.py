@@ -1,0 +1,10 @@
+"""Queries, in five phases: filter, latest per key, group by, aggregate, filter again.
+
+asked    what a body asks
+literals values in a body as values of a column
+filters  a filter as an expression over columns, and which keys can match it
+plan     which state a query sees, and which files stand for it
+scan     reading those files, as little of them as the filter needs
+merged   the rows of a table at a state: the authority, and what has come since
+grouped  group by, aggregate, order, limit
+"""

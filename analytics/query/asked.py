@@ -1,0 +1,211 @@
+"""What a body asks of a dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from analytics.query.filters import Filter, read_filter
+from analytics.query.grouped import FUNCTIONS, Aggregate, type_of
+from analytics.query.literals import Unfit, moment
+from analytics.query.plan import Wanted
+from analytics.schema import Table
+from foundation.errors import FieldProblem, InvalidBody, InvalidSort
+from foundation.json_types import JsonObject, JsonValue
+
+MEMBERS = (
+    "table",
+    "columns",
+    "filter",
+    "group_by",
+    "aggregates",
+    "having",
+    "order",
+    "limit",
+    "freshness",
+    "state",
+    "as_of",
+    "since",
+)
+MOMENTS = ("freshness", "state", "as_of")
+USUAL_LIMIT, MAX_LIMIT, MAX_ARROW_LIMIT = 1_000, 10_000, 1_000_000
+MAX_AGGREGATES = 64
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query, checked against its table."""
+
+    table: Table
+    wanted: Wanted
+    where: Filter
+    #: What rows have, if they are not grouped.
+    columns: tuple[str, ...]
+    group_by: tuple[str, ...] | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+    having: Filter = field(default_factory=Filter)
+    order: tuple[tuple[str, bool], ...] = ()
+    limit: int = USUAL_LIMIT
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The columns that are read, besides those of filter and key."""
+        used = [a.column for a in self.aggregates if a.column is not None]
+        return frozenset((*self.columns, *(self.group_by or ()), *used))
+
+
+def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) -> Query:
+    """Return a query, or raise what is wrong with it."""
+    _check_members(body)
+    table = _table(body.get("table"), tables)
+    types = {field.name: field.type for field in table.arrow}
+    where = read_filter(body.get("filter") or {}, types, "/filter")
+    limit = _integer(body.get("limit"), "/limit", 1, max_limit, USUAL_LIMIT)
+    wanted = _wanted(body)
+    if "group_by" not in body and "aggregates" not in body:
+        if "having" in body:
+            raise _wrong("/having", "It is for groups; without them, use `filter`.")
+        columns = _columns(body.get("columns"), table)
+        # Ties are broken by the key, so rows may be ordered by what they do not show.
+        order = _order(body.get("order"), types)
+        return Query(table, wanted, where, columns, order=order, limit=limit)
+    if "columns" in body:
+        raise _wrong("/columns", "Groups have what they are grouped by, and their aggregates.")
+    by = _names(body.get("group_by") or [], "/group_by", types)
+    aggregates = _aggregates(body.get("aggregates"), types)
+    shown = {name: types[name] for name in by}
+    for aggregate in aggregates:
+        if aggregate.name in shown:
+            raise _wrong(f"/aggregates/{aggregate.name}", "A column has this name.")
+        shown[aggregate.name] = type_of(aggregate, types)
+    having = read_filter(body.get("having") or {}, shown, "/having")
+    order = _order(body.get("order"), shown)
+    return Query(table, wanted, where, (), by, aggregates, having, order, limit)
+
+
+def _check_members(body: JsonObject) -> None:
+    unknown = [name for name in body if name not in MEMBERS]
+    if unknown:
+        raise InvalidBody(
+            errors=[
+                FieldProblem(f"/{name}", "unknown_field", "This field is not known.")
+                for name in unknown
+            ]
+        )
+    moments = [name for name in MOMENTS if name in body]
+    if len(moments) > 1:
+        raise _wrong(f"/{moments[1]}", f"It cannot be given together with `{moments[0]}`.")
+
+
+def _table(name: JsonValue, tables: Mapping[str, Table]) -> Table:
+    if not isinstance(name, str):
+        raise _wrong("/table", "The name of a table.")
+    if name not in tables:
+        raise _wrong("/table", f"There is no table {name[:63]!r}.")
+    return tables[name]
+
+
+def _wanted(body: JsonObject) -> Wanted:
+    since = _integer(body.get("since"), "/since", 0, 2**62, 0)
+    if "state" in body:
+        return Wanted(state=_integer(body["state"], "/state", 0, 2**62, 0), since=since)
+    if "as_of" in body:
+        text = body["as_of"]
+        try:
+            return Wanted(as_of=moment(text if isinstance(text, str) else ""))
+        except Unfit as unfit:
+            raise _wrong("/as_of", f"{unfit}.") from None
+    freshness = body.get("freshness", 0)
+    if freshness == "any":
+        return Wanted(any=True, since=since)
+    if isinstance(freshness, bool) or not isinstance(freshness, int | float) or freshness < 0:
+        raise _wrong("/freshness", 'Seconds, or "any".')
+    return Wanted(freshness_s=min(float(freshness), 1e9), since=since)
+
+
+def _columns(given: JsonValue, table: Table) -> tuple[str, ...]:
+    if given is None:
+        return tuple(table.columns)
+    found = _names(given, "/columns", table.columns)
+    if not found:
+        raise _wrong("/columns", "At least one column.")
+    return found
+
+
+def _names(given: JsonValue, pointer: str, known: Mapping[str, object]) -> tuple[str, ...]:
+    if not isinstance(given, list):
+        raise _wrong(pointer, "A list of columns.")
+    found: list[str] = []
+    for place, name in enumerate(given):
+        if not isinstance(name, str) or name not in known:
+            raise _wrong(f"{pointer}/{place}", "There is no such column.")
+        if name in found:
+            raise _wrong(f"{pointer}/{place}", "It is named twice.")
+        found.append(name)
+    return tuple(found)
+
+
+def _aggregates(given: JsonValue, types: Mapping[str, pa.DataType]) -> tuple[Aggregate, ...]:
+    if given is None:
+        return (Aggregate("count", "count", None),)
+    if not isinstance(given, dict) or not 0 < len(given) <= MAX_AGGREGATES:
+        raise _wrong("/aggregates", f"An object with 1 to {MAX_AGGREGATES} members.")
+    return tuple(_aggregate(name, said, types) for name, said in given.items())
+
+
+def _aggregate(name: str, said: JsonValue, types: Mapping[str, pa.DataType]) -> Aggregate:
+    place = f"/aggregates/{name}"
+    if not _NAME.match(name):
+        raise _wrong(place, "A letter, then letters, digits and _.")
+    if not isinstance(said, dict) or not set(said) <= {"op", "column"}:
+        raise _wrong(place, "An object with `op` and `column`.")
+    op, column = said.get("op"), said.get("column")
+    if op not in FUNCTIONS:
+        raise _wrong(f"{place}/op", f"One of {', '.join(FUNCTIONS)}.")
+    if column is None and op == "count":
+        return Aggregate(name, str(op), None)
+    if not isinstance(column, str) or column not in types:
+        raise _wrong(f"{place}/column", "There is no such column.")
+    kind = types[column]
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if op in ("sum", "avg") and not is_number:
+        raise _wrong(f"{place}/column", f"It is {kind}, and no number.")
+    return Aggregate(name, str(op), column)
+
+
+def _order(given: JsonValue, known: Mapping[str, object]) -> tuple[tuple[str, bool], ...]:
+    pairs = list(given.items()) if isinstance(given, dict) else given or []
+    if not isinstance(pairs, list):
+        raise _unsortable("/order", 'A list such as [["at", -1]].')
+    return tuple(_pair(pair, f"/order/{place}", known) for place, pair in enumerate(pairs))
+
+
+def _pair(pair: object, pointer: str, known: Mapping[str, object]) -> tuple[str, bool]:
+    match pair:
+        case (str(name), 1 | -1 as direction) if not isinstance(direction, bool):
+            if name not in known:
+                raise _unsortable(pointer, f"There is no column {name[:63]!r} here.")
+            return name, direction == -1
+        case [str(name), 1 | -1 as direction] if not isinstance(direction, bool):
+            return _pair((name, direction), pointer, known)
+    raise _unsortable(pointer, "A column, and 1 or -1.")
+
+
+def _integer(value: JsonValue, pointer: str, least: int, most: int, otherwise: int) -> int:
+    if value is None:
+        return otherwise
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise _wrong(pointer, f"A whole number from {least} to {most}.")
+    return value
+
+
+def _wrong(pointer: str, detail: str) -> InvalidBody:
+    return InvalidBody(detail, errors=[FieldProblem(pointer, "invalid", detail)])
+
+
+def _unsortable(pointer: str, detail: str) -> InvalidSort:
+    return InvalidSort(detail, errors=[FieldProblem(pointer, "invalid_sort", detail)])

@@ -1,0 +1,251 @@
+"""A filter as an expression over columns, and which keys can match it.
+
+The language is that of documents, as far as flat columns go. A comparison with null holds only for
+`$eq`, `$ne`, `$in` and `$nin`; `$ne` and `$nin` hold for null too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.query.literals import Literal, Unfit, literal
+from analytics.rows.keys import Part
+from foundation.errors import ApiError, FieldProblem, InvalidFilter, UnsupportedOperator
+from foundation.json_types import JsonValue
+
+MAX_NODES, MAX_DEPTH, MAX_IN = 1_000, 50, 10_000
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_COMPARES: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_ALL = pc.scalar(True)
+_INT32 = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values of a column that a filter can hold for; None: no bound. Both ends are in it."""
+
+    low: int | str | float | None = None
+    high: int | str | float | None = None
+
+    def meets(self, lowest: Part, highest: Part) -> bool:
+        """Tell whether some value between these two may be in it."""
+        if self.low is not None and highest < self.low:  # type: ignore[operator]
+            return False
+        return not (self.high is not None and lowest > self.high)  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One part of a filter; all parts hold."""
+
+    expression: pc.Expression
+    columns: frozenset[str]
+    #: What it says of its column alone, where it has a single one.
+    range: Range = Range()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What rows have to be."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset(name for part in self.conditions for name in part.columns)
+
+    @property
+    def expression(self) -> pc.Expression | None:
+        return _joined(part.expression for part in self.conditions)
+
+    def within(self, columns: Iterable[str]) -> Filter:
+        """Return the parts that are about these columns alone."""
+        known = set(columns)
+        return Filter(tuple(part for part in self.conditions if part.columns <= known))
+
+    def ranges(self, column: str) -> list[Range]:
+        """Return what is said of a column: its values are in all of these."""
+        return [part.range for part in self.conditions if part.columns == {column}]
+
+
+def read_filter(given: JsonValue, types: Mapping[str, pa.DataType], pointer: str) -> Filter:
+    """Return a filter over columns of these types, or raise what is wrong with it."""
+    reader = _Reader(types)
+    return Filter(tuple(reader.conditions(given, pointer, 0)))
+
+
+class _Reader:
+    """Reads one filter, and counts what it has."""
+
+    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+        self._types = types
+        self._nodes = 0
+
+    def conditions(self, given: JsonValue, pointer: str, depth: int) -> Iterator[Condition]:
+        if not isinstance(given, dict):
+            raise _wrong(pointer, "A filter is an object.")
+        if depth > MAX_DEPTH:
+            raise _wrong(pointer, f"A filter is at most {MAX_DEPTH} deep.")
+        for name, value in given.items():
+            place = f"{pointer}/{name}"
+            self._nodes += 1
+            if self._nodes > MAX_NODES:
+                raise _wrong(place, f"A filter has at most {MAX_NODES} parts.")
+            if name.startswith("$"):
+                yield from self._logical(name, value, place, depth)
+            else:
+                yield from self._column(name, value, place)
+
+    def _logical(
+        self, name: str, value: JsonValue, pointer: str, depth: int
+    ) -> Iterator[Condition]:
+        if name not in ("$and", "$or", "$nor"):
+            raise _unsupported(name, pointer)
+        if not isinstance(value, list) or not value:
+            raise _wrong(pointer, "A list of filters, which is not empty.")
+        parts = [
+            list(self.conditions(part, f"{pointer}/{place}", depth + 1))
+            for place, part in enumerate(value)
+        ]
+        if name == "$and":
+            for part in parts:
+                yield from part
+            return
+        wholes = [_joined(p.expression for p in part) for part in parts]
+        either = functools.reduce(operator.or_, [_ALL if w is None else w for w in wholes])
+        columns = frozenset(c for part in parts for p in part for c in p.columns)
+        # A comparison with a column that is null is neither true nor false.
+        yield Condition(either if name == "$or" else ~pc.coalesce(either, False), columns)
+
+    def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[Condition]:
+        if name not in self._types:
+            raise _wrong(pointer, f"There is no column {name[:63]!r} here.")
+        if not _is_operators(value):
+            yield self._compare(name, "$eq", value, pointer)
+            return
+        for op, operand in value.items():  # type: ignore[union-attr]
+            self._nodes += 1
+            yield self._compare(name, op, operand, f"{pointer}/{op}")
+
+    def _compare(self, name: str, op: str, operand: JsonValue, pointer: str) -> Condition:
+        field, kind = pc.field(name), self._types[name]
+        columns = frozenset({name})
+        if op in ("$in", "$nin"):
+            values = self._list(operand, kind, pointer)
+            within = _among(field, values, kind)
+            if op == "$nin":
+                return Condition(~within, columns)
+            return Condition(within, columns, _range_of([v for v in values if v is not None]))
+        if op == "$exists":
+            if not isinstance(operand, bool):
+                raise _wrong(pointer, "true or false.")
+            return Condition(field.is_valid() if operand else field.is_null(), columns)
+        value = self._literal(operand, kind, pointer)
+        if op in ("$eq", "$ne"):
+            equal = _equal(field, value, kind)
+            if op == "$ne":
+                return Condition(~pc.coalesce(equal, False), columns)
+            return Condition(equal, columns, _range_of([] if value is None else [value]))
+        if op not in _COMPARES:
+            raise _unsupported(op, pointer)
+        if value is None:
+            raise _wrong(pointer, "Nothing is more or less than null.")
+        compared = _COMPARES[op](field, pa.scalar(value, _scalar_type(value, kind)))
+        plain = _plain(value)
+        bound = Range(low=plain) if op in ("$gt", "$gte") else Range(high=plain)
+        return Condition(compared, columns, bound)
+
+    def _list(self, operand: JsonValue, kind: pa.DataType, pointer: str) -> list[Literal]:
+        if not isinstance(operand, list) or len(operand) > MAX_IN:
+            raise _wrong(pointer, f"A list of at most {MAX_IN} values.")
+        return [self._literal(v, kind, f"{pointer}/{n}") for n, v in enumerate(operand)]
+
+    def _literal(self, operand: JsonValue, kind: pa.DataType, pointer: str) -> Literal:
+        try:
+            return literal(operand, kind)
+        except Unfit as unfit:
+            raise _wrong(pointer, f"This cannot be compared: {unfit}.") from None
+
+
+def _is_operators(value: JsonValue) -> bool:
+    """Tell operators from a value: an object with a single `$date` or the like is a value."""
+    if not isinstance(value, dict):
+        return False
+    return not (len(value) == 1 and next(iter(value)).startswith(("$number", "$date")))
+
+
+def _among(field: pc.Expression, values: list[Literal], kind: pa.DataType) -> pc.Expression:
+    some = [v for v in values if v is not None]
+    found = pc.scalar(False)
+    if some:
+        typed = pa.array(some, _list_type(some, kind))
+        found = (field if typed.type == kind else field.cast(typed.type)).isin(typed)
+    return found | field.is_null() if len(some) < len(values) else found
+
+
+def _equal(field: pc.Expression, value: Literal, kind: pa.DataType) -> pc.Expression:
+    if value is None:
+        return field.is_null()
+    return field == pa.scalar(value, _scalar_type(value, kind))
+
+
+def _scalar_type(value: Literal, kind: pa.DataType) -> pa.DataType:
+    """A whole column may be compared with a number that is not whole, or too large for it."""
+    if pa.types.is_floating(kind) or isinstance(value, float):
+        return pa.float64()
+    return pa.int64() if pa.types.is_integer(kind) else kind
+
+
+def _list_type(values: Sequence[Literal], kind: pa.DataType) -> pa.DataType:
+    if not pa.types.is_integer(kind):
+        return kind
+    if any(isinstance(value, float) for value in values):
+        return pa.float64()
+    fits = all(isinstance(v, int) and abs(v) < _INT32 for v in values)
+    return kind if fits else pa.int64()
+
+
+def _range_of(values: list[Literal]) -> Range:
+    plain = [_plain(value) for value in values]
+    known = [value for value in plain if value is not None]
+    if not known or len(known) < len(plain):
+        return Range()
+    return Range(min(known), max(known))
+
+
+def _plain(value: Literal) -> int | str | float | None:
+    """Return a value as keys have it (`analytics.rows.keys`)."""
+    if isinstance(value, datetime.datetime):
+        return (value - _EPOCH) // _MICROSECOND
+    if isinstance(value, datetime.date):
+        return (value - _EPOCH.date()).days
+    return value
+
+
+def _joined(expressions: Iterable[pc.Expression]) -> pc.Expression | None:
+    parts = list(expressions)
+    return functools.reduce(operator.and_, parts) if parts else None
+
+
+def _wrong(pointer: str, detail: str) -> ApiError:
+    return InvalidFilter(detail, errors=[FieldProblem(pointer, "invalid_filter", detail)])
+
+
+def _unsupported(name: str, pointer: str) -> ApiError:
+    detail = f"{name[:40]} cannot be used here."
+    problem = FieldProblem(pointer, "unsupported_operator", detail)
+    return UnsupportedOperator(detail, errors=[problem])

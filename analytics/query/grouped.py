@@ -1,0 +1,89 @@
+"""The later phases: group by, aggregate, filter again, order, limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from foundation.errors import SumOverflow
+
+#: What Arrow calls them.
+FUNCTIONS: Mapping[str, str] = {
+    "count": "count",
+    "sum": "sum",
+    "min": "min",
+    "max": "max",
+    "avg": "mean",
+    "distinct": "count_distinct",
+}
+#: Column, function, and its options, as Arrow takes them.
+_Call: TypeAlias = tuple[str | list[str], str] | tuple[str, str, pc.FunctionOptions]
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One number for each group. Without a column rows are counted."""
+
+    name: str
+    op: str
+    column: str | None
+
+
+def grouped(rows: pa.Table, by: Sequence[str], aggregates: Sequence[Aggregate]) -> pa.Table:
+    """Return a row for each group; one for all rows if there is nothing to group by."""
+    for aggregate in aggregates:
+        _check_sum(rows, aggregate)
+    calls = [_call(aggregate) for aggregate in aggregates]
+    found = rows.group_by(list(by), use_threads=False).aggregate(calls)
+    return found.rename_columns([*by, *(aggregate.name for aggregate in aggregates)])
+
+
+def ordered(
+    rows: pa.Table, order: Sequence[tuple[str, bool]], ties: Sequence[str], limit: int
+) -> pa.Table:
+    """Return the first rows by `order`, of which True is descending, and then by `ties`."""
+    keys = [(name, "descending" if falls else "ascending") for name, falls in order]
+    named = {name for name, _ in order}
+    keys += [(name, "ascending") for name in ties if name not in named]
+    if keys and rows.num_rows > 1:
+        rows = rows.take(pc.sort_indices(rows, sort_keys=keys)[:limit])
+    return rows.slice(0, limit)
+
+
+def type_of(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    """Return the type of an aggregate's results."""
+    if aggregate.op in ("count", "distinct") or aggregate.column is None:
+        return pa.int64()
+    kind = types[aggregate.column]
+    if aggregate.op == "avg":
+        return pa.float64()
+    if aggregate.op == "sum":
+        return pa.int64() if pa.types.is_integer(kind) else pa.float64()
+    return kind
+
+
+def _call(aggregate: Aggregate) -> _Call:
+    if aggregate.column is None:
+        return ([], "count_all")
+    function = FUNCTIONS[aggregate.op]
+    if aggregate.op in ("count", "distinct"):
+        return (aggregate.column, function, pc.CountOptions(mode="only_valid"))
+    return (aggregate.column, function)
+
+
+def _check_sum(rows: pa.Table, aggregate: Aggregate) -> None:
+    """Refuse a whole sum that may leave 64 bits: it would wrap around in silence."""
+    if aggregate.op != "sum" or aggregate.column is None or not rows.num_rows:
+        return
+    column = rows[aggregate.column]
+    if not pa.types.is_integer(column.type):
+        return
+    bounds = pc.min_max(column).as_py()
+    largest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
+    if largest * rows.num_rows > _INT64_MAX:
+        raise SumOverflow(f"The sum of {aggregate.column} may not fit into 64 bits.")

@@ -1,0 +1,124 @@
+"""Values in a body as values of a column, and the other way round."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from foundation.json_types import JsonValue
+
+Literal: TypeAlias = bool | int | float | str | datetime.datetime | datetime.date | None
+#: Whole numbers beyond this are no numbers to many readers of JSON.
+_SAFE = 2**53
+_INT64 = 2**63
+
+
+class Unfit(ValueError):
+    """A value that a column cannot have."""
+
+
+def literal(value: JsonValue, kind: pa.DataType) -> Literal:
+    """Return a value of the body as one to compare a column with, or raise `Unfit`."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        value = _extended(value)
+    if pa.types.is_boolean(kind):
+        if not isinstance(value, bool):
+            raise Unfit("the column is bool")
+        return value
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _number(value, kind)
+    if pa.types.is_timestamp(kind):
+        return moment(_text(value, kind))
+    if pa.types.is_date(kind):
+        return _day(_text(value, kind))
+    return _text(value, kind)
+
+
+def moment(text: str) -> datetime.datetime:
+    """Return a moment that is written as RFC 3339 has it, or raise `Unfit`."""
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise Unfit("a moment is written like 2026-11-21T16:30:00Z") from None
+    if found.tzinfo is None:
+        raise Unfit("a moment says its time zone, like 2026-11-21T16:30:00Z")
+    return found.astimezone(datetime.UTC)
+
+
+def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:
+    """Return what turns a column's values into JSON, relaxed Extended JSON where that says more."""
+    if pa.types.is_timestamp(kind):
+        return lambda v: None if v is None else _moment_text(v)
+    if pa.types.is_date(kind):
+        return lambda v: None if v is None else str(v)
+    if pa.types.is_integer(kind):
+        return _whole
+    if pa.types.is_floating(kind):
+        return _real
+    return lambda v: v  # type: ignore[return-value]
+
+
+def _moment_text(value: object) -> str:
+    if not isinstance(value, datetime.datetime):
+        raise TypeError(type(value).__name__)
+    text = value.astimezone(datetime.UTC).isoformat(timespec="microseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _whole(value: object) -> JsonValue:
+    if isinstance(value, int) and abs(value) > _SAFE:
+        return {"$numberLong": str(value)}
+    return value  # type: ignore[return-value]
+
+
+def _real(value: object) -> JsonValue:
+    if isinstance(value, float) and not math.isfinite(value):
+        name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return {"$numberDouble": name}
+    return value  # type: ignore[return-value]
+
+
+_EXTENDED: Mapping[str, Callable[[str], JsonValue]] = {
+    "$numberLong": int,
+    "$numberInt": int,
+    "$numberDouble": float,
+    "$date": str,
+}
+
+
+def _extended(value: dict[str, JsonValue]) -> JsonValue:
+    name = next(iter(value), "")
+    inner = value.get(name)
+    if len(value) != 1 or name not in _EXTENDED or not isinstance(inner, str):
+        raise Unfit("no column has objects")
+    try:
+        return _EXTENDED[name](inner)
+    except ValueError:
+        raise Unfit(f"this is no {name}") from None
+
+
+def _text(value: JsonValue, kind: pa.DataType) -> str:
+    if not isinstance(value, str):
+        raise Unfit(f"the column is {kind}")
+    return value
+
+
+def _number(value: JsonValue, kind: pa.DataType) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unfit(f"the column is {kind}")
+    if isinstance(value, int) and not -_INT64 <= value < _INT64:
+        raise Unfit("the number has more than 64 bits")
+    return value
+
+
+def _day(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise Unfit("a day is written like 2026-11-21") from None

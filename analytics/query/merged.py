@@ -1,0 +1,99 @@
+"""The rows of a table at a state: the authority, and what has come since.
+
+What has come since is put together first: one operation for each key. Of the authority come the
+rows whose key has none; where an operation leaves columns as they are, the row below it is read.
+The filter is applied to the authority while it is read, and to the rest once it is complete: a row
+that matched may not match any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.query.filters import Condition, Filter
+from analytics.query.plan import File, Plan
+from analytics.query.scan import Reading
+from analytics.rows.latest import latest, living
+from analytics.rows.segment import with_columns
+from analytics.schema import CLEARS, OP, Table, View
+
+#: A change to more rows than these is looked for in the whole range of its keys.
+_MAX_SOUGHT = 1_000
+
+
+def rows_at(
+    plan: Plan, table: Table, columns: Collection[str], where: Filter, reading: Reading
+) -> pa.Table:
+    """Return columns of the rows for which a filter holds, besides the key's columns."""
+    needed = {*columns, *where.columns, *table.key}
+    names = [name for name in table.columns if name in needed]
+    since = latest(
+        reading.later(plan.later, table, names, where.within(table.key)), table.key, table.bits
+    )
+    view = choose_view(table, needed, where)
+    files = [file for file in plan.authority if file.view == view.name]
+    below = reading.authority(files, table, view, names, where)
+    if since.num_rows == 0:
+        return below
+    if below.num_rows:
+        below = below.join(since.select(list(table.key)), list(table.key), join_type="left anti")
+    complete = living(_on_base(plan, table, names, since, reading))
+    if where.expression is not None:
+        complete = complete.filter(where.expression)
+    return pa.concat_tables([_typed(rows, table, names) for rows in (below, complete)])
+
+
+def choose_view(table: Table, needed: Collection[str], where: Filter) -> View:
+    """Return the view that the filter narrows most: by the longest beginning of its key."""
+    fitting = [v for v in (table.primary, *table.views) if set(needed) <= set(v.columns)]
+    return max(fitting, key=lambda view: _narrowed(view, where))
+
+
+def _narrowed(view: View, where: Filter) -> int:
+    """Return how many columns at the beginning of a view's key the filter bounds."""
+    count = 0
+    for name in view.key:
+        ranges = where.ranges(name)
+        if not any(bounds.low is not None or bounds.high is not None for bounds in ranges):
+            break
+        count += 1
+    return count
+
+
+def _on_base(
+    plan: Plan, table: Table, names: Sequence[str], since: pa.Table, reading: Reading
+) -> pa.Table:
+    """Complete the operations that leave columns as they are with the rows below them."""
+    clears = pc.bit_wise_and(since[OP], pa.scalar(CLEARS, pa.int64()))
+    open_ = since.filter(pc.equal(clears, 0))
+    files = [file for file in plan.authority if file.view == ""]
+    if open_.num_rows == 0 or not files:
+        return since
+    keys = open_.select(list(table.key))
+    base = reading.authority(files, table, table.primary, names, _sought(table, keys, files))
+    base = base.join(keys, list(table.key), join_type="left semi")
+    masked = base.append_column(
+        table.stored.field(OP), pa.repeat(pa.scalar(table.inserted, pa.int64()), base.num_rows)
+    )
+    both = pa.concat_tables([with_columns(masked, table, names), since])
+    return latest(both, table.key, table.bits)
+
+
+def _sought(table: Table, keys: pa.Table, files: Sequence[File]) -> Filter:
+    """Return a filter that holds for some keys, and for few others."""
+    first = table.key[0]
+    field, values = pc.field(first), keys[first].combine_chunks()
+    if len(values) <= _MAX_SOUGHT:
+        return Filter((Condition(field.isin(values), frozenset({first})),))
+    bounds = pc.min_max(values)
+    expression = (field >= bounds["min"]) & (field <= bounds["max"])
+    return Filter((Condition(expression, frozenset({first})),))
+
+
+def _typed(rows: pa.Table, table: Table, names: Sequence[str]) -> pa.Table:
+    """Return columns as their table has them: a join forgets that a key is never null."""
+    schema = pa.schema([table.arrow.field(name) for name in names])
+    return pa.Table.from_arrays([rows[name] for name in names], schema=schema)

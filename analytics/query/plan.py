@@ -1,0 +1,187 @@
+"""Which state a query sees, and which files stand for it.
+
+Every number of an upload is a state: what that upload and all before it have left. The files that
+stand for a state lie end to end: the authority up to some upload, behind it runs, behind those the
+segments of single uploads. A run that was merged into another is kept for a while, and so a state
+that was answered once can be asked for again.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from django.db.models import Max, Q
+from django.utils import timezone
+
+from analytics.facts import DatasetFacts
+from analytics.models import Dataset, Run, StoredFile, Upload
+from analytics.rows.keys import Key, from_text
+from foundation.errors import FieldProblem, InvalidBody, StateExpired
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which states will do. At most one of the first three is given; none: the newest state."""
+
+    #: Seconds. All that was committed longer ago is seen.
+    freshness_s: float | None = None
+    state: int | None = None
+    as_of: datetime.datetime | None = None
+    #: The authority, whatever it lacks.
+    any: bool = False
+    #: No earlier state than this.
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that a query may have to read."""
+
+    path: Path
+    stage: str
+    view: str
+    rows: int
+    lowest: Key
+    highest: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What stands for a state of one table: the authority, then all later files in order."""
+
+    state: int
+    #: For how many seconds all that was committed has been in the state, at least.
+    freshness_s: float
+    authority: list[File] = field(default_factory=list)
+    later: list[File] = field(default_factory=list)
+
+
+def plan(dataset: DatasetFacts, table: str, wanted: Wanted) -> Plan:
+    """Choose a state, and the files that stand for it. Within a transaction of the tenant's."""
+    row = Dataset.objects.get(pk=dataset.id)
+    runs = list(Run.objects.filter(dataset=row).order_by("first", "last"))
+    state = _state(row, runs, wanted)
+    tiles, covered = tiled(runs, state)
+    authority = _authority_files(dataset, table, tiles[0]) if _begins_with(tiles) else []
+    rest = tiles[1:] if _begins_with(tiles) else tiles
+    later = [*_run_files(dataset, table, rest), *_segments(dataset, table, covered, state)]
+    return Plan(state, _age(row, state), authority, later)
+
+
+def tiled(runs: Iterable[Run], state: int) -> tuple[list[Run], int]:
+    """Return runs that lie end to end from the first upload on, and how far they reach.
+
+    Runs are made of runs, so of those that begin at one place the longest that fits is as good as
+    any way through shorter ones.
+    """
+    by_first: dict[int, list[Run]] = {}
+    for run in runs:
+        if run.last <= state:
+            by_first.setdefault(run.first, []).append(run)
+    tiles: list[Run] = []
+    covered = 0
+    while fitting := by_first.get(covered + 1):
+        longest = max(fitting, key=lambda run: (run.last, run.stage == Run.Stage.AUTHORITY))
+        tiles.append(longest)
+        covered = longest.last
+    return tiles, covered
+
+
+def _begins_with(tiles: Sequence[Run]) -> bool:
+    return bool(tiles) and tiles[0].stage == Run.Stage.AUTHORITY
+
+
+def _state(row: Dataset, runs: Sequence[Run], wanted: Wanted) -> int:
+    if max(wanted.state or 0, wanted.since) > row.last_upload:
+        detail = f"The newest state is {row.last_upload}."
+        raise InvalidBody(detail, errors=[FieldProblem("/state", "invalid", detail)])
+    if wanted.state is not None:
+        return wanted.state
+    if wanted.as_of is not None:
+        return _committed_by(row, wanted.as_of)
+    needed = wanted.since
+    if not wanted.any:
+        now = timezone.now()
+        oldest = now - datetime.timedelta(seconds=wanted.freshness_s or 0)
+        # What is committed while this query begins has been acknowledged to nobody yet.
+        newest = row.last_upload if not wanted.freshness_s else _committed_by(row, oldest)
+        needed = max(needed, newest)
+    return _cheapest(runs, needed)
+
+
+def _committed_by(row: Dataset, moment: datetime.datetime) -> int:
+    if row.last_upload_at is not None and row.last_upload_at <= moment:
+        return row.last_upload
+    uploads = Upload.objects.filter(dataset=row, committed_at__lte=moment)
+    return uploads.aggregate(newest=Max("number"))["newest"] or 0
+
+
+def _cheapest(runs: Sequence[Run], needed: int) -> int:
+    """Return the state that is cheapest to read among those that are not before `needed`."""
+    reached = 0
+    for run in runs:
+        if run.superseded_at is not None:
+            continue
+        enough = reached >= needed and run.stage != Run.Stage.AUTHORITY
+        if enough or run.first != reached + 1:
+            break
+        reached = run.last
+    return max(reached, needed)
+
+
+def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[File]:
+    files = StoredFile.objects.filter(
+        Q(until=None) | Q(until__gt=run.last),
+        dataset_id=dataset.id,
+        stage=Run.Stage.AUTHORITY,
+        table=table,
+        since__lte=run.last,
+    )
+    return [_file(dataset, file) for file in files]
+
+
+def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[File]:
+    order: dict[UUID | None, int] = {run.pk: place for place, run in enumerate(runs)}
+    files = StoredFile.objects.filter(run__in=list(order), table=table)
+    found = sorted(files, key=lambda file: (order[file.run_id], file.pk))
+    return [_file(dataset, file) for file in found]
+
+
+def _segments(dataset: DatasetFacts, table: str, covered: int, state: int) -> list[File]:
+    if covered == state:
+        return []
+    uploads = Upload.objects.filter(dataset_id=dataset.id, number__gt=covered, number__lte=state)
+    kept = list(uploads.values_list("pk", "number", "rows"))
+    numbers: dict[UUID | None, int] = {pk: number or 0 for pk, number, _ in kept}
+    files = list(StoredFile.objects.filter(upload__in=list(numbers)))
+    left = {file.upload_id for file in files}
+    if len(kept) < state - covered or any(rows and pk not in left for pk, _, rows in kept):
+        raise StateExpired(f"The files of state {state} are gone.")
+    mine = [file for file in files if file.table == table]
+    mine.sort(key=lambda file: (numbers[file.upload_id], file.place))
+    return [_file(dataset, file) for file in mine]
+
+
+def _file(dataset: DatasetFacts, file: StoredFile) -> File:
+    return File(
+        path=dataset.folder / file.path,
+        stage=file.stage,
+        view=file.view,
+        rows=file.rows,
+        lowest=from_text(file.lowest) if file.lowest else (),
+        highest=from_text(file.highest) if file.highest else (),
+    )
+
+
+def _age(row: Dataset, state: int) -> float:
+    """Return for how long a state has been complete: nothing was committed after it since."""
+    if state >= row.last_upload:
+        return 0.0
+    following = Upload.objects.filter(dataset=row, number=state + 1).first()
+    if following is None or following.committed_at is None:
+        return 0.0
+    return max((timezone.now() - following.committed_at).total_seconds(), 0.0)

@@ -1,0 +1,132 @@
+"""Reading files, as little of them as a filter needs.
+
+Sorted files that cannot hold a key that the filter allows are not opened; of those that are, row
+groups whose statistics exclude the filter are not read. Segments are read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from analytics.query.filters import Filter
+from analytics.query.plan import File
+from analytics.rows.segment import read_segment, with_columns
+from analytics.schema import OP, Table, View
+from foundation.errors import QueryTooExpensive
+from foundation.json_types import JsonObject
+
+#: What a query may hold in memory of what it reads.
+MAX_BYTES = 1024 * 1024 * 1024
+_PARQUET = ds.ParquetFileFormat()
+_FILES = fs.LocalFileSystem(use_mmap=True)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was read of one stage."""
+
+    files: int = 0
+    files_skipped: int = 0
+    groups: int = 0
+    groups_skipped: int = 0
+    rows: int = 0
+
+
+class Reading:
+    """What one query reads, and how much of it."""
+
+    def __init__(self) -> None:
+        self._counted: dict[str, _Counted] = {}
+        self._bytes = 0
+
+    def describe(self) -> JsonObject:
+        """Return for each stage how many files, row groups and rows were read and skipped."""
+        found: JsonObject = {}
+        for stage in ("authority", "merged", "sorted", "unsorted"):
+            counted = self._counted.get(stage, _Counted())
+            told: JsonObject = {
+                "files": counted.files,
+                "files_skipped": counted.files_skipped,
+                "rows": counted.rows,
+            }
+            if stage != "unsorted":
+                told["row_groups"] = counted.groups
+                told["row_groups_skipped"] = counted.groups_skipped
+            found[stage] = told
+        return found
+
+    def authority(
+        self, files: Iterable[File], table: Table, view: View, columns: Sequence[str], where: Filter
+    ) -> pa.Table:
+        """Return columns of the rows for which a filter holds."""
+        schema = table.view_schema(view)
+        wanted = pa.schema([schema.field(name) for name in columns])
+        tables = [
+            self._sorted(file, schema, view.key, columns, where)
+            for file in sorted(files, key=lambda file: file.lowest)
+        ]
+        return pa.concat_tables([found for found in tables if found is not None] or [_none(wanted)])
+
+    def later(
+        self, files: Iterable[File], table: Table, columns: Sequence[str], where: Filter
+    ) -> pa.Table:
+        """Return operations, in order, on the keys for which a filter over keys holds."""
+        empty = with_columns(_none(table.stored), table, columns)
+        tables = [empty]
+        for file in files:
+            if file.stage == "unsorted":
+                found = self._segment(file, table, columns, where)
+            else:
+                names = [*columns, OP]
+                found = self._sorted(file, table.stored, table.key, names, where)
+            if found is not None:
+                tables.append(found.select(empty.column_names))
+        return pa.concat_tables(tables)
+
+    def _segment(self, file: File, table: Table, columns: Sequence[str], where: Filter) -> pa.Table:
+        counted = self._counted.setdefault(file.stage, _Counted())
+        rows = read_segment(file.path, table, columns)
+        counted.files += 1
+        counted.rows += rows.num_rows
+        self._hold(rows)
+        return rows if where.expression is None else rows.filter(where.expression)
+
+    def _sorted(
+        self,
+        file: File,
+        schema: pa.Schema,
+        key: Sequence[str],
+        columns: Sequence[str],
+        where: Filter,
+    ) -> pa.Table | None:
+        counted = self._counted.setdefault(file.stage, _Counted())
+        first = where.ranges(key[0])
+        if not all(bounds.meets(file.lowest[0], file.highest[0]) for bounds in first):
+            counted.files_skipped += 1
+            return None
+        whole = _PARQUET.make_fragment(str(file.path), _FILES)
+        part = whole if where.expression is None else whole.subset(where.expression, schema=schema)
+        counted.files += 1
+        counted.groups += part.num_row_groups
+        counted.groups_skipped += whole.num_row_groups - part.num_row_groups
+        counted.rows += sum(group.num_rows for group in part.row_groups)
+        rows = part.to_table(schema=schema, columns=list(columns), filter=where.expression)
+        self._hold(rows)
+        return rows
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._bytes += rows.nbytes
+        if self._bytes > MAX_BYTES:
+            raise QueryTooExpensive(
+                f"More than {MAX_BYTES} bytes of rows would have to be held; filter by the key, "
+                "or ask for fewer columns."
+            )
+
+
+def _none(schema: pa.Schema) -> pa.Table:
+    return schema.empty_table()

@@ -1,0 +1,52 @@
+"""What an upload left, as it came: Arrow files, one for each part of it and table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from analytics.schema import OP, Table
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class SegmentWriter:
+    """Writes batches of operations to a file."""
+
+    def __init__(self, path: Path, table: Table) -> None:
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, table.stored, options=_OPTIONS)
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+        finally:
+            self._sink.close()
+
+
+def read_segment(path: Path, table: Table, columns: Sequence[str]) -> pa.Table:
+    """Return columns and masks. A column that the file is too old to have is null."""
+    with pa.memory_map(str(path)) as source:
+        with pa.ipc.open_file(source) as whole:
+            names = whole.schema.names
+        wanted = [place for place, name in enumerate(names) if name in columns or name == OP]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        with pa.ipc.open_file(source, options=options) as found:
+            return with_columns(found.read_all(), table, columns)
+
+
+def with_columns(rows: pa.Table, table: Table, columns: Sequence[str]) -> pa.Table:
+    """Return rows with exactly these columns and the masks, in this order."""
+    fields = [*(table.stored.field(name) for name in columns), table.stored.field(OP)]
+    arrays = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in fields
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,98 @@
+"""Sorted files: Parquet, with an index of the key with which each row group begins.
+
+Parquet's own statistics say the least value of each column of a row group, which is not its least
+key; the index, in the file's footer, says that. It is what a merge is cut into blocks by.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analytics.rows.durable import written
+from analytics.rows.keys import Key, from_plain, key_at, place_of, to_plain
+
+_STARTS = b"rillbase.starts"
+#: What one row group holds before it is compressed: what is read for a single row.
+GROUP_BYTES = 2 * 1024 * 1024
+MIN_GROUP_ROWS, MAX_GROUP_ROWS = 256, 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A sorted file that is on the disk."""
+
+    path: Path
+    rows: int
+    bytes: int
+    lowest: Key
+    highest: Key
+
+
+def write_sorted(
+    path: Path, schema: pa.Schema, key: Sequence[str], blocks: Iterable[pa.Table]
+) -> Written | None:
+    """Write blocks of rows that are sorted, also among each other. Nothing for no rows."""
+    starts: list[Key] = []
+    highest: Key | None = None
+    count = 0
+    with written(path):
+        options = {"compression": "zstd", "compression_level": 1, "write_page_index": True}
+        with pq.ParquetWriter(path, schema, **options) as writer:
+            for block in blocks:
+                if block.num_rows == 0:
+                    continue
+                size = _group_rows(block)
+                for begin in range(0, block.num_rows, size):
+                    starts.append(key_at(block, key, begin))
+                    writer.write_table(block.slice(begin, size), row_group_size=size)
+                highest = key_at(block, key, block.num_rows - 1)
+                count += block.num_rows
+            writer.add_key_value_metadata(
+                {_STARTS: json.dumps([to_plain(start) for start in starts]).encode()}
+            )
+    if highest is None:
+        path.unlink()
+        return None
+    return Written(path, count, path.stat().st_size, starts[0], highest)
+
+
+def _group_rows(block: pa.Table) -> int:
+    rows = block.num_rows * GROUP_BYTES // max(block.nbytes, 1)
+    return int(min(max(rows, MIN_GROUP_ROWS), MAX_GROUP_ROWS))
+
+
+class SortedFile:
+    """Reads a sorted file by ranges of keys."""
+
+    def __init__(self, path: Path, key: Sequence[str]) -> None:
+        self._file = pq.ParquetFile(path, memory_map=True)
+        self._key = key
+        told = (self._file.metadata.metadata or {})[_STARTS]
+        self.starts: list[Key] = [from_plain(start) for start in json.loads(told)]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._file.schema_arrow
+
+    def group_bytes(self, group: int) -> int:
+        """Return what a row group takes in memory."""
+        return int(self._file.metadata.row_group(group).total_byte_size)
+
+    def read(self, low: Key | None, high: Key | None) -> pa.Table:
+        """Return the rows from `low` up to, and without, `high`."""
+        first = 0 if low is None else max(bisect_right(self.starts, low) - 1, 0)
+        last = len(self.starts) if high is None else bisect_left(self.starts, high)
+        rows = self._file.read_row_groups(list(range(first, last)))
+        begin = 0 if low is None else place_of(rows, self._key, low)
+        end = rows.num_rows if high is None else place_of(rows, self._key, high)
+        return rows.slice(begin, max(end - begin, 0))
+
+    def close(self) -> None:
+        self._file.close()

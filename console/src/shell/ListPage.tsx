@@ -1,0 +1,68 @@
+/** A page that lists what a tenant has of a kind, with a button that makes another. */
+
+import { type ReactNode, useState } from "react";
+import { useList } from "../api/list";
+import { useTenant } from "../api/tenant";
+import { Empty } from "../ui/Empty";
+import { Icon, type IconName } from "../ui/Icon";
+import { Listing, Table } from "../ui/Listing";
+import { PageHead } from "./Shell";
+
+interface ListPageProps<T> {
+  readonly title: string;
+  /** The list's address below the tenant's. */
+  readonly path: string;
+  /** What the button says. */
+  readonly action: string;
+  readonly heads: readonly string[];
+  readonly none: { readonly icon: IconName; readonly title: string; readonly about: string };
+  /** Returns the cells of one of them. */
+  readonly cells: (item: T) => ReactNode;
+  /** Returns the dialog that makes another. */
+  readonly dialog: (onClose: () => void) => ReactNode;
+}
+
+export function ListPage<T extends { readonly id: string }>({
+  title,
+  path,
+  action,
+  heads,
+  none,
+  cells,
+  dialog,
+}: ListPageProps<T>) {
+  const { may } = useTenant();
+  const read = useList<T>(path);
+  const [isAdding, setAdding] = useState(false);
+  const add = may("developer") && (
+    <button type="button" className="button main" onClick={() => setAdding(true)}>
+      <Icon name="plus" size={14} /> {action}
+    </button>
+  );
+  return (
+    <>
+      <PageHead title={title}>{add}</PageHead>
+      <div className="page-body">
+        <div className="column">
+          <Listing
+            read={read}
+            empty={
+              <Empty icon={none.icon} title={none.title} actions={add || undefined}>
+                {none.about}
+              </Empty>
+            }
+          >
+            {(items) => (
+              <Table heads={heads}>
+                {items.map((item) => (
+                  <tr key={item.id}>{cells(item)}</tr>
+                ))}
+              </Table>
+            )}
+          </Listing>
+        </div>
+      </div>
+      {isAdding && dialog(() => setAdding(false))}
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+/** A row of a table that opens to show more. */
+
+import { Fragment, type ReactNode, useState } from "react";
+import { Icon } from "./Icon";
+
+interface FoldingRowProps {
+  /** What is named when the row is opened or closed. */
+  readonly label: string;
+  /** How many cells the row has, the one with the button included. */
+  readonly cells: number;
+  readonly details: () => ReactNode;
+  readonly children: ReactNode;
+}
+
+export function FoldingRow({ label, cells, details, children }: FoldingRowProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Fragment>
+      <tr>
+        {children}
+        <td className="end">
+          <button
+            type="button"
+            className="button small icon plain"
+            aria-expanded={isOpen}
+            aria-label={`Details of ${label}`}
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Icon name={isOpen ? "down" : "chevron"} size={13} />
+          </button>
+        </td>
+      </tr>
+      {isOpen && (
+        <tr>
+          <td colSpan={cells}>
+            <div className="fold">{details()}</div>
+          </td>
+        </tr>
+      )}
+    </Fragment>
+  );
+}

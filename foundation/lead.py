@@ -1,0 +1,77 @@
+"""Which of several processes leads: the one that holds a lock while it is connected."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import psycopg
+
+from foundation.database_roles import Role
+from foundation.environment import environment
+
+#: Nobody else takes advisory locks of these names.
+_LOCK = "SELECT pg_try_advisory_lock(hashtext('rillbase:' || %s), 0)"
+
+
+class Lead:
+    """One process's claim to lead in what `name` says.
+
+    Its methods block, and may be called by any thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._connection: psycopg.Connection | None = None
+        self._lock = threading.Lock()
+        self._over = False
+
+    @property
+    def held(self) -> bool:
+        """Whether it was held when that was looked at last."""
+        return self._connection is not None
+
+    def take(self) -> bool:
+        """Take the lock, or see that it is still held. Tell whether this process leads."""
+        with self._lock:
+            if self._over:
+                return False
+            if self._connection is None:
+                self._connection = _locked(self._name)
+            else:
+                self._check(self._connection)
+            return self._connection is not None
+
+    def end(self) -> None:
+        """Let another process lead, also if somebody is still taking the lock."""
+        with self._lock:
+            self._over = True
+            self._close()
+
+    def _check(self, connection: psycopg.Connection) -> None:
+        try:
+            connection.execute("SELECT 1")
+        except psycopg.Error:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                connection.close()
+
+
+def _locked(name: str) -> psycopg.Connection | None:
+    """Return a connection that holds the lock, if nobody else has it."""
+    connection = psycopg.connect(
+        environment().role_url(Role.RELAY),
+        autocommit=True,
+        application_name=f"rillbase:{name}-lead",
+        connect_timeout=5,
+    )
+    row = connection.execute(_LOCK, (name,)).fetchone()
+    if row is not None and row[0]:
+        return connection
+    connection.close()
+    return None

@@ -1,0 +1,114 @@
+//! How many items rows have, so that an event that would give one too many is refused.
+//!
+//! Nobody counts the items of a row whenever an event comes. A row has no more items than it has
+//! had events, and how many those were is read once. Only a row that has had as many events as it
+//! may have items is looked at closely: its items are counted, once, and from then on it is looked
+//! up whether an event brings a new one. What is known is of this process, and is an estimate from
+//! above: events that were read and then not written count, too.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::contribution::Contribution;
+use crate::deltas::{Deltas, Generation, Item, for_items};
+use crate::error::{Code, Error, Result, malformed};
+use crate::state::{Row, State};
+use crate::store::Aggregates;
+use crate::walk::MOST_ITEMS;
+
+/// So many rows are known; when there are more, all are forgotten.
+const MOST_KNOWN: usize = 65_536;
+
+#[derive(Debug, Clone, Copy)]
+enum Crowd {
+    /// A row has at most so many items.
+    AtMost(usize),
+    /// It has had so many when they were counted, and each new one since.
+    Counted(usize),
+}
+
+/// By row and measure.
+#[derive(Debug, Default)]
+pub(crate) struct Crowds(Mutex<HashMap<Vec<u8>, Crowd>>);
+
+impl Aggregates {
+    /// Refuses a contribution of an event that would give a row more items than it may have.
+    /// `coming` has what is written with it; `own` are the new items of the same call.
+    pub(crate) fn make_room(
+        &self,
+        (generation, contribution): (&Arc<Generation>, &Contribution),
+        coming: &Deltas,
+        own: &mut HashSet<Vec<u8>>,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        for_items(generation, contribution, &mut Vec::new(), &mut |item| {
+            if outcome.is_ok() && !coming.has_item(item.key) && !own.contains(item.key) {
+                outcome = self.make_room_for(item);
+                own.insert(item.key.to_vec());
+            }
+        });
+        outcome
+    }
+
+    fn make_room_for(&self, item: Item<'_>) -> Result<()> {
+        let mut known = self.crowds.0.lock();
+        let mut crowd = match known.get(item.group) {
+            Some(crowd) => *crowd,
+            None => Crowd::AtMost(self.events_of(item.row)?),
+        };
+        if let Crowd::AtMost(MOST_ITEMS..) = crowd {
+            crowd = Crowd::Counted(self.count_items(item.group)?);
+        }
+        let crowd = match crowd {
+            Crowd::AtMost(count) => Crowd::AtMost(count + 1),
+            Crowd::Counted(count) if self.db.get(&self.spaces.items, item.key)?.is_some() => {
+                Crowd::Counted(count)
+            }
+            Crowd::Counted(count) if count < MOST_ITEMS => Crowd::Counted(count + 1),
+            Crowd::Counted(_) => {
+                known.insert(item.group.to_vec(), crowd);
+                return Err(full(item));
+            }
+        };
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(item.group.to_vec(), crowd);
+        Ok(())
+    }
+
+    /// How many events a row has had.
+    fn events_of(&self, row: &[u8]) -> Result<usize> {
+        let Some(value) = self.db.get(&self.spaces.rows, row)? else {
+            return Ok(0);
+        };
+        let row = Row::from_bytes(&value).ok_or_else(malformed)?;
+        Ok(match row.0.first() {
+            Some(State::Count(count)) => usize::try_from(*count).unwrap_or(0),
+            _ => MOST_ITEMS,
+        })
+    }
+
+    fn count_items(&self, group: &[u8]) -> Result<usize> {
+        let now = self.db.snapshot();
+        let mut scan = self.db.scan_prefix(&self.spaces.items, group, Some(&now))?;
+        scan.first()?;
+        let mut count = 0;
+        while scan.is_valid() && count < MOST_ITEMS {
+            count += 1;
+            scan.advance()?;
+        }
+        Ok(count)
+    }
+}
+
+fn full(item: Item<'_>) -> Error {
+    let (name, pointer) = match item.measure.op.field() {
+        Some(field) => (field.name.as_str(), field.pointer()),
+        None => ("", String::new()),
+    };
+    let detail = format!("a row has 100,000 different values of '{name}' and takes no other");
+    Error::at(Code::TooManyItems, pointer, detail)
+}

@@ -1,0 +1,194 @@
+//! Rows that are shown as one, while they are read.
+//!
+//! Rows come in the order of their keys in the database, which is mostly the order of what they are
+//! told apart by: then each is like the one before it or behind it, and nothing is looked up. Where
+//! that is not so, the same may be here several times until all are sorted.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::error::{Code, Error, Result, malformed};
+use crate::state::{Row, State};
+use crate::walk::MOST_ITEMS;
+
+/// Values of items with their counts.
+pub(crate) type Items = BTreeMap<Vec<u8>, i64>;
+
+/// So many are sorted early, so that what is here several times takes no more room than that.
+const SORTED_FROM: usize = 65_536;
+
+/// Rows that are shown as one.
+#[derive(Debug)]
+pub(crate) struct Group {
+    key: Range<usize>,
+    /// The first row, as it was read: most groups are one row.
+    first: Range<usize>,
+    /// All rows, if there are several.
+    sum: Option<Box<Row>>,
+    /// For each measure that is shown, if one has items.
+    items: Option<Box<[Items]>>,
+}
+
+/// What a group comes to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sum<'g> {
+    pub(crate) row: &'g Row,
+    items: Option<&'g [Items]>,
+}
+
+impl<'g> Sum<'g> {
+    /// The items of a measure that is shown.
+    pub(crate) fn items(&self, place: usize) -> Option<&'g Items> {
+        self.items?.get(place)
+    }
+}
+
+/// All groups of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// What groups are told apart by, in the form that sorts, and their first rows: one after the
+    /// other.
+    bytes: Vec<u8>,
+    list: Vec<Group>,
+    is_mixed: bool,
+    sort_at: usize,
+}
+
+fn slice<'b>(bytes: &'b [u8], range: &Range<usize>) -> &'b [u8] {
+    bytes.get(range.clone()).unwrap_or_default()
+}
+
+/// Refuses to look at more items of one group.
+pub(crate) fn check_count(items: &Items) -> Result<()> {
+    if items.len() > MOST_ITEMS {
+        let detail = "a group has more than 100,000 items";
+        return Err(Error::new(Code::TooExpensive, detail));
+    }
+    Ok(())
+}
+
+impl Group {
+    fn merge(&mut self, bytes: &[u8], row: &Row, items: Option<&[Items]>) -> Result<()> {
+        if let Some(sum) = &mut self.sum {
+            sum.merge(row);
+        } else {
+            let first = Row::from_bytes(slice(bytes, &self.first));
+            let mut sum = Box::new(first.ok_or_else(malformed)?);
+            sum.merge(row);
+            self.sum = Some(sum);
+        }
+        let pairs = self
+            .items
+            .iter_mut()
+            .flatten()
+            .zip(items.into_iter().flatten());
+        for (own, other) in pairs {
+            for (item, count) in other {
+                *own.entry(item.clone()).or_default() += count;
+            }
+            check_count(own)?;
+        }
+        Ok(())
+    }
+}
+
+impl Groups {
+    /// Takes in a row, as it is kept, with its items.
+    pub(crate) fn take(
+        &mut self,
+        key: &[u8],
+        row: &[u8],
+        items: Option<Box<[Items]>>,
+    ) -> Result<()> {
+        if let Some(last) = self.list.last_mut() {
+            let before = slice(&self.bytes, &last.key);
+            if before == key {
+                let row = Row::from_bytes(row).ok_or_else(malformed)?;
+                return last.merge(&self.bytes, &row, items.as_deref());
+            }
+            self.is_mixed |= before > key;
+        }
+        let (key, first) = (self.keep(key), self.keep(row));
+        self.list.push(Group {
+            key,
+            first,
+            sum: None,
+            items,
+        });
+        if self.is_mixed && self.list.len() >= self.sort_at.max(SORTED_FROM) {
+            self.sort()?;
+            self.sort_at = 2 * self.list.len();
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    /// Brings groups in the order of their keys, each once.
+    fn sort(&mut self) -> Result<()> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut list = std::mem::take(&mut self.list);
+        // What comes in order is found in order, and not compared again and again.
+        list.sort_by(|left, right| slice(&bytes, &left.key).cmp(slice(&bytes, &right.key)));
+        self.is_mixed = false;
+        for group in list {
+            let (key, first) = (slice(&bytes, &group.key), slice(&bytes, &group.first));
+            match group.sum {
+                None => self.take(key, first, group.items)?,
+                Some(sum) => self.take(key, &sum.to_bytes(), group.items)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups that something counts for, in the order of their keys.
+    pub(crate) fn finish(mut self) -> Result<Self> {
+        if self.is_mixed {
+            self.sort()?;
+        }
+        let Self { bytes, list, .. } = &mut self;
+        list.retain(|group| {
+            let count = match &group.sum {
+                Some(sum) => sum.0.first().cloned(),
+                None => State::first(slice(bytes, &group.first)),
+            };
+            matches!(count, Some(State::Count(count)) if count > 0)
+        });
+        Ok(self)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Group)> {
+        self.list
+            .iter()
+            .map(|group| (slice(&self.bytes, &group.key), group))
+    }
+
+    /// The group of a key, once they are in order.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Group> {
+        let found = self
+            .list
+            .binary_search_by(|group| slice(&self.bytes, &group.key).cmp(key));
+        self.list.get(found.ok()?)
+    }
+
+    /// What a group comes to; a single row is read into `scratch`.
+    pub(crate) fn sum<'g>(&'g self, group: &'g Group, scratch: &'g mut Row) -> Result<Sum<'g>> {
+        let row = if let Some(sum) = &group.sum {
+            sum
+        } else {
+            let read = scratch.read(slice(&self.bytes, &group.first));
+            read.ok_or_else(malformed)?;
+            &*scratch
+        };
+        let items = group.items.as_deref();
+        Ok(Sum { row, items })
+    }
+}

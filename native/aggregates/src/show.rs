@@ -1,0 +1,270 @@
+//! Rows of an answer as JSON.
+
+use std::fmt::Write as _;
+
+use rillbase_query::bson::ValueRef;
+use rillbase_query::ejson::{self, Form};
+
+use crate::answer::{Pair, skip, whole};
+use crate::coding::Reader;
+use crate::definition::{Measure, Number, Op};
+use crate::error::{Result, malformed};
+use crate::groups::{Items, Sum};
+use crate::plan::{By, Plan};
+use crate::scaled;
+use crate::state::{Row, State};
+use crate::value::{Value, millis, write_moment};
+
+/// Digits that a mean of decimals has beyond their scale.
+const MEAN_DIGITS: u32 = 6;
+/// Integers beyond it are written as text: other readers of JSON would round them.
+const EXACT_IN_JSON: u64 = 1 << 53;
+
+/// What is written of one of the things that rows are told apart by.
+#[derive(Debug)]
+struct Told {
+    by: By,
+    /// Its name, as a member begins.
+    name: String,
+    /// The value that was written last, and its text: rows behind one another often have the same.
+    value: Vec<u8>,
+    text: String,
+}
+
+/// Writes rows.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    plan: &'a Plan<'a>,
+    told: Vec<Told>,
+    /// The names of measures, as members begin.
+    names: Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(plan: &'a Plan<'a>) -> Self {
+        let told = plan.by.iter().map(|by| Told {
+            by: *by,
+            name: member(name_of(plan, *by)),
+            value: Vec::new(),
+            text: String::new(),
+        });
+        let names = plan
+            .measures
+            .iter()
+            .map(|(_, measure)| member(&measure.name));
+        Self {
+            told: told.collect(),
+            names: names.collect(),
+            plan,
+        }
+    }
+
+    /// Begins a row by what it is told apart by.
+    pub(crate) fn begin(&mut self, out: &mut String, key: &[u8]) -> Result<()> {
+        let mut reader = Reader(key);
+        out.push('{');
+        for told in &mut self.told {
+            let before = reader.0;
+            skip(told.by, &mut reader)?;
+            let value = before.len() - reader.0.len();
+            let value = before.get(..value).unwrap_or_default();
+            if told.value != value {
+                told.value.clear();
+                told.value.extend_from_slice(value);
+                told.text.clear();
+                write_by(&mut told.text, told.by, value)?;
+            }
+            separate(out);
+            out.push_str(&told.name);
+            out.push_str(&told.text);
+        }
+        Ok(())
+    }
+
+    /// The same; returns it as an object of its own.
+    pub(crate) fn by(&mut self, out: &mut String, key: &[u8]) -> Result<String> {
+        self.begin(out, key)?;
+        Ok(format!("{out}}}"))
+    }
+
+    /// Ends a row by its measures, and those that it is set beside.
+    pub(crate) fn rest(&self, out: &mut String, (sum, beside): Pair<'_>) {
+        self.write_measures(out, sum);
+        if let Some(earlier) = beside {
+            separate(out);
+            out.push_str("\"previous\":");
+            match earlier {
+                None => out.push_str("null"),
+                Some(sum) => {
+                    out.push('{');
+                    self.write_measures(out, sum);
+                    out.push('}');
+                }
+            }
+        }
+        out.push('}');
+    }
+
+    fn write_measures(&self, out: &mut String, sum: Sum<'_>) {
+        let measures = self.plan.measures.iter().zip(&self.names).enumerate();
+        for (place, ((_, measure), name)) in measures {
+            separate(out);
+            out.push_str(name);
+            write_measure(out, measure, sum.row, sum.items(place));
+        }
+    }
+}
+
+fn name_of<'a>(plan: &Plan<'a>, by: By) -> &'a str {
+    let definition = plan.definition;
+    let field = match by {
+        By::Bucket => definition.time.as_ref().map(|time| &time.field),
+        By::Value(place) => {
+            let dimension = plan.dimensions.get(place);
+            dimension.and_then(|place| definition.dimensions.get(*place))
+        }
+    };
+    field.map_or("", |field| &field.name)
+}
+
+fn write_by(out: &mut String, by: By, value: &[u8]) -> Result<()> {
+    let mut reader = Reader(value);
+    match by {
+        By::Bucket => write_moment(out, millis(&mut reader).ok_or_else(malformed)?),
+        By::Value(_) => Value::decode(&mut reader).ok_or_else(malformed)?.write(out),
+    }
+    Ok(())
+}
+
+/// The begin of a member of an object.
+fn member(name: &str) -> String {
+    let mut out = String::new();
+    ejson::write_value(&mut out, ValueRef::String(name), Form::Relaxed);
+    out.push(':');
+    out
+}
+
+fn separate(out: &mut String) {
+    if !out.ends_with('{') && !out.ends_with('[') {
+        out.push(',');
+    }
+}
+
+fn write_name(out: &mut String, name: &str) {
+    separate(out);
+    out.push_str(&member(name));
+}
+
+fn write_whole(out: &mut String, number: i128) {
+    match i64::try_from(number) {
+        Ok(number) if number.unsigned_abs() <= EXACT_IN_JSON => {
+            // Writing to a string does not fail.
+            let _ = write!(out, "{number}");
+        }
+        _ => write_text(out, &number.to_string()),
+    }
+}
+
+/// Text that needs no escapes.
+fn write_text(out: &mut String, text: &str) {
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
+fn write_double(out: &mut String, double: Option<f64>) {
+    match double {
+        Some(double) if double.is_finite() => {
+            ejson::write_value(out, ValueRef::Double(double), Form::Relaxed);
+        }
+        // JSON has no numbers for these.
+        Some(double) if double.is_nan() => write_text(out, "NaN"),
+        Some(double) => write_text(
+            out,
+            if double > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            },
+        ),
+        None => out.push_str("null"),
+    }
+}
+
+fn write_value(out: &mut String, encoded: Option<&[u8]>) {
+    match encoded.and_then(|bytes| Value::decode(&mut Reader(bytes))) {
+        Some(value) => value.write(out),
+        None => out.push_str("null"),
+    }
+}
+
+fn write_measure(out: &mut String, measure: &Measure, row: &Row, items: Option<&Items>) {
+    let state = row.0.get(measure.slot);
+    let positive = || items.into_iter().flatten().filter(|(_, count)| **count > 0);
+    match (&measure.op, state) {
+        (Op::Sum(_, Number::Decimal(scale)), state) => {
+            write_text(out, &scaled::text(whole(state), *scale));
+        }
+        (Op::Sum(..), Some(State::Exact(sum))) => write_double(out, Some(sum.value())),
+        (Op::Count | Op::Sum(..), state) => write_whole(out, whole(state)),
+        (Op::Avg(_, number), state) => {
+            write_mean(out, *number, (state, row.0.get(measure.slot + 1)));
+        }
+        (Op::Min(_), _) if measure.has_items => {
+            write_value(out, positive().next().map(|(value, _)| value.as_slice()));
+        }
+        (Op::Max(_), _) if measure.has_items => {
+            write_value(
+                out,
+                positive().next_back().map(|(value, _)| value.as_slice()),
+            );
+        }
+        (Op::Min(_) | Op::Max(_), Some(State::Least(value) | State::Greatest(value))) => {
+            write_value(out, Some(value));
+        }
+        (Op::Distinct(_), Some(State::Distinct(set))) if !measure.has_items => {
+            write_whole(out, set.estimate().into());
+        }
+        (Op::Distinct(_), _) => write_whole(out, positive().count() as i128),
+        (Op::Quantiles(_, shares, accuracy), Some(State::Sketch(sketch))) => {
+            out.push('{');
+            for share in shares {
+                write_name(out, &share.to_string());
+                write_double(out, sketch.quantile(*accuracy, *share));
+            }
+            out.push('}');
+        }
+        (Op::Top(_, k), _) => write_top(out, positive().collect(), *k),
+        _ => out.push_str("null"),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a double is asked for")]
+fn write_mean(out: &mut String, number: Number, (sum, count): (Option<&State>, Option<&State>)) {
+    let count = whole(count);
+    match (number, sum) {
+        _ if count <= 0 => out.push_str("null"),
+        (Number::Decimal(scale), sum) => {
+            let units = whole(sum).saturating_mul(10_i128.pow(MEAN_DIGITS));
+            let mean = scaled::divide(units, count);
+            write_text(out, &scaled::text(mean, scale + MEAN_DIGITS));
+        }
+        (_, Some(State::Exact(sum))) => write_double(out, Some(sum.value() / count as f64)),
+        (_, sum) => write_double(out, Some(whole(sum) as f64 / count as f64)),
+    }
+}
+
+/// The most frequent first; of those that are equally frequent, in the order of values.
+fn write_top(out: &mut String, mut items: Vec<(&Vec<u8>, &i64)>, k: usize) {
+    items.sort_by(|left, right| right.1.cmp(left.1));
+    out.push('[');
+    for (value, count) in items.into_iter().take(k) {
+        separate(out);
+        out.push_str("{\"value\":");
+        write_value(out, Some(value));
+        out.push_str(",\"count\":");
+        write_whole(out, (*count).into());
+        out.push('}');
+    }
+    out.push(']');
+}

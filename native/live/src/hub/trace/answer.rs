@@ -1,0 +1,341 @@
+//! What is known of one version of one document, for one subscription.
+
+use std::cmp::Ordering;
+
+use rillbase_query::bson::{ArrayWriter, Document, DocumentWriter, Value, ValueRef};
+use rillbase_query::ejson::{Form, document_to_string};
+use rillbase_query::filter::Filter;
+
+use crate::message::{Gone, Row, Source, StreamId};
+use crate::sort_node::Order;
+
+use super::super::Hub;
+use super::super::change::Rows;
+use super::super::client::{Client, Phase};
+use super::super::query::Query;
+use super::{Happened, How, Is, Told};
+
+/// Changes of the document that are told of.
+const MOST_CHANGES: usize = 20;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// Whose subscription.
+    pub client: u64,
+    /// The document's key.
+    pub key: &'q [u8],
+    /// Its version.
+    pub version: u64,
+    /// The transaction that wrote it, if that is known.
+    pub xid: Option<u64>,
+    /// What it was then, in BSON, if that is known and it matches.
+    pub body: Option<&'q [u8]>,
+}
+
+/// A change of the document that the query showed.
+struct Seen {
+    at_us: u64,
+    /// The end of the log then.
+    position: StreamId,
+    group: u64,
+    version: u64,
+    is: Is,
+    /// How many changes the group has.
+    of: usize,
+}
+
+impl Hub {
+    /// Says what is known, as a JSON object; none: there is no such subscription.
+    pub fn trace(&self, question: &Question<'_>) -> Option<String> {
+        let client = self.clients.get(&question.client)?;
+        let query = self.queries.get(&client.query)?;
+        let seen = seen(query, question.key);
+        let mut writer = DocumentWriter::new();
+        let figures = self.figures(question.client);
+        let state = figures.map_or("starting", |figures| figures.state);
+        text(&mut writer, "state", state);
+        describe_query(&mut writer, query, question);
+        describe_document(&mut writer, query, question);
+        let mut changes = ArrayWriter::new();
+        for one in &seen {
+            let told = client.told_of(one.group);
+            let change = described(one, told, client);
+            changes.push(ValueRef::Document(Document::trusted(&change)));
+        }
+        array(&mut writer, "changes", changes);
+        describe_client(&mut writer, client);
+        Some(document_to_string(
+            Document::trusted(&writer.finish()),
+            Form::Relaxed,
+        ))
+    }
+}
+
+/// What the query showed of the document, the oldest first.
+fn seen(query: &Query, key: &[u8]) -> Vec<Seen> {
+    let mut found = Vec::new();
+    for happened in query.trace.ring.iter().rev() {
+        let Happened::Shown {
+            at_us,
+            position,
+            group,
+            changes,
+        } = happened
+        else {
+            continue;
+        };
+        for change in changes.iter().rev().filter(|change| *change.key == *key) {
+            found.push(Seen {
+                at_us: *at_us,
+                position: *position,
+                group: *group,
+                version: change.version,
+                is: change.is,
+                of: changes.len(),
+            });
+        }
+        if found.len() >= MOST_CHANGES {
+            break;
+        }
+    }
+    found.reverse();
+    found
+}
+
+fn describe_query(writer: &mut DocumentWriter, query: &Query, question: &Question<'_>) {
+    let definition = &query.definition;
+    boolean(writer, "sorted", definition.sorted);
+    number(writer, "offset", u64::from(definition.offset));
+    let limit = definition.limit.map(u64::from);
+    maybe(writer, "limit", limit);
+    maybe(
+        writer,
+        "rows",
+        query
+            .rows
+            .as_ref()
+            .map(|rows| rows.list().rows.len() as u64),
+    );
+    boolean(writer, "outdated", query.outdated);
+    boolean(writer, "renewing", query.is_renewing());
+    let mut sources = ArrayWriter::new();
+    for (source, watches) in query.answered() {
+        let mut one = DocumentWriter::new();
+        match source {
+            Source::Filter(partition) => {
+                text(&mut one, "node", "filter");
+                number(&mut one, "partition", u64::from(partition));
+            }
+            Source::Sort => text(&mut one, "node", "sort"),
+        }
+        boolean(&mut one, "watches", watches);
+        sources.push(ValueRef::Document(Document::trusted(&one.finish())));
+    }
+    array(writer, "nodes", sources);
+    let mut registered = query.trace.ring.iter().rev().filter_map(|one| match one {
+        Happened::Registered { at_us, snapshot } => Some((at_us, snapshot)),
+        Happened::Shown { .. } => None,
+    });
+    let last = registered.next();
+    maybe(writer, "registered_us", last.map(|(at_us, _)| *at_us));
+    let sees = question
+        .xid
+        .zip(last)
+        .map(|(xid, (_, snapshot))| snapshot.sees(xid));
+    match sees {
+        Some(sees) => boolean(writer, "rows_have_it", sees),
+        None => writer.append("rows_have_it", ValueRef::Null),
+    }
+    let oldest = query.trace.ring.iter().next().map(|one| match one {
+        Happened::Shown { at_us, .. } | Happened::Registered { at_us, .. } => *at_us,
+    });
+    maybe(writer, "remembers_since_us", oldest);
+    boolean(writer, "forgot", query.trace.ring.forgotten > 0);
+}
+
+fn describe_document(writer: &mut DocumentWriter, query: &Query, question: &Question<'_>) {
+    let listed = query.rows.as_ref().map(Rows::list);
+    let rows = listed.as_ref().map_or(&[][..], |listed| &listed.rows);
+    let held = rows.iter().position(|row| *row.key == *question.key);
+    let version = held.and_then(|at| rows.get(at)).map(|row| row.version);
+    maybe(writer, "held_version", version);
+    let index = held.filter(|_| query.definition.sorted);
+    maybe(writer, "held_index", index.map(|index| index as u64));
+    if let Some((version, gone)) = query.gone_of(question.key) {
+        number(writer, "gone_version", version);
+        text(
+            writer,
+            "gone",
+            if gone == Gone::Deleted {
+                "deleted"
+            } else {
+                "left"
+            },
+        );
+    }
+    boolean(
+        writer,
+        "waits_for_batch",
+        query.waits_for(question.key, question.version),
+    );
+    let body = question.body.filter(|_| query.definition.sorted);
+    if let Some(place) = body.and_then(|body| place(query, question, body, rows)) {
+        text(writer, "place", place);
+    }
+}
+
+/// Where a document stands beside the rows that are shown.
+fn place(
+    query: &Query,
+    question: &Question<'_>,
+    body: &[u8],
+    rows: &[std::sync::Arc<Row>],
+) -> Option<&'static str> {
+    let filter = Filter::parse(Document::trusted(&query.definition.filter)).ok()?;
+    let order = Order::parse(&query.definition, filter).ok()?;
+    let row = Row {
+        key: question.key.into(),
+        version: question.version,
+        created_ms: 0,
+        updated_ms: 0,
+        body: body.into(),
+    };
+    let its = (order.place(&row).ok()?, &row.key);
+    let beside = |other: &Row| {
+        let place = order.place(other).ok()?;
+        Some(its.0.cmp(&place).then_with(|| its.1.cmp(&other.key)))
+    };
+    let (first, last) = (rows.first()?, rows.last()?);
+    Some(match (beside(first)?, beside(last)?) {
+        (Ordering::Less, _) => "before",
+        (_, Ordering::Greater) => "behind",
+        _ => "inside",
+    })
+}
+
+fn described(seen: &Seen, told: Option<&Told>, client: &Client) -> Vec<u8> {
+    let mut writer = DocumentWriter::new();
+    number(&mut writer, "at_us", seen.at_us);
+    let position = format!("{}-{}", seen.position.ms, seen.position.number);
+    text(&mut writer, "position", &position);
+    number(&mut writer, "version", seen.version);
+    text(&mut writer, "match", seen.is.name());
+    number(&mut writer, "of", seen.of as u64);
+    let Some(told) = told else {
+        text(&mut writer, "told", client.why_untold(seen.group));
+        return writer.finish();
+    };
+    text(&mut writer, "told", told.how.name());
+    if let How::Anew(reason) = told.how {
+        text(&mut writer, "reason", reason);
+    }
+    number(&mut writer, "told_us", told.at_us);
+    let groups = told.groups.1.saturating_sub(told.groups.0) + 1;
+    if told.groups.0 > 0 {
+        number(&mut writer, "groups", groups);
+    }
+    if told.events.0 <= told.events.1 {
+        number(&mut writer, "first_event", told.events.0);
+        number(&mut writer, "last_event", told.events.1);
+    }
+    let (state, in_front) = client.way_of(told);
+    text(&mut writer, "delivery", state);
+    number(&mut writer, "in_front", in_front);
+    writer.finish()
+}
+
+fn describe_client(writer: &mut DocumentWriter, client: &Client) {
+    let phase = match &client.phase {
+        Phase::Waiting => "waiting",
+        Phase::Resuming(_) | Phase::Replaying(..) => "resuming",
+        Phase::Running => "running",
+        Phase::CutOff => "cut_off",
+    };
+    text(writer, "phase", phase);
+    boolean(writer, "ready", client.ready);
+    number(writer, "seq", client.seq);
+    number(writer, "frames_waiting", client.outbox.waiting() as u64);
+    let oldest = client.trace.ring.iter().next();
+    maybe(
+        writer,
+        "client_remembers_since_us",
+        oldest.map(|told| told.at_us),
+    );
+    boolean(writer, "client_forgot", client.trace.ring.forgotten > 0);
+}
+
+impl Client {
+    /// How it was told of a group of its query: by what came first that stands for it.
+    fn told_of(&self, group: u64) -> Option<&Told> {
+        let covers = |told: &&Told| told.groups.0 <= group && group <= told.groups.1;
+        let exact = |told: &&Told| told.groups.0 > 0;
+        let mut found = self.trace.ring.iter().filter(covers);
+        let first = found.next()?;
+        // What was told by itself says more than the results that followed.
+        let by_itself = self.trace.ring.iter().filter(covers).find(exact);
+        Some(by_itself.unwrap_or(first))
+    }
+
+    /// Why nothing is noted of a group.
+    fn why_untold(&self, group: u64) -> &'static str {
+        if self.trace.since.is_some_and(|since| since <= group) {
+            return "held";
+        }
+        match self.phase {
+            Phase::Waiting | Phase::Resuming(_) | Phase::Replaying(..) => "waiting",
+            Phase::CutOff => "cut_off",
+            Phase::Running if self.trace.ring.forgotten > 0 => "forgotten",
+            Phase::Running => "before",
+        }
+    }
+
+    /// How far something has come on its way to the client, and how much is in front of it.
+    fn way_of(&self, told: &Told) -> (&'static str, u64) {
+        if matches!(told.how, How::Muted | How::Anew(_)) {
+            return ("none", 0);
+        }
+        let dropped = self.trace.ring.iter().rev().find(|later| {
+            matches!(later.how, How::Anew(_))
+                && later.at_us >= told.at_us
+                && later.number < told.number
+        });
+        if dropped.is_some() {
+            return ("dropped", 0);
+        }
+        let (handed, taken) = self.outbox.numbers();
+        if told.number <= taken {
+            ("taken", 0)
+        } else if told.number <= handed {
+            ("handed", told.number - taken - 1)
+        } else {
+            ("waiting", told.number - taken - 1)
+        }
+    }
+}
+
+fn text(writer: &mut DocumentWriter, name: &str, value: &str) {
+    writer.append(name, ValueRef::String(value));
+}
+
+fn boolean(writer: &mut DocumentWriter, name: &str, value: bool) {
+    writer.append(name, ValueRef::Bool(value));
+}
+
+fn number(writer: &mut DocumentWriter, name: &str, value: u64) {
+    writer.append(
+        name,
+        ValueRef::Int64(i64::try_from(value).unwrap_or(i64::MAX)),
+    );
+}
+
+fn maybe(writer: &mut DocumentWriter, name: &str, value: Option<u64>) {
+    match value {
+        Some(value) => number(writer, name, value),
+        None => writer.append(name, ValueRef::Null),
+    }
+}
+
+fn array(writer: &mut DocumentWriter, name: &str, value: ArrayWriter) {
+    writer.append(name, Value::Array(value.into()).as_ref());
+}

@@ -1,0 +1,383 @@
+//! What became of changes lately, so that people can be told why a client heard of one or did not.
+//!
+//! Whatever filter, document and rules say can be said again whenever somebody asks. What cannot is
+//! kept here: which changes a query showed, and how each client was told. Every query and every
+//! client has a ring of its own with an equal share of the budget, so that a busy one forgets its
+//! own past and nobody else's. Shares follow the number of rings in steps of two, downwards as soon
+//! as there are more, so that all rings together never take more than the budget.
+//!
+//! ```text
+//! group of changes ─▶ query's ring: Shown 7 (keys, versions)
+//!                  ─▶ client's ring: Told 7..=7, events 3..=3, 12th of its outbox
+//! put together     ─▶ client's ring: Told 8..=11, events 4..=5, 13th and 14th
+//! ```
+
+mod answer;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::message::StreamId;
+use crate::snapshot::Snapshot;
+
+use super::Hub;
+use super::change::Change;
+
+pub use answer::Question;
+
+/// The least number of rings that the budget is divided by.
+const FEWEST_RINGS: usize = 16;
+
+/// How a document's part in a result changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Is {
+    Added,
+    Changed,
+    Moved,
+    Removed,
+}
+
+impl Is {
+    /// The name that events have.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Added => "add",
+            Self::Changed => "change",
+            Self::Moved => "changeIndex",
+            Self::Removed => "remove",
+        }
+    }
+}
+
+/// One document of a group of changes.
+#[derive(Debug)]
+pub(super) struct Touched {
+    pub(super) key: Arc<[u8]>,
+    pub(super) version: u64,
+    pub(super) is: Is,
+}
+
+impl From<&Change> for Touched {
+    fn from(change: &Change) -> Self {
+        let (row, version, is) = match change {
+            Change::Add { row, .. } => (row, row.version, Is::Added),
+            Change::Stay { row, .. } => (row, row.version, Is::Changed),
+            Change::Move { row, .. } => (row, row.version, Is::Moved),
+            Change::Remove { row, version, .. } => (row, *version, Is::Removed),
+        };
+        Self {
+            key: Arc::clone(&row.key),
+            version,
+            is,
+        }
+    }
+}
+
+/// What happened to a query.
+#[derive(Debug)]
+pub(super) enum Happened {
+    /// A group of changes became part of the result.
+    Shown {
+        at_us: u64,
+        /// The end of the log at that moment.
+        position: StreamId,
+        /// Counts the groups of the query.
+        group: u64,
+        changes: Box<[Touched]>,
+    },
+    /// Its rows were read.
+    Registered { at_us: u64, snapshot: Snapshot },
+}
+
+/// How a client was told of groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// By events, one for each change.
+    Events,
+    /// By events for what had become of several groups.
+    Together,
+    /// By events, after it had come back.
+    Resumed,
+    /// By the whole result.
+    Result,
+    /// Not at all: it does not want to hear of such changes.
+    Muted,
+    /// What waited for it was dropped, and it begins anew. For what reason.
+    Anew(&'static str),
+}
+
+impl How {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Together => "together",
+            Self::Resumed => "resumed",
+            Self::Result => "result",
+            Self::Muted => "muted",
+            Self::Anew(_) => "anew",
+        }
+    }
+}
+
+/// What a client was told at one moment.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) at_us: u64,
+    /// The first and the last group of its query that this stands for.
+    pub(super) groups: (u64, u64),
+    pub(super) how: How,
+    /// The `seq` of the first and the last event; none: the first is behind the last.
+    pub(super) events: (u64, u64),
+    /// Its number, or that of its last part, in the client's outbox; of `Anew`: up to where the
+    /// outbox had been handed out.
+    pub(super) number: u64,
+}
+
+/// Something that takes memory besides itself.
+pub(super) trait Noted {
+    fn heap_bytes(&self) -> usize;
+}
+
+impl Noted for Told {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Noted for Happened {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Shown { changes, .. } => {
+                let keys = changes.iter().map(|one| one.key.len());
+                size_of_val::<[Touched]>(changes) + keys.sum::<usize>()
+            }
+            Self::Registered { snapshot, .. } => size_of_val(snapshot.running.as_slice()),
+        }
+    }
+}
+
+/// The last things that were noted, within a number of bytes.
+#[derive(Debug)]
+pub(super) struct Ring<T> {
+    entries: VecDeque<T>,
+    heap_bytes: usize,
+    most: usize,
+    /// How many were ever forgotten.
+    forgotten: u64,
+}
+
+impl<T: Noted> Ring<T> {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            heap_bytes: 0,
+            most,
+            forgotten: 0,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<T>() + self.heap_bytes
+    }
+
+    /// What it would take with one more: a full deque doubles.
+    fn bytes_with(&self, more: usize) -> usize {
+        let (held, room) = (self.entries.len(), self.entries.capacity());
+        let slots = if held < room { room } else { (2 * room).max(1) };
+        slots * size_of::<T>() + self.heap_bytes + more
+    }
+
+    /// Notes something, and forgets what is oldest in its favour. What is too large by itself is not
+    /// noted.
+    pub(super) fn note(&mut self, entry: T) {
+        let more = entry.heap_bytes();
+        while self.bytes_with(more) > self.most {
+            if !self.forget_one() {
+                self.forgotten += 1;
+                return;
+            }
+        }
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve_exact(self.entries.len().max(1));
+        }
+        self.heap_bytes += more;
+        self.entries.push_back(entry);
+    }
+
+    fn forget_one(&mut self) -> bool {
+        let Some(oldest) = self.entries.pop_front() else {
+            return false;
+        };
+        self.heap_bytes -= oldest.heap_bytes();
+        self.forgotten += 1;
+        true
+    }
+
+    /// May take so much from here on.
+    fn share(&mut self, most: usize) {
+        self.most = most;
+        while self.entries.len() * size_of::<T>() + self.heap_bytes > most && self.forget_one() {}
+        if self.bytes() > most {
+            self.entries.shrink_to_fit();
+        }
+    }
+
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.entries.iter()
+    }
+}
+
+/// What a client was told lately.
+#[derive(Debug)]
+pub(super) struct ClientTrace {
+    ring: Ring<Told>,
+    now_us: u64,
+    /// The last group of the query.
+    group: u64,
+    /// The first group that it has not been told of.
+    since: Option<u64>,
+    resumes: bool,
+}
+
+impl ClientTrace {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            ring: Ring::new(most),
+            now_us: 0,
+            group: 0,
+            since: None,
+            resumes: false,
+        }
+    }
+
+    /// What is noted from here on happens now, and the query has shown so many groups.
+    pub(super) fn at(&mut self, now_us: u64, group: u64) {
+        (self.now_us, self.group) = (now_us, group);
+    }
+
+    /// What is noted from here on happens now.
+    pub(super) fn later(&mut self, now_us: u64) {
+        self.now_us = now_us;
+    }
+
+    /// What is told from here on is what it missed while it was away, or no longer so.
+    pub(super) fn resumes(&mut self, resumes: bool) {
+        self.resumes = resumes;
+    }
+
+    /// It is told of the present group later.
+    pub(super) fn holds(&mut self) {
+        self.since.get_or_insert(self.group);
+    }
+
+    /// Is told of everything up to the present group.
+    pub(super) fn told(&mut self, how: How, events: (u64, u64), number: u64) {
+        let since = self.since.take();
+        let (how, first) = match how {
+            How::Events if self.resumes => (How::Resumed, 0),
+            How::Events => match since {
+                Some(first) => (How::Together, first),
+                None => (How::Events, self.group),
+            },
+            // Whatever it had not heard of, and more, is in a result.
+            How::Result | How::Anew(_) => (how, 0),
+            other => (other, since.unwrap_or(self.group)),
+        };
+        self.ring.note(Told {
+            at_us: self.now_us,
+            groups: (first, self.group),
+            how,
+            events,
+            number,
+        });
+    }
+}
+
+/// What a query showed lately.
+#[derive(Debug)]
+pub(super) struct QueryTrace {
+    ring: Ring<Happened>,
+    /// How many groups it has shown.
+    pub(super) groups: u64,
+}
+
+impl QueryTrace {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            ring: Ring::new(most),
+            groups: 0,
+        }
+    }
+
+    pub(super) fn shown(&mut self, at_us: u64, position: StreamId, changes: &[Change]) {
+        self.groups += 1;
+        self.ring.note(Happened::Shown {
+            at_us,
+            position,
+            group: self.groups,
+            changes: changes.iter().map(Touched::from).collect(),
+        });
+    }
+
+    pub(super) fn registered(&mut self, at_us: u64, snapshot: &Snapshot) {
+        let snapshot = snapshot.clone();
+        self.ring.note(Happened::Registered { at_us, snapshot });
+    }
+}
+
+/// How the budget is divided.
+#[derive(Debug)]
+pub(super) struct Shares {
+    budget: usize,
+    /// So many rings have room.
+    rings: usize,
+}
+
+impl Shares {
+    pub(super) fn new(budget: usize) -> Self {
+        Self {
+            budget,
+            rings: FEWEST_RINGS,
+        }
+    }
+
+    /// What a ring may take.
+    pub(super) fn each(&self) -> usize {
+        self.budget / self.rings
+    }
+
+    /// Learns how many rings there are; returns whether their shares are others now.
+    fn count(&mut self, rings: usize) -> bool {
+        let before = self.rings;
+        if rings > self.rings || rings < self.rings / 4 {
+            self.rings = rings.next_power_of_two().max(FEWEST_RINGS);
+        }
+        self.rings != before
+    }
+}
+
+impl Hub {
+    /// Divides the budget anew where there are more queries and clients, or far fewer.
+    pub(super) fn share_out(&mut self) {
+        if !self.shares.count(self.queries.len() + self.clients.len()) {
+            return;
+        }
+        let each = self.shares.each();
+        for query in self.queries.values_mut() {
+            query.trace.ring.share(each);
+        }
+        for client in self.clients.values_mut() {
+            client.trace.ring.share(each);
+        }
+    }
+
+    /// What the memory of the past takes, in bytes.
+    pub fn trace_bytes(&self) -> usize {
+        let queries = self.queries.values().map(|query| query.trace.ring.bytes());
+        let clients = self
+            .clients
+            .values()
+            .map(|client| client.trace.ring.bytes());
+        queries.sum::<usize>() + clients.sum::<usize>()
+    }
+}

@@ -1,0 +1,87 @@
+//! What is told of a query and a document agrees with what the matcher does.
+
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use proptest::prelude::*;
+use rillbase_matching::{Class, reach};
+use rillbase_query::filter::{Filter, How, Reason};
+use support::common::document;
+use support::{GROUP, QUOTA, any_filter, any_near_document, filter, roomy};
+
+/// What the parts together say; none where one of them came to no answer.
+fn of_parts(reason: &Reason) -> Option<bool> {
+    let mut parts = reason.parts.iter().map(|part| {
+        let said = part.holds.clone().ok()?;
+        assert!(part.how == How::Test || of_parts(part).is_none_or(|all| all == said));
+        Some(said)
+    });
+    match reason.how {
+        How::Test => reason.holds.clone().ok(),
+        How::All => parts.try_fold(true, |all, one| Some(all && one?)),
+        How::Any => parts.try_fold(false, |any, one| Some(any || one?)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn an_explanation_says_matches_exactly_when_the_matcher_matches(
+        query in any_filter(),
+        texts in prop::collection::vec(any_near_document(), 1..5),
+    ) {
+        let Ok(query) = Filter::parse(document(&query).as_ref()) else {
+            return Ok(());
+        };
+        let mut matcher = roomy();
+        let id = matcher.add(GROUP, QUOTA, &query).expect("room");
+        for text in texts {
+            let body = document(&text);
+            let (mut found, mut failed) = (Vec::new(), Vec::new());
+            let before = matcher.statistics().documents;
+            let reach = matcher.reach(id, body.as_ref());
+            prop_assert_eq!(matcher.statistics().documents, before);
+            matcher.matches(&GROUP, body.as_ref(), &mut found, &mut failed);
+            let told = query.explain(body.as_ref(), 0);
+            prop_assert_eq!(told.matches == Ok(true), found.contains(&id), "{}", text);
+            // Where the index does not lead a document to a query, nobody asks its filter.
+            prop_assert!(reach.reached || found.is_empty(), "{}", text);
+            if let Some(parts) = of_parts(&told.reason).filter(|_| !told.cut) {
+                prop_assert_eq!(told.matches, Ok(parts), "{}", text);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_document_is_led_to_whom_it_may_concern_and_to_nobody_else() {
+    for (query, text, expected) in [
+        (
+            r#"{"a":1,"b":{"$gt":5}}"#,
+            r#"{"a":1,"b":2}"#,
+            (true, Class::Equality),
+        ),
+        (
+            r#"{"a":1,"b":{"$gt":5}}"#,
+            r#"{"a":2,"b":9}"#,
+            (false, Class::Equality),
+        ),
+        (r#"{"b":{"$gt":5}}"#, r#"{"b":2}"#, (false, Class::Range)),
+        (r#"{"a":{"$ne":1}}"#, r#"{"a":1}"#, (true, Class::Residual)),
+        ("{}", r#"{"a":1}"#, (true, Class::Everything)),
+        (r#"{"a":{"$in":[]}}"#, r#"{"a":1}"#, (false, Class::Never)),
+    ] {
+        let found = reach(&filter(query), document(text).as_ref());
+        assert_eq!(
+            (found.reached, found.placement.class),
+            expected,
+            "{query} on {text}"
+        );
+    }
+}

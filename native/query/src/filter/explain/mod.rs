@@ -1,0 +1,239 @@
+//! Why a filter decides as it does about one document, for people.
+//!
+//! Nothing of this is noted while documents are matched: filter and document say it all, whenever
+//! somebody asks. The verdict is the matcher's own. Each part of the filter is then evaluated by
+//! itself, with fuel of its own, so that parts are told of which the matcher never came to look at.
+
+mod words;
+
+use super::{Filter, Node, Predicate};
+use crate::bson::{ArrayWriter, Document, DocumentWriter, Value, ValueRef};
+use crate::ejson::{Form, document_to_string, value_to_string};
+use crate::environment::Environment;
+use crate::error::Failure;
+use crate::path::Leaf;
+
+/// Values that are told of one path.
+const VALUES: usize = 5;
+/// Characters of a value or a clause that are told.
+const CHARACTERS: usize = 300;
+/// Parts of a filter that are told of.
+const PARTS: usize = 200;
+
+/// How the parts of a filter make one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// All of them must hold.
+    All,
+    /// One of them must hold.
+    Any,
+    /// It is one test.
+    Test,
+}
+
+impl How {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Any => "any",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// A part of a filter, and what it says of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason {
+    /// How its parts make one answer.
+    pub how: How,
+    /// Whether it holds, or why that is not known.
+    pub holds: Result<bool, Failure>,
+    /// Whether it is one of those by which the whole filter's answer came about: those of a
+    /// conjunction that do not hold, those of a disjunction that hold, or all of one that agrees.
+    pub decides: bool,
+    /// The part as a filter: Extended JSON, cut where it is long.
+    pub clause: String,
+    /// What the test's path found in the document, likewise; a value that is not there is `missing`.
+    pub found: Vec<String>,
+    /// Whether the path found more.
+    pub more: bool,
+    /// The same in a sentence.
+    pub sentence: String,
+    /// The parts that it consists of.
+    pub parts: Vec<Self>,
+}
+
+/// Why a document matches a filter, or does not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// What the matcher says.
+    pub matches: Result<bool, Failure>,
+    /// The whole filter.
+    pub reason: Reason,
+    /// Whether parts were left out.
+    pub cut: bool,
+}
+
+impl Filter {
+    /// Says why a document matches, or does not, at this moment (milliseconds since 1970).
+    #[must_use]
+    pub fn explain(&self, document: Document<'_>, now_ms: i64) -> Explanation {
+        let mut left = PARTS;
+        let mut reason = explained(self.root(), document, now_ms, &mut left);
+        let matches = self.matches_in(document, &Environment::at(now_ms));
+        reason.holds.clone_from(&matches);
+        reason.settle(true);
+        Explanation {
+            matches,
+            reason,
+            cut: left == 0,
+        }
+    }
+}
+
+fn explained(node: &Node, document: Document<'_>, now_ms: i64, left: &mut usize) -> Reason {
+    *left = left.saturating_sub(1);
+    let holds = node.matches_in(document, &Environment::at(now_ms));
+    let clause = words::clause(node);
+    let (how, children) = match node {
+        Node::And(children) => (How::All, children.as_slice()),
+        Node::Or(children) => (How::Any, children.as_slice()),
+        _ => (How::Test, [].as_slice()),
+    };
+    let mut parts = Vec::new();
+    for child in children {
+        if *left > 0 {
+            parts.push(explained(child, document, now_ms, left));
+        }
+    }
+    let (found, more) = match node {
+        Node::Field(predicate) => values(predicate, document),
+        Node::Not(inner) => match inner.as_ref() {
+            Node::Field(predicate) => values(predicate, document),
+            _ => (Vec::new(), false),
+        },
+        _ => (Vec::new(), false),
+    };
+    Reason {
+        sentence: words::sentence(node, &holds, &found, document),
+        how,
+        holds,
+        decides: false,
+        clause,
+        found,
+        more,
+        parts,
+    }
+}
+
+/// What a predicate's path finds; whatever goes wrong on the way is told by the test itself.
+fn values(predicate: &Predicate, document: Document<'_>) -> (Vec<String>, bool) {
+    let mut found = Vec::new();
+    let mut more = false;
+    let environment = Environment::default();
+    let leaf = match predicate.test.leaf() {
+        // The elements of an array are told as the array that they make.
+        Leaf::Elements if is_array_at(predicate, document) => Leaf::Whole,
+        leaf => leaf,
+    };
+    let walked = predicate
+        .path
+        .any(document, leaf, &environment.fuel, &mut |value, _| {
+            more = found.len() == VALUES;
+            if !more {
+                found.push(value.map_or_else(
+                    || "missing".to_owned(),
+                    |value| cut(&value_to_string(value, Form::Relaxed)),
+                ));
+            }
+            Ok(more)
+        });
+    (found, more || walked.is_err())
+}
+
+fn is_array_at(predicate: &Predicate, document: Document<'_>) -> bool {
+    match predicate.path.segments() {
+        [only] => matches!(document.get(&only.name), Some(ValueRef::Array(_))),
+        _ => false,
+    }
+}
+
+/// The beginning of a text.
+pub(super) fn cut(text: &str) -> String {
+    let mut short: String = text.chars().take(CHARACTERS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+impl Reason {
+    /// Marks the parts by which the answer came about.
+    fn settle(&mut self, decides: bool) {
+        self.decides = decides;
+        for part in &mut self.parts {
+            let same = match (&self.holds, &part.holds) {
+                (Ok(whole), Ok(one)) => whole == one,
+                (Err(_), Err(_)) => true,
+                _ => false,
+            };
+            part.settle(decides && same);
+        }
+    }
+
+    /// The tests by which the answer came about.
+    pub fn deciding(&self) -> Vec<&Self> {
+        if self.parts.is_empty() {
+            return if self.decides { vec![self] } else { Vec::new() };
+        }
+        self.parts.iter().flat_map(Self::deciding).collect()
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let mut writer = DocumentWriter::new();
+        writer.append("how", ValueRef::String(self.how.name()));
+        match &self.holds {
+            Ok(holds) => writer.append("holds", ValueRef::Bool(*holds)),
+            Err(failure) => {
+                writer.append("holds", ValueRef::Null);
+                writer.append("failure", ValueRef::String(&failure.to_string()));
+            }
+        }
+        writer.append("decides", ValueRef::Bool(self.decides));
+        writer.append("clause", ValueRef::String(&self.clause));
+        writer.append("sentence", ValueRef::String(&self.sentence));
+        let mut found = ArrayWriter::new();
+        for value in &self.found {
+            found.push(ValueRef::String(value));
+        }
+        writer.append("found", Value::Array(found.into()).as_ref());
+        writer.append("more", ValueRef::Bool(self.more));
+        let mut parts = ArrayWriter::new();
+        for part in &self.parts {
+            parts.push(ValueRef::Document(Document::trusted(&part.write())));
+        }
+        writer.append("parts", Value::Array(parts.into()).as_ref());
+        writer.finish()
+    }
+}
+
+impl Explanation {
+    /// The explanation as JSON text.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut writer = DocumentWriter::new();
+        match &self.matches {
+            Ok(matches) => writer.append("matches", ValueRef::Bool(*matches)),
+            Err(failure) => {
+                writer.append("matches", ValueRef::Null);
+                writer.append("failure", ValueRef::String(&failure.to_string()));
+            }
+        }
+        writer.append(
+            "reason",
+            ValueRef::Document(Document::trusted(&self.reason.write())),
+        );
+        writer.append("cut", ValueRef::Bool(self.cut));
+        document_to_string(Document::trusted(&writer.finish()), Form::Relaxed)
+    }
+}

@@ -1,0 +1,184 @@
+//! A part of a filter, and what it met, in words.
+
+use super::super::canonical::canonical;
+use super::super::{Comparison, Node, Predicate, Test, Whole};
+use super::cut;
+use crate::bson::{ArrayWriter, Document, DocumentWriter, Kind, Value, ValueRef};
+use crate::ejson::{Form, document_to_string, value_to_string};
+use crate::error::Failure;
+use crate::pattern::Pattern;
+
+/// A part of a filter as people write it, cut where it is long.
+pub(super) fn clause(node: &Node) -> String {
+    let bytes = match node {
+        Node::Not(inner) => match inner.as_ref() {
+            Node::Field(predicate) => negated(predicate),
+            _ => None,
+        },
+        _ => None,
+    };
+    let bytes = bytes.unwrap_or_else(|| canonical(node.clone()).1);
+    cut(&document_to_string(
+        Document::trusted(&bytes),
+        Form::Relaxed,
+    ))
+}
+
+/// `$ne`, `$nin` and `$exists: false`, which the canonical form writes with `$not`.
+fn negated(predicate: &Predicate) -> Option<Vec<u8>> {
+    let mut inner = DocumentWriter::new();
+    match &predicate.test {
+        Test::Compare(Comparison::Equal, operand) => inner.append("$ne", operand.as_ref()),
+        Test::In(list) if list.patterns().is_empty() => {
+            let mut values = ArrayWriter::new();
+            list.values()
+                .iter()
+                .for_each(|value| values.push(value.as_ref()));
+            inner.append("$nin", Value::Array(values.into()).as_ref());
+        }
+        Test::Exists => inner.append("$exists", ValueRef::Bool(false)),
+        _ => return None,
+    }
+    let mut writer = DocumentWriter::new();
+    let inner = inner.finish();
+    let condition = ValueRef::Document(Document::trusted(&inner));
+    writer.append(&predicate.path.text(), condition);
+    Some(writer.finish())
+}
+
+/// One sentence: what is there, and what the test asks for.
+pub(super) fn sentence(
+    node: &Node,
+    holds: &Result<bool, Failure>,
+    found: &[String],
+    document: Document<'_>,
+) -> String {
+    let asked = match node {
+        Node::And(parts) if parts.is_empty() => return "Every document matches.".to_owned(),
+        Node::Or(parts) if parts.is_empty() => return "No document can match.".to_owned(),
+        Node::And(parts) => format!("all of {} conditions hold", parts.len()),
+        Node::Or(parts) => format!("one of {} conditions holds", parts.len()),
+        Node::Field(predicate) => {
+            let note = other_types(&predicate.test, &predicate.path.text(), document);
+            return about(
+                &predicate.path.text(),
+                found,
+                holds,
+                &wanted(&predicate.test),
+            ) + &note;
+        }
+        Node::Not(inner) => match inner.as_ref() {
+            Node::Field(predicate) => {
+                let asked = format!("not {}", wanted(&predicate.test));
+                return about(&predicate.path.text(), found, holds, &asked);
+            }
+            Node::Whole(whole) => format!("it is not so that {}", of_whole(whole)),
+            _ => "it is not so".to_owned(),
+        },
+        Node::Whole(whole) => of_whole(whole),
+    };
+    match holds {
+        Ok(true) => format!("The document matches: {asked}."),
+        Ok(false) => format!("The document does not match: it would if {asked}."),
+        Err(failure) => format!("Nobody can say whether {asked}: {failure}."),
+    }
+}
+
+fn about(path: &str, found: &[String], holds: &Result<bool, Failure>, asked: &str) -> String {
+    let there = match found {
+        [] => format!("`{path}` leads to nothing"),
+        [only] if only == "missing" => format!("`{path}` is not there"),
+        [only] => format!("`{path}` is {only}"),
+        several => format!("`{path}` has the values {}", several.join(", ")),
+    };
+    match holds {
+        Ok(true) => format!("{there}, as asked: {asked}."),
+        Ok(false) => format!("{there}; asked for is: {asked}."),
+        Err(failure) => format!("{there}; asked for is: {asked}. It came to no answer: {failure}."),
+    }
+}
+
+/// A hint where value and operand are of types that never compare.
+fn other_types(test: &Test, path: &str, document: Document<'_>) -> String {
+    let Test::Compare(_, operand) = test else {
+        return String::new();
+    };
+    let (operand, Some(value)) = (operand.as_ref(), document.get(path)) else {
+        return String::new();
+    };
+    let special = |value: ValueRef<'_>| {
+        matches!(
+            value.kind(),
+            Kind::Array | Kind::Null | Kind::MinKey | Kind::MaxKey
+        )
+    };
+    if value.rank() == operand.rank() || special(value) || special(operand) {
+        return String::new();
+    }
+    format!(
+        " A value of the type {} never compares with one of the type {}.",
+        value.kind().alias(),
+        operand.kind().alias()
+    )
+}
+
+fn told(value: ValueRef<'_>) -> String {
+    cut(&value_to_string(value, Form::Relaxed))
+}
+
+fn wanted(test: &Test) -> String {
+    match test {
+        Test::Compare(comparison, operand) => {
+            let how = match comparison {
+                Comparison::Equal => "equal to",
+                Comparison::Less => "less than",
+                Comparison::LessOrEqual => "at most",
+                Comparison::Greater => "greater than",
+                Comparison::GreaterOrEqual => "at least",
+            };
+            format!("{how} {}", told(operand.as_ref()))
+        }
+        Test::In(list) => {
+            let values = list.values().iter().map(|value| told(value.as_ref()));
+            let patterns = list.patterns().iter().map(written);
+            cut(&format!(
+                "one of {}",
+                values.chain(patterns).collect::<Vec<_>>().join(", ")
+            ))
+        }
+        Test::Exists => "there".to_owned(),
+        Test::Type(kinds) => {
+            let names: Vec<&str> = kinds.iter().map(Kind::alias).collect();
+            format!("of the type {}", names.join(" or "))
+        }
+        Test::Mod { divisor, remainder } => {
+            format!("{remainder} as the remainder of a division by {divisor}")
+        }
+        Test::Regex(pattern) => format!("text that {} finds", written(pattern)),
+        Test::Size(size) => format!("an array of {size}"),
+        Test::Bits(test) => cut(&format!("{} of {:?}", test.bits.name(), test.positions)),
+        Test::ElementDocument(_) | Test::ElementValue(_) => {
+            "an array with an element for which all of `$elemMatch` holds".to_owned()
+        }
+        Test::Geo(test) => {
+            let (name, argument) = test.source();
+            cut(&format!("{name} {}", told(argument.as_ref())))
+        }
+        Test::Near(near) => cut(&format!(
+            "a place near {}",
+            told(ValueRef::Document(near.source()))
+        )),
+    }
+}
+
+fn written(pattern: &Pattern) -> String {
+    format!("/{}/{}", pattern.source(), pattern.options())
+}
+
+fn of_whole(whole: &Whole) -> String {
+    match whole {
+        Whole::Expression(..) => "its `$expr` is true".to_owned(),
+        Whole::Schema(..) => "the `$jsonSchema` allows the document".to_owned(),
+        Whole::Text(_) => "the document's text has what `$text` searches for".to_owned(),
+    }
+}

@@ -1,0 +1,63 @@
+"""Tenants' clusters, by hand: what they shall be, what would change, and how they stand."""
+
+from __future__ import annotations
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from realtime.clusters.kubernetes import reconcile, telling
+from realtime.clusters.kubernetes.connection import api_server
+from realtime.clusters.kubernetes.server import Away, Refused
+from realtime.clusters.kubernetes.steps import foresee
+from realtime.models import Cluster
+from tenants.models import Tenant
+
+ALIAS = reconcile.ALIAS
+
+
+class Command(BaseCommand):
+    help = "Look after a tenant's cluster on Kubernetes: plan, diff, apply or status."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        what = {
+            "plan": "what would be made, changed and removed",
+            "diff": "the same, place by place",
+            "apply": "do it now, whenever it would be due",
+            "status": "how the cluster stands",
+        }
+        parser.add_argument("action", choices=what, help="; ".join(map(": ".join, what.items())))
+        parser.add_argument("tenant", help="the tenant's slug")
+
+    def handle(self, *args: object, **options: object) -> None:
+        cluster = _cluster(str(options["tenant"]))
+        told = telling.Telling(str(options["tenant"]))
+        if options["action"] == "status":
+            told.status(cluster)
+            return
+        try:
+            with api_server() as server:
+                if options["action"] == "apply":
+                    Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk).update(
+                        due_at=timezone.now()
+                    )
+                    reconcile.reconcile(cluster.tenant_id, server, told.step)
+                    told.end(_cluster(str(options["tenant"])))
+                else:
+                    wanted = reconcile.intended(cluster)
+                    for step in foresee(server, wanted):
+                        told.step(step, places=options["action"] == "diff")
+                    told.foreseen()
+        except (Away, Refused) as failed:
+            raise CommandError(f"Kubernetes: {failed}") from None
+
+
+def _cluster(slug: str) -> Cluster:
+    """Return a tenant's cluster, or say that there is none."""
+    tenant = Tenant.objects.using(ALIAS).filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug!r}.")
+    cluster = Cluster.unscoped.using(ALIAS).filter(tenant_id=tenant.pk).first()
+    if cluster is None:
+        raise CommandError(f"Tenant {slug!r} has no cluster of its own.")
+    return cluster

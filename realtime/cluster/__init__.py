@@ -1,1 +1,0 @@
-"""The matching grid as the control plane shows it."""

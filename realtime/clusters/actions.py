@@ -1,0 +1,114 @@
+"""A cluster is wanted, changed and given up. What these say, reconciliation brings about."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from django.utils import timezone
+
+from foundation.environment import environment
+from foundation.errors import ClusterExists, ClustersNotOffered, QuotaExceeded
+from foundation.json_types import JsonObject
+from foundation.tasks import run_after_commit
+from realtime.clusters.describe import describe
+from realtime.models import Cluster
+from tenants import audit
+from tenants.models import Tenant
+from tenants.principals import Principal
+from tenants.quotas import effective_limits
+
+RECONCILE_TASK = "realtime.clusters.reconcile"
+LIMIT = "cluster_write_partitions"
+
+
+class ClusterValues(TypedDict, total=False):
+    """What a checked body says of a cluster."""
+
+    write_partitions: int
+    node_size: str
+    tier: str
+    image: str | None
+    idle_after_s: int | None
+
+
+def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues) -> Cluster:
+    """Have the tenant get a cluster of its own."""
+    if environment().rillbase_clusters == "off":
+        raise ClustersNotOffered
+    # Of two callers the second waits here, and finds what the first has made.
+    Tenant.objects.select_for_update().get(pk=tenant.pk)
+    found = Cluster.objects.first()
+    if found is not None:
+        raise ClusterExists("It is still being removed." if found.deleting else "")
+    _ensure_room(tenant, values["write_partitions"])
+    cluster = Cluster(tenant=tenant, due_at=timezone.now(), **_columns(values))
+    cluster.save()
+    _look_soon(cluster)
+    _record(principal, "cluster.created", cluster, after=describe(cluster))
+    return cluster
+
+
+def do_change(
+    principal: Principal | None, tenant: Tenant, cluster: Cluster, values: ClusterValues
+) -> None:
+    """Change a locked cluster."""
+    before = describe(cluster)
+    if cluster.deleting:
+        raise ClusterExists("It is being removed.")
+    _ensure_room(tenant, values.get("write_partitions", cluster.write_partitions))
+    for name, value in _columns(values).items():
+        setattr(cluster, name, value)
+    _next(cluster)
+    _record(principal, "cluster.updated", cluster, before=before, after=describe(cluster))
+
+
+def do_delete(principal: Principal | None, cluster: Cluster) -> None:
+    """Give a locked cluster up. The row stays until nothing is left of it."""
+    if cluster.deleting:
+        return
+    before = describe(cluster)
+    cluster.deleting, cluster.state = True, Cluster.State.DELETING
+    _next(cluster)
+    _record(principal, "cluster.deleted", cluster, before=before)
+
+
+def _next(cluster: Cluster) -> None:
+    """Have another version of it looked at, whatever has failed before."""
+    cluster.failures, cluster.due_at = 0, timezone.now()
+    cluster.save_next_version()
+    _look_soon(cluster)
+
+
+def _look_soon(cluster: Cluster) -> None:
+    tenant_id = cluster.tenant_id
+    run_after_commit(RECONCILE_TASK, {"tenant": str(tenant_id)}, tenant_id=tenant_id)
+
+
+def _ensure_room(tenant: Tenant, write_partitions: int) -> None:
+    allowed = effective_limits(tenant)[LIMIT]
+    if write_partitions > allowed:
+        raise QuotaExceeded(
+            f"The tenant's quota allows a cluster of {allowed} write partitions."
+            if allowed
+            else "The tenant's plan has no cluster of its own."
+        )
+
+
+def _columns(values: ClusterValues) -> dict[str, object]:
+    """Return what is written to the row: no image is written as an empty name."""
+    columns = dict[str, object](values)
+    if "image" in columns:
+        columns["image"] = columns["image"] or ""
+    return columns
+
+
+def _record(
+    principal: Principal | None,
+    action: str,
+    cluster: Cluster,
+    *,
+    before: JsonObject | None = None,
+    after: JsonObject | None = None,
+) -> None:
+    target = audit.Target("cluster", str(cluster.pk))
+    audit.record(principal, action, target, before=before, after=after)

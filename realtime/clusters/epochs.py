@@ -1,0 +1,95 @@
+"""Grid epochs of tenants' own: they are made, found ready, and retired.
+
+A resize is a new epoch beside the old one. The relay fills both; hubs go over to the new one once
+it is ready, and then the old one is retired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connections
+
+from realtime.grid.layout import GRIDS, Grid
+
+ALIAS = "relay"
+
+_IN_FORCE = (
+    "SELECT i.epoch, g.number, g.write_partitions, g.ready_at IS NOT NULL "
+    "FROM documents_installation i, documents_gridepoch g "
+    "WHERE g.retired_at IS NULL AND g.tenant_id = %s ORDER BY g.number"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGrid:
+    """A grid epoch of a tenant's own."""
+
+    grid: Grid
+    #: Whether its nodes have ever watched: then the tenant's queries are there.
+    ready: bool
+
+
+def shared() -> list[Grid]:
+    """Return the grids that all tenants share."""
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(GRIDS.sql)
+        return [Grid(*row[:3]) for row in cursor.fetchall()]
+
+
+def of_tenant(tenant_id: UUID) -> list[Grid]:
+    """Return the grids of a tenant's own that serve it."""
+    return [own.grid for own in in_force(tenant_id) if own.ready]
+
+
+def in_force(tenant_id: UUID) -> list[OwnGrid]:
+    """Return the grids of a tenant's own, the oldest first."""
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(_IN_FORCE, [tenant_id])
+        return [OwnGrid(Grid(*row[:3]), row[3]) for row in cursor.fetchall()]
+
+
+def add(tenant_id: UUID, write_partitions: int) -> None:
+    """Add a grid, which the relay fills from now on, unless there is one of this size."""
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO documents_gridepoch (number, write_partitions, tenant_id) "
+            "VALUES (nextval('documents_tenantgrid'), %s, %s) ON CONFLICT DO NOTHING",
+            [write_partitions, tenant_id],
+        )
+
+
+def note_ready(epoch: int) -> None:
+    """Have the tenant's queries go to a grid."""
+    _execute(
+        "UPDATE documents_gridepoch SET ready_at = clock_timestamp() "
+        "WHERE number = %s AND ready_at IS NULL",
+        epoch,
+    )
+
+
+def retire(epoch: int) -> None:
+    """Have nobody use a grid any more."""
+    _execute(
+        "UPDATE documents_gridepoch SET retired_at = clock_timestamp() "
+        "WHERE number = %s AND retired_at IS NULL",
+        epoch,
+    )
+
+
+def disown(tenant_id: UUID) -> None:
+    """Retire all grids of a tenant and forget whose they were.
+
+    The rows stay, so that what is left of the grids in the event layer is swept.
+    """
+    _execute(
+        "UPDATE documents_gridepoch SET tenant_id = NULL, "
+        "retired_at = coalesce(retired_at, clock_timestamp()) WHERE tenant_id = %s",
+        tenant_id,
+    )
+
+
+def _execute(statement: str, value: int | UUID) -> None:
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(statement, [value])

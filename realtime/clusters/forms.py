@@ -1,0 +1,60 @@
+"""What a caller may say of a cluster."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from foundation.api.bodies import Body
+from foundation.environment import environment
+from realtime.models import Cluster
+
+MOST_WRITE_PARTITIONS = 64
+LEAST_IDLE_S, USUAL_IDLE_S, MOST_IDLE_S = 60, 1_800, 30 * 86_400
+
+
+class ImageField(serializers.CharField):
+    """The name of an image that the installation offers: nobody else's program gets its secrets."""
+
+    def to_internal_value(self, data: object) -> str:
+        text = str(super().to_internal_value(data))  # type: ignore[arg-type]
+        offered = environment().rillbase_clusters_images
+        if text not in offered:
+            names = ", ".join(sorted(offered))
+            raise serializers.ValidationError(f"The installation offers: {names}.", "not_offered")
+        return text
+
+
+class ClusterCreation(Body):
+    """A cluster that is wanted."""
+
+    write_partitions = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_WRITE_PARTITIONS,
+        default=2,
+        help_text="Size of the grid: into how many streams the tenant's writes are divided.",
+    )
+    node_size = serializers.ChoiceField(
+        Cluster.NodeSize.choices,
+        default=Cluster.NodeSize.SMALL.value,
+        help_text="What each pod that runs nodes of the grid may use.",
+    )
+    tier = serializers.ChoiceField(
+        Cluster.Tier.choices,
+        default=Cluster.Tier.BURSTABLE.value,
+        help_text="`guaranteed`: pods have all that they may use for themselves.",
+    )
+    image = ImageField(
+        allow_null=True, default=None, help_text="One that the installation offers; null: its own."
+    )
+    idle_after_s = serializers.IntegerField(
+        min_value=LEAST_IDLE_S,
+        max_value=MOST_IDLE_S,
+        allow_null=True,
+        default=USUAL_IDLE_S,
+        help_text="After so many seconds without a live query nothing runs until there is one; "
+        "null: it always runs.",
+    )
+
+
+class ClusterChange(ClusterCreation):
+    """What shall be otherwise."""

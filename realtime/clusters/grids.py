@@ -1,0 +1,117 @@
+"""Puts together which nodes there should be (the database) and what they say (the event layer)."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from foundation.environment import environment
+from foundation.errors import Unavailable
+from foundation.json_types import JsonObject, JsonValue
+from foundation.resp_pipeline import Argument
+from foundation.valkey_sockets import ValkeySockets
+from foundation.valkey_wire import Reply
+from realtime.clusters import epochs
+from realtime.events import layer
+from realtime.grid.layout import Grid, Node
+
+ANSWER_TIMEOUT_S = 2.0
+CONNECT_TIMEOUT_S = 0.5
+_US_PER_MS = 1000
+_US_PER_S = 1_000_000
+
+
+def grids(tenant_id: UUID) -> list[JsonValue]:
+    """Return the grid epochs that serve a tenant, each with its nodes as they stand."""
+    now_us = _now_us()
+    return [
+        {
+            "epoch": grid.epoch,
+            "query_partitions": grid.query_partitions,
+            "write_partitions": grid.write_partitions,
+            "nodes": [_described(node, now_us) for node in grid.nodes()],
+        }
+        for grid in epochs.of_tenant(tenant_id) or epochs.shared()
+    ]
+
+
+def watches(grid: Grid) -> bool:
+    """Tell whether all nodes of a grid hold their leases and watch."""
+    now_us = _now_us()
+    return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
+
+
+def queries(grid: Grid) -> int:
+    """Return how many live queries a grid has."""
+    keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
+    return sum(found for key in keys if isinstance(found := _call("HLEN", key), int))
+
+
+def _described(node: Node, now_us: int) -> JsonValue:
+    report = _report(node, now_us)
+    lag_us, memory = (
+        report.get("lag_us"),
+        [report.get(n) for n in ("index_bytes", "retained_bytes")],
+    )
+    return {
+        "name": node.name,
+        "kind": "sort" if node.write_partition is None else "filter",
+        "query_partition": node.query_partition,
+        "write_partition": node.write_partition,
+        "state": report.get("state", "absent"),
+        "lag_ms": lag_us / _US_PER_MS if isinstance(lag_us, int) else None,
+        "queries": report.get("queries"),
+        "matched": report.get("matched_documents"),
+        "memory_bytes": sum(size for size in memory if isinstance(size, int)) if report else None,
+        "rebuilds": report.get("rebuilds"),
+    }
+
+
+def _report(node: Node, now_us: int) -> JsonObject:
+    """Return what a node says of itself; nothing where nobody holds its partition now."""
+    key = layer.lease_key(node.installation, node.epoch, node.name)
+    until, report = _pair(_call("HMGET", key, "until", "report"))
+    if until is None or int(until) * _US_PER_MS <= now_us:
+        return {}
+    found: JsonObject = json.loads(report or b"{}")
+    return found
+
+
+def _now_us() -> int:
+    """Return the event layer's time, by which leases end."""
+    seconds, micros = _pair(_call("TIME"))
+    return int(seconds or 0) * _US_PER_S + int(micros or 0)
+
+
+def _pair(reply: Reply) -> tuple[bytes | None, bytes | None]:
+    first, second = reply if isinstance(reply, list) else (None, None)
+    return (
+        first if isinstance(first, bytes) else None,
+        second if isinstance(second, bytes) else None,
+    )
+
+
+def _call(*command: Argument) -> Reply:
+    try:
+        return _sockets().call(*command)
+    except RedisError:
+        raise Unavailable(
+            "The grid cannot be looked at now.", headers={"Retry-After": "1"}
+        ) from None
+
+
+@lru_cache(maxsize=1)
+def _sockets() -> ValkeySockets:
+    return ValkeySockets(
+        environment().events,
+        connect_timeout_s=CONNECT_TIMEOUT_S,
+        answer_timeout_s=ANSWER_TIMEOUT_S,
+    )
+
+
+def close() -> None:
+    """Close the connections of this process."""
+    _sockets().close()

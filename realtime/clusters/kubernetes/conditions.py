@@ -1,0 +1,147 @@
+"""What holds of a cluster, and why: pure functions of what was found.
+
+`Applied`   the objects are what they shall be
+`Running`   the driver's pods are ready
+`Watching`  all nodes hold their partitions and watch
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from foundation.api.rendering import timestamp
+from foundation.json_types import JsonObject, JsonValue
+from realtime.clusters.kubernetes.objects.naming import COMPONENT, Object
+from realtime.models import Cluster
+
+MAX_MESSAGE_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that holds, or does not, or of which nobody knows (None)."""
+
+    type: str
+    holds: bool | None
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """How the pods of a cluster stand."""
+
+    drivers_ready: int
+    executors_running: int
+    #: Why some pod does not run, as Kubernetes says it: a reason and a sentence.
+    trouble: tuple[str, str] | None
+
+
+def running(pods: Pods, *, awake: bool, grids: int) -> Condition:
+    """Tell whether the drivers run."""
+    if not awake:
+        return Condition("Running", False, "Asleep", "Nobody has watched anything for a while.")
+    if pods.drivers_ready >= grids:
+        told = f"{pods.executors_running} executors run."
+        return Condition("Running", True, "DriverReady", told)
+    if pods.trouble is not None:
+        return Condition("Running", False, *pods.trouble)
+    return Condition("Running", False, "Starting", "The driver's pod is not ready yet.")
+
+
+def watching(*, awake: bool, watches: Sequence[bool]) -> Condition:
+    """Tell whether live queries are served."""
+    if not awake:
+        told = "The first live query has it start."
+        return Condition("Watching", False, "Asleep", told)
+    if watches and all(watches):
+        return Condition("Watching", True, "AllNodesWatch", "All nodes watch.")
+    return Condition("Watching", False, "NodesMissing", "Some node does not watch.")
+
+
+def applied(changed: int) -> Condition:
+    """Tell that all objects are what they shall be."""
+    if not changed:
+        return Condition("Applied", True, "AsDescribed", "All objects are what they shall be.")
+    told = f"{changed} objects were made or changed."
+    return Condition("Applied", True, "Applied", told)
+
+
+def state(found: Sequence[Condition], *, grids: int, awake: bool) -> str:
+    """Return one word for it all."""
+    holds = {each.type: each.holds for each in found}
+    if holds.get("Applied") is not True:
+        return Cluster.State.FAILING
+    if not awake:
+        return Cluster.State.IDLE
+    if grids > 1:
+        return Cluster.State.RESIZING
+    if holds.get("Watching"):
+        return Cluster.State.RUNNING
+    return Cluster.State.PENDING
+
+
+def merged(
+    before: Sequence[JsonValue], found: Sequence[Condition], now: datetime.datetime
+) -> list[JsonValue]:
+    """Return conditions as they are kept. Those not looked at stay; times tell of changes."""
+    known = {str(one["type"]): one for one in before if isinstance(one, dict)}
+    for each in found:
+        known[each.type] = _kept(known.get(each.type), each, now)
+    return list(known.values())
+
+
+def _kept(before: JsonObject | None, found: Condition, now: datetime.datetime) -> JsonObject:
+    status = {True: "True", False: "False", None: "Unknown"}[found.holds]
+    since = timestamp(now)
+    if before is not None and before["status"] == status:
+        since = str(before["last_transition_at"])
+    return {
+        "type": found.type,
+        "status": status,
+        "reason": found.reason,
+        "message": found.message[:MAX_MESSAGE_CHARS],
+        "last_transition_at": since,
+    }
+
+
+def pods(listed: Sequence[Object]) -> Pods:
+    """Return how pods stand."""
+    ready = sum(_part(pod) == "grid" and _condition(pod, "Ready") for pod in listed)
+    executors = sum(_part(pod) == "executor" and _phase(pod) == "Running" for pod in listed)
+    troubles = [trouble for pod in listed if (trouble := _trouble(pod)) is not None]
+    return Pods(ready, executors, troubles[0] if troubles else None)
+
+
+def _trouble(pod: Object) -> tuple[str, str] | None:
+    """Return why a pod does not run, if it says so."""
+    status = cast("Object", pod.get("status") or {})
+    for box in cast("list[Object]", status.get("containerStatuses") or []):
+        waiting = cast("Object", cast("Object", box.get("state") or {}).get("waiting") or {})
+        reason = str(waiting.get("reason") or "")
+        if reason not in ("", "ContainerCreating", "PodInitializing"):
+            return reason, str(waiting.get("message") or f"A container waits: {reason}.")
+    for each in cast("list[Object]", status.get("conditions") or []):
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            return str(each.get("reason") or "Unscheduled"), str(each.get("message") or "")
+    return None
+
+
+def _part(pod: Object) -> str:
+    metadata = cast("Object", pod["metadata"])
+    return str(cast("Object", metadata.get("labels") or {}).get(COMPONENT))
+
+
+def _phase(pod: Object) -> str:
+    return str(cast("Object", pod.get("status") or {}).get("phase"))
+
+
+def _condition(pod: Object, kind: str) -> bool:
+    status = cast("Object", pod.get("status") or {})
+    return any(
+        each.get("type") == kind and each.get("status") == "True"
+        for each in cast("list[Object]", status.get("conditions") or [])
+    )

@@ -1,0 +1,31 @@
+"""How to reach the API server: as the account of this pod, or as a file says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from foundation.environment import environment
+from realtime.clusters.kubernetes.server import ApiServer, Away
+
+
+@contextmanager
+def api_server() -> Iterator[ApiServer]:
+    """Connect, or raise `Away`."""
+    # It takes seconds to import.
+    from kubernetes import client, config  # noqa: PLC0415
+
+    settings = client.Configuration()
+    file = environment().rillbase_clusters_kubeconfig
+    try:
+        if file:
+            config.load_kube_config(file, client_configuration=settings)  # type: ignore[no-untyped-call]
+        else:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError) as missing:
+        raise Away(f"nothing says how to reach Kubernetes: {missing}") from None
+    server = ApiServer(client.ApiClient(settings))
+    try:
+        yield server
+    finally:
+        server.close()

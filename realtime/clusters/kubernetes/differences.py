@@ -1,0 +1,95 @@
+"""What is otherwise between two states of an object, and who has had a hand in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
+
+#: What the server keeps for itself.
+_SERVERS_OWN = frozenset(
+    {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"}
+)
+#: What nobody may see is named, not shown.
+HIDDEN = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place that is otherwise. None: it is not there."""
+
+    path: str
+    before: object
+    after: object
+
+
+def differences(before: Object, after: Object) -> list[Difference]:
+    """Return where an object is otherwise, in what people decide."""
+    found = list(_walk("", _decided(before), _decided(after)))
+    if "Secret" in (before.get("kind"), after.get("kind")):
+        return [Difference(each.path, HIDDEN, HIDDEN) for each in found]
+    return found
+
+
+def _decided(described: Object) -> Object:
+    kept = {name: value for name, value in described.items() if name != "status"}
+    metadata = cast("Object", kept.get("metadata") or {})
+    told = {name: value for name, value in metadata.items() if name not in _SERVERS_OWN}
+    # In lists, objects do not say what they are.
+    return {**kept, "metadata": told, "kind": None, "apiVersion": None}
+
+
+def _walk(path: str, before: object, after: object) -> Iterator[Difference]:
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in sorted(before.keys() | after.keys()):
+            yield from _walk(f"{path}.{name}" if path else name, before.get(name), after.get(name))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for place, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _walk(f"{path}[{place}]", one, other)
+    else:
+        yield Difference(path, before, after)
+
+
+def taken_over(live: Object) -> list[Object] | None:
+    """Return `managedFields` in which what others have added is ours; None: nobody has.
+
+    Server-side apply leaves alone what others have added: a further container, a variable. Once
+    such fields count as applied by us, the next apply, which does not name them, removes them.
+    """
+    metadata = cast("Object", live.get("metadata") or {})
+    entries = cast("list[Object]", metadata.get("managedFields") or [])
+    strange = [each for each in entries if _is_strange(each)]
+    if not strange:
+        return None
+    ours = [each for each in entries if each.get("manager") == MANAGER and _is_applied(each)]
+    fields: Object = {}
+    for each in [*ours, *strange]:
+        fields = _joined(fields, cast("Object", each.get("fieldsV1") or {}))
+    first = (ours or strange)[0]
+    joined = {**first, "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
+    kept = [each for each in entries if each not in strange and each not in ours]
+    return [joined, *kept]
+
+
+def _is_strange(entry: Object) -> bool:
+    """Tell whether somebody else decides on something that is more than a label or a state."""
+    fields = cast("Object", entry.get("fieldsV1") or {})
+    decides = bool(set(fields) - {"f:metadata", "f:status"})
+    return decides and entry.get("manager") != MANAGER and not entry.get("subresource")
+
+
+def _is_applied(entry: Object) -> bool:
+    return entry.get("operation") == "Apply" and not entry.get("subresource")
+
+
+def _joined(one: Object, other: Object) -> Object:
+    found = dict(one)
+    for name, value in other.items():
+        known = found.get(name)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        found[name] = _joined(cast("Object", known), cast("Object", value)) if both else value
+    return found

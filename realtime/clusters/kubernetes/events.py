@@ -1,0 +1,55 @@
+"""Comments on objects, for people who look at them with kubectl."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+
+from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
+from realtime.clusters.kubernetes.server import ApiServer, Away, Refused
+from realtime.clusters.kubernetes.steps import OF_A_GRID, Step, Verb
+
+log = logging.getLogger(__name__)
+
+MAX_PLACES = 5
+_REASONS = {Verb.CREATE: "Created", Verb.CHANGE: "Changed", Verb.DELETE: "Removed"}
+
+
+def comment(server: ApiServer, namespace: str, step: Step) -> None:
+    """Say what was done to an object, where that is worth a word. Nothing depends on it."""
+    if step.verb is Verb.KEEP or (step.verb is Verb.CREATE and step.object.kind not in OF_A_GRID):
+        return
+    try:
+        server.say(event(namespace, step, datetime.datetime.now(datetime.UTC)), namespace)
+    except (Away, Refused) as unsaid:
+        log.info("no event about %s could be written: %s", step.object, unsaid)
+
+
+def event(namespace: str, step: Step, now: datetime.datetime) -> Object:
+    """Return the comment on a step."""
+    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{step.object.name}.", "namespace": namespace},
+        "involvedObject": {
+            "kind": step.object.kind,
+            "namespace": namespace,
+            "name": step.object.name,
+        },
+        "type": "Normal",
+        "reason": _REASONS[step.verb],
+        "message": _message(step),
+        "source": {"component": MANAGER},
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+
+
+def _message(step: Step) -> str:
+    if step.verb is not Verb.CHANGE:
+        return f"Rillbase has {_REASONS[step.verb].lower()} {step.object}."
+    places = [each.path for each in step.changes]
+    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+    return "Made as it shall be: " + ", ".join(places[:MAX_PLACES]) + more

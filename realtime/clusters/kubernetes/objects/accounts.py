@@ -1,0 +1,63 @@
+"""Who may do what in a tenant's namespace.
+
+Roles are the chart's ClusterRoles: an account that may write roles could write itself any. What is
+made here are bindings of two of them, each within this namespace only: the provisioner's own, so
+that it needs no rights elsewhere, and the driver's, who makes, sees and removes executors' pods.
+"""
+
+from __future__ import annotations
+
+from realtime.clusters.kubernetes.objects.naming import Object, metadata
+from realtime.clusters.kubernetes.wanted import Wanted
+
+DRIVER_ACCOUNT = "grid"
+#: Nodes never call the API server.
+EXECUTOR_ACCOUNT = "executor"
+
+
+def bindings(wanted: Wanted) -> list[Object]:
+    """Return who gets which role."""
+    ours = wanted.installation
+    return [
+        _binding(
+            wanted,
+            "provisioner",
+            ours.provisioner_role,
+            (ours.provisioner, ours.namespace),
+            "Rillbase looks after the objects of this namespace",
+        ),
+        _binding(
+            wanted,
+            DRIVER_ACCOUNT,
+            ours.driver_role,
+            (DRIVER_ACCOUNT, wanted.namespace),
+            "The driver makes, sees and removes its executors' pods",
+        ),
+    ]
+
+
+def accounts(wanted: Wanted) -> list[Object]:
+    """Return the accounts of pods. Tokens are mounted only where a pod asks for one."""
+    about = {
+        DRIVER_ACCOUNT: "The driver of the grid",
+        EXECUTOR_ACCOUNT: "Nodes of the grid: they may do nothing here",
+    }
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": metadata(wanted, name, name, told),
+            "automountServiceAccountToken": False,
+        }
+        for name, told in about.items()
+    ]
+
+
+def _binding(wanted: Wanted, name: str, role: str, account: tuple[str, str], about: str) -> Object:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata(wanted, "access", name, about),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account[0], "namespace": account[1]}],
+    }

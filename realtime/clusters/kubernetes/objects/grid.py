@@ -1,0 +1,148 @@
+"""One grid epoch: its driver, the name by which executors find it, and what evictions must leave.
+
+A resize is another epoch with objects of its own beside these, which go when the old is retired.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from realtime.clusters.kubernetes.objects import pods, settings
+from realtime.clusters.kubernetes.objects.accounts import DRIVER_ACCOUNT
+from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata, selector
+from realtime.clusters.kubernetes.wanted import DRIVER, DRIVER_BURST_MIB, Wanted, WantedGrid
+
+_MASTER = "k8s://https://kubernetes.default.svc"
+
+
+def objects(wanted: Wanted, grid: WantedGrid) -> list[Object]:
+    """Return everything of one grid epoch."""
+    return [
+        settings.spark(wanted, grid),
+        _service(wanted, grid),
+        _driver(wanted, grid),
+        _budget(wanted, grid),
+    ]
+
+
+def _driver(wanted: Wanted, grid: WantedGrid) -> Object:
+    about = f"Driver of grid {grid.epoch}: {grid.nodes} nodes in {grid.executors} executors"
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(wanted, "grid", grid.name, about, grid),
+        "spec": {
+            # Leases keep a second driver harmless, but it would take the memory twice.
+            "replicas": 1 if wanted.awake else 0,
+            "strategy": {"type": "Recreate"},
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": selector(wanted, "grid", grid)},
+            "template": {
+                "metadata": {
+                    "labels": labels(wanted, "grid", grid),
+                    "annotations": {
+                        "kubectl.kubernetes.io/default-container": "grid",
+                        # Other settings or secrets start it anew.
+                        "rillbase.dev/settings": _fingerprint(wanted, grid),
+                    },
+                },
+                "spec": _pod(wanted, grid),
+            },
+        },
+    }
+
+
+def _fingerprint(wanted: Wanted, grid: WantedGrid) -> str:
+    told = [settings.secret(wanted)["data"], settings.spark(wanted, grid)["data"]]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _pod(wanted: Wanted, grid: WantedGrid) -> Object:
+    spec = pods.basics(wanted, "grid", grid, DRIVER_ACCOUNT, calls_api=True)
+    config: Object = {"name": "spark", "configMap": {"name": grid.name}}
+    return {
+        **spec,
+        "terminationGracePeriodSeconds": 30,
+        "containers": [_container(wanted, grid)],
+        "volumes": [pods.SCRATCH, config],
+    }
+
+
+def _container(wanted: Wanted, grid: WantedGrid) -> Object:
+    box = pods.container(wanted, "grid")
+    told = [
+        {"name": "RILLBASE_GRID", "value": "spark"},
+        {"name": "RILLBASE_GRID_MASTER", "value": _MASTER},
+        {"name": "SPARK_CONF_DIR", "value": settings.DIRECTORY},
+        {"name": "SPARK_LOCAL_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ]
+    plain = box["env"]
+    port = str(pods.HTTP_PORT)
+    command = ["python", "manage.py", "grid", "--host", "0.0.0.0", "--port", port]  # noqa: S104
+    mounts = [{"name": "spark", "mountPath": settings.DIRECTORY, "readOnly": True}]
+    return {
+        **box,
+        "command": [*command, "--epoch", str(grid.epoch)],
+        "env": [*(plain if isinstance(plain, list) else []), *told],
+        "ports": [
+            {"name": name, "containerPort": number, "protocol": "TCP"} for name, number in _PORTS
+        ],
+        **_probes(),
+        "resources": pods.resources(
+            DRIVER, guaranteed=wanted.guaranteed, burst_mib=DRIVER_BURST_MIB
+        ),
+        "volumeMounts": [*pods.SCRATCH_MOUNTS, *mounts],
+    }
+
+
+_PORTS = (("http", pods.HTTP_PORT), ("driver", pods.DRIVER_PORT), ("blocks", pods.BLOCKS_PORT))
+
+
+def _probes() -> Object:
+    """Say how it is asked: it may start for minutes, and is missed after half a minute."""
+    alive = {"httpGet": {"path": "/healthz", "port": "http"}}
+    ready = {"httpGet": {"path": "/readyz", "port": "http"}}
+    return {
+        "startupProbe": {**alive, "periodSeconds": 2, "failureThreshold": 90},
+        "livenessProbe": {**alive, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3},
+        "readinessProbe": {**ready, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 2},
+    }
+
+
+def _service(wanted: Wanted, grid: WantedGrid) -> Object:
+    about = "The name by which executors find their driver"
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(wanted, "grid", grid.name, about, grid),
+        "spec": {
+            "clusterIP": "None",
+            # Executors register before the grid is ready: it is once their nodes watch.
+            "publishNotReadyAddresses": True,
+            "selector": selector(wanted, "grid", grid),
+            "ports": [
+                {"name": name, "port": number, "targetPort": name, "protocol": "TCP"}
+                for name, number in _PORTS
+            ],
+        },
+    }
+
+
+def _budget(wanted: Wanted, grid: WantedGrid) -> Object:
+    """Let machines be emptied one executor at a time.
+
+    The pods belong to a pod and not to a controller, so a number has to say how many must stay.
+    """
+    about = "Machines are emptied one executor at a time"
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(wanted, "executor", f"{grid.name}-executors", about, grid),
+        "spec": {
+            "minAvailable": max(grid.executors - 1, 0) if wanted.awake else 0,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": selector(wanted, "executor", grid)},
+        },
+    }

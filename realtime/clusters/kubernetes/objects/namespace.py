@@ -1,0 +1,80 @@
+"""A tenant's namespace, and the bounds of what may be in it."""
+
+from __future__ import annotations
+
+from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
+from realtime.clusters.kubernetes.wanted import (
+    DRIVER,
+    DRIVER_BURST_MIB,
+    Wanted,
+    WantedGrid,
+)
+
+_LEVELS = ("enforce", "audit", "warn")
+
+
+def namespace(wanted: Wanted) -> Object:
+    """Return the namespace, which admits only pods that keep to `restricted` Pod Security."""
+    security = {f"pod-security.kubernetes.io/{level}": "restricted" for level in _LEVELS}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": wanted.namespace,
+            "labels": {**labels(wanted, "namespace"), **security},
+            "annotations": {"rillbase.dev/about": f"The matching grid of tenant {wanted.slug}"},
+        },
+    }
+
+
+def bounds(wanted: Wanted) -> list[Object]:
+    """Return how much there may be at most, and what pods get that do not say."""
+    return [_quota(wanted), _limits(wanted)]
+
+
+def _quota(wanted: Wanted) -> Object:
+    """Leave room for all grids, for one more beside them, and for executors being replaced.
+
+    Spark gives up after a few executors that a quota has refused.
+    """
+    largest = max(wanted.grids, key=lambda grid: grid.nodes, default=WantedGrid(0, 1))
+    grids = [*wanted.grids, largest]
+    executors = sum(grid.executors + 1 for grid in grids)
+    drivers = len(grids)
+    size = wanted.size
+    memory = drivers * (DRIVER.memory_mib + DRIVER_BURST_MIB) + executors * size.memory_mib
+    cpu = drivers * DRIVER.cpu_milli + executors * size.cpu_milli
+    hard = {
+        "pods": str(drivers + executors),
+        "requests.cpu": f"{cpu}m",
+        "requests.memory": f"{memory}Mi",
+        "limits.memory": f"{memory}Mi",
+        # Nothing here keeps anything, and nothing is called from outside.
+        "persistentvolumeclaims": "0",
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
+    }
+    about = "Room for the grid, for another one beside it while it is resized, and no more"
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata(wanted, "bounds", "cluster", about),
+        "spec": {"hard": hard},
+    }
+
+
+def _limits(wanted: Wanted) -> Object:
+    most_mib = max(DRIVER.memory_mib + DRIVER_BURST_MIB, wanted.size.memory_mib)
+    usual = {
+        "type": "Container",
+        "default": {"memory": "256Mi"},
+        "defaultRequest": {"cpu": "50m", "memory": "64Mi"},
+        "max": {"memory": f"{most_mib}Mi"},
+    }
+    about = "What a container gets that does not say what it needs, and the most it may say"
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": metadata(wanted, "bounds", "cluster", about),
+        "spec": {"limits": [usual]},
+    }

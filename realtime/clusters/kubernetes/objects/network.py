@@ -1,0 +1,94 @@
+"""Who may call whom. Nobody comes in from another tenant's namespace, and nobody goes there."""
+
+from __future__ import annotations
+
+from realtime.clusters.kubernetes.objects.naming import TENANT_ID, Object, metadata, selector
+from realtime.clusters.kubernetes.objects.pods import BLOCKS_PORT, DRIVER_PORT, HTTP_PORT
+from realtime.clusters.kubernetes.wanted import Wanted
+
+_DNS = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
+_API_PORTS = (443, 6443)
+
+
+def policies(wanted: Wanted) -> list[Object]:
+    """Return what closes everything, and what opens the few ways that are needed."""
+    driver, executor = _pods(wanted, "grid"), _pods(wanted, "executor")
+    scrapers = {
+        "namespaceSelector": {"matchExpressions": [{"key": TENANT_ID, "operator": "DoesNotExist"}]}
+    }
+    api = [{"ipBlock": {"cidr": str(each)}} for each in wanted.installation.api_networks]
+    return [
+        _policy(wanted, "closed", "Nothing but names may be looked up", {}, [], [{"ports": _DNS}]),
+        _policy(
+            wanted,
+            "driver",
+            "Executors register with the driver; whoever watches the installation reads metrics",
+            driver,
+            [
+                {"from": [{"podSelector": executor}], "ports": _tcp(DRIVER_PORT, BLOCKS_PORT)},
+                {"from": [scrapers], "ports": _tcp(HTTP_PORT)},
+            ],
+            [
+                {"to": [{"podSelector": executor}]},
+                {"to": api, "ports": _tcp(*_API_PORTS)},
+            ],
+        ),
+        _policy(
+            wanted,
+            "executors",
+            "Driver and executors exchange blocks",
+            executor,
+            [{"from": [{"podSelector": driver}, {"podSelector": executor}]}],
+            [{"to": [{"podSelector": driver}, {"podSelector": executor}]}],
+        ),
+        _policy(
+            wanted,
+            "servers",
+            "Nodes read documents in PostgreSQL, and after-images in the event layer",
+            {},
+            None,
+            [_way_to_servers(wanted, in_cluster=inside) for inside in _kinds(wanted)],
+        ),
+    ]
+
+
+def _kinds(wanted: Wanted) -> list[bool]:
+    return sorted({server.in_cluster for server in wanted.installation.servers})
+
+
+def _way_to_servers(wanted: Wanted, *, in_cluster: bool) -> Object:
+    servers = wanted.installation.servers
+    ports = sorted({server.port for server in servers if server.in_cluster == in_cluster})
+    if not in_cluster:
+        # Where they are only names say.
+        return {"ports": _tcp(*ports)}
+    home = {"kubernetes.io/metadata.name": wanted.installation.namespace}
+    return {"to": [{"namespaceSelector": {"matchLabels": home}}], "ports": _tcp(*ports)}
+
+
+def _policy(
+    wanted: Wanted,
+    name: str,
+    about: str,
+    pods: Object,
+    ingress: list[Object] | None,
+    egress: list[Object],
+) -> Object:
+    """Return a policy; without `ingress` it says nothing about who comes in."""
+    spec: Object = {"podSelector": pods, "policyTypes": ["Egress"], "egress": egress}
+    if ingress is not None:
+        spec |= {"policyTypes": ["Ingress", "Egress"], "ingress": ingress}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(wanted, "network", name, about),
+        "spec": spec,
+    }
+
+
+def _pods(wanted: Wanted, part: str) -> Object:
+    return {"matchLabels": selector(wanted, part)}
+
+
+def _tcp(*ports: int) -> list[Object]:
+    return [{"port": port, "protocol": "TCP"} for port in ports]

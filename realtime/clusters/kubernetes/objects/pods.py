@@ -1,0 +1,68 @@
+"""What pods of a cluster have in common: they are what Pod Security calls `restricted`, and more.
+
+Nothing is written but to a volume that goes with the pod, as in the chart's pods.
+"""
+
+from __future__ import annotations
+
+from realtime.clusters.kubernetes.objects.naming import Object, selector
+from realtime.clusters.kubernetes.wanted import NodeSize, Wanted, WantedGrid
+
+USER = 10001
+HTTP_PORT, DRIVER_PORT, BLOCKS_PORT = 8082, 7078, 7079
+SECRET = "grid"
+SCRATCH: Object = {"name": "scratch", "emptyDir": {"sizeLimit": "2Gi"}}
+SCRATCH_MOUNTS: list[Object] = [
+    {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 -- the pod's own
+    {"name": "scratch", "mountPath": "/var/lib/rillbase", "subPath": "data"},
+]
+
+
+def basics(wanted: Wanted, part: str, grid: WantedGrid, account: str, *, calls_api: bool) -> Object:
+    """Return the part of a pod's `spec` that has nothing to do with what it runs."""
+    return {
+        "serviceAccountName": account,
+        "automountServiceAccountToken": calls_api,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": key,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": selector(wanted, part, grid)},
+            }
+            for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+        ],
+    }
+
+
+def container(wanted: Wanted, name: str) -> Object:
+    """Return the part of a container that has nothing to do with what it runs."""
+    return {
+        "name": name,
+        "image": wanted.image,
+        "imagePullPolicy": "IfNotPresent",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "env": [{"name": name, "value": value} for name, value in sorted(wanted.settings.items())],
+        "envFrom": [{"secretRef": {"name": SECRET}}],
+    }
+
+
+def resources(size: NodeSize, *, guaranteed: bool, burst_mib: int) -> Object:
+    """Return what a container asks for and may use. Guaranteed, both are the same."""
+    asked = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_mib}Mi"}
+    most = asked if guaranteed else {"memory": f"{size.memory_mib + burst_mib}Mi"}
+    return {"requests": asked, "limits": most}

@@ -1,0 +1,90 @@
+"""What a grid's processes have to know: secrets, and how Spark makes executors."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from realtime.clusters.kubernetes.objects import pods
+from realtime.clusters.kubernetes.objects.accounts import EXECUTOR_ACCOUNT
+from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
+from realtime.clusters.kubernetes.wanted import NODES_OF_EXECUTOR, Wanted, WantedGrid
+
+DIRECTORY = "/etc/rillbase/spark"
+_ACCOUNT_FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def secret(wanted: Wanted) -> Object:
+    """Return what nobody may see: each key is the variable that the processes read."""
+    encoded = {
+        name: base64.b64encode(value.encode()).decode()
+        for name, value in sorted(wanted.secrets.items())
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(wanted, "settings", pods.SECRET, "How nodes log in to the servers"),
+        "type": "Opaque",
+        "data": encoded,
+    }
+
+
+def spark(wanted: Wanted, grid: WantedGrid) -> Object:
+    """Return Spark's own settings, and the pod that it makes executors of."""
+    lines = [f"{name} {value}" for name, value in spark_settings(wanted, grid).items()]
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(wanted, "grid", grid.name, "How Spark makes executors", grid),
+        "data": {
+            "spark-defaults.conf": "\n".join(lines) + "\n",
+            # JSON is YAML.
+            "pod.yaml": json.dumps(executor(wanted, grid), indent=2, sort_keys=True) + "\n",
+        },
+    }
+
+
+def spark_settings(wanted: Wanted, grid: WantedGrid) -> dict[str, str]:
+    """Return what stands in `spark-defaults.conf`."""
+    size = wanted.size
+    found = {
+        "spark.kubernetes.namespace": wanted.namespace,
+        "spark.kubernetes.container.image": wanted.image,
+        "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
+        "spark.kubernetes.executor.podTemplateFile": f"{DIRECTORY}/pod.yaml",
+        "spark.kubernetes.executor.podTemplateContainerName": "executor",
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.executor.request.cores": f"{size.cpu_milli}m",
+        "spark.kubernetes.authenticate.oauthTokenFile": f"{_ACCOUNT_FILES}/token",
+        "spark.kubernetes.authenticate.caCertFile": f"{_ACCOUNT_FILES}/ca.crt",
+        # Executors belong to the driver's pod and go with it.
+        "spark.kubernetes.driver.pod.name": "${env:POD_NAME}",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        "spark.driver.host": f"{grid.name}.{wanted.namespace}.svc",
+        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104 -- the pod's own
+        "spark.driver.port": str(pods.DRIVER_PORT),
+        "spark.driver.blockManager.port": str(pods.BLOCKS_PORT),
+        "spark.executor.instances": str(grid.executors),
+        "spark.executor.cores": str(NODES_OF_EXECUTOR),
+        "spark.executor.memory": f"{size.heap_mib}m",
+        "spark.executor.memoryOverhead": f"{size.overhead_mib}m",
+        # Jobs are submitted at once and run as soon as there is an executor.
+        "spark.scheduler.minRegisteredResourcesRatio": "0",
+    }
+    if wanted.guaranteed:
+        found["spark.kubernetes.executor.limit.cores"] = f"{size.cpu_milli}m"
+    return found
+
+
+def executor(wanted: Wanted, grid: WantedGrid) -> Object:
+    """Return the pod that executors are made from. Secrets are referred to: pods can be seen."""
+    spec = pods.basics(wanted, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
+    box = pods.container(wanted, "executor") | {"volumeMounts": pods.SCRATCH_MOUNTS}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"labels": labels(wanted, "executor", grid)},
+        "spec": {**spec, "containers": [box], "volumes": [pods.SCRATCH]},
+    }

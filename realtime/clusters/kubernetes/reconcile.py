@@ -1,0 +1,229 @@
+"""Brings one tenant's cluster about: what its row says, Kubernetes gets, and what comes of it is
+written into the row.
+
+Each run looks at everything anew, so it does not matter how the last one ended. It takes the row
+for a while first: two runs at once would do no harm but twice the work. A run that fails is tried
+again after a growing, random delay, which is the tenant's own: nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.utils import timezone
+
+from foundation.tasks.backoff import Backoff
+from realtime.clusters import epochs, grids
+from realtime.clusters.epochs import OwnGrid
+from realtime.clusters.kubernetes import conditions, events
+from realtime.clusters.kubernetes.conditions import Condition
+from realtime.clusters.kubernetes.objects.naming import Object, common
+from realtime.clusters.kubernetes.server import ApiServer, Away, Reference, Refused
+from realtime.clusters.kubernetes.steps import Step, Verb, take
+from realtime.clusters.kubernetes.wanted import Wanted, namespace_of
+from realtime.clusters.kubernetes.wish import installation, wish
+from realtime.models import Cluster
+from tenants.models import Tenant
+
+log = logging.getLogger(__name__)
+
+ALIAS = "relay"
+#: For how long a run has the row to itself; longer than a task may take.
+CLAIM_S = 150.0
+BACKOFF = Backoff(first_s=2.0, factor=2.0, longest_s=300.0)
+#: How soon a cluster is looked at again, while something is under way and when nothing is.
+SOON_S, STEADY_S = 3.0, 30.0
+_FORBIDDEN = 403
+#: So often a new cluster may be refused before it counts as failing.
+FRESH = 2
+
+Told = Callable[[Step], None]
+"""Hears of each step that was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run has found, as it is written into the row."""
+
+    state: str
+    found: list[Condition]
+    quiet_since: datetime.datetime | None
+    #: Nothing but looking again is left to do.
+    steady: bool
+
+
+def reconcile(tenant_id: UUID, server: ApiServer, told: Told = lambda _: None) -> None:
+    """Bring a tenant's cluster one step further, if it is time."""
+    cluster = claim(tenant_id)
+    if cluster is None:
+        return
+    try:
+        outcome = _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, told)
+    except (Away, Refused) as failed:
+        note_failure(cluster, failed)
+        return
+    if outcome is not None:
+        _note(cluster, outcome)
+
+
+def claim(tenant_id: UUID) -> Cluster | None:
+    """Take a row whose time has come, so that others leave it alone for a while."""
+    now = timezone.now()
+    until = now + datetime.timedelta(seconds=CLAIM_S)
+    rows = Cluster.unscoped.using(ALIAS).filter(tenant_id=tenant_id)
+    return rows.first() if rows.filter(due_at__lte=now).update(due_at=until) else None
+
+
+def intended(cluster: Cluster) -> Wanted:
+    """Return what a cluster shall be at this moment, with the grids that there are."""
+    awake, _ = _awake(cluster, epochs.in_force(cluster.tenant_id))
+    return _wish(cluster, epochs.in_force(cluster.tenant_id), awake=awake)
+
+
+def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> Wanted:
+    slug = Tenant.objects.using(ALIAS).values_list("slug", flat=True).get(pk=cluster.tenant_id)
+    return wish(cluster, slug, own, awake=awake)
+
+
+def _bring(cluster: Cluster, server: ApiServer, told: Told) -> Outcome:
+    epochs.add(cluster.tenant_id, cluster.write_partitions)
+    own = _settled(cluster, epochs.in_force(cluster.tenant_id))
+    awake, quiet_since = _awake(cluster, own)
+    wanted = _wish(cluster, own, awake=awake)
+    changed = 0
+    for step in take(server, wanted):
+        changed += step.verb is not Verb.KEEP
+        events.comment(server, wanted.namespace, step)
+        told(step)
+    pods = conditions.pods(server.find("Pod", wanted.namespace, common(wanted)))
+    watches = [grids.watches(each.grid) for each in own]
+    found = [
+        conditions.applied(changed),
+        conditions.running(pods, awake=awake, grids=len(own)),
+        conditions.watching(awake=awake, watches=watches),
+    ]
+    _note_ready(own, watches)
+    state = conditions.state(found, grids=len(own), awake=awake)
+    steady = state in (Cluster.State.RUNNING, Cluster.State.IDLE)
+    return Outcome(state, found, quiet_since, steady)
+
+
+def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
+    """Retire grids of other sizes once the one that is wanted has watched; return what is left."""
+    wanted = [each for each in own if each.grid.write_partitions == cluster.write_partitions]
+    if not any(each.ready for each in wanted):
+        return own
+    for each in own:
+        if each not in wanted:
+            epochs.retire(each.grid.epoch)
+    return wanted
+
+
+def _note_ready(own: list[OwnGrid], watches: list[bool]) -> None:
+    for each, all_watch in zip(own, watches, strict=True):
+        if all_watch and not each.ready:
+            epochs.note_ready(each.grid.epoch)
+
+
+def _awake(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetime | None]:
+    """Tell whether anything shall run, and since when nobody has watched anything."""
+    tenant = Tenant.objects.using(ALIAS).get(pk=cluster.tenant_id)
+    if tenant.state != Tenant.State.ACTIVE:
+        return False, cluster.quiet_since
+    # What never ran has had no chance to be watched.
+    if not any(each.ready for each in own) or any(grids.queries(each.grid) for each in own):
+        return True, None
+    since = cluster.quiet_since or timezone.now()
+    if cluster.idle_after_s is None:
+        return True, since
+    quiet_s = (timezone.now() - since).total_seconds()
+    return quiet_s < cluster.idle_after_s, since
+
+
+def _finalise(cluster: Cluster, server: ApiServer) -> Outcome | None:
+    """Remove everything, and the row when nothing is left."""
+    # The shared grid takes over before anything stops.
+    for each in epochs.in_force(cluster.tenant_id):
+        epochs.retire(each.grid.epoch)
+    space = Reference("Namespace", "", namespace_of(installation().name, cluster.tenant_id))
+    live = server.get(space)
+    if live is None:
+        epochs.disown(cluster.tenant_id)
+        Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, deleting=True).delete()
+        return None
+    server.delete(space)
+    found = Condition("Removed", False, "NamespaceTerminating", _remaining(live))
+    return Outcome(Cluster.State.DELETING, [found], None, steady=False)
+
+
+def _remaining(space: Object) -> str:
+    """Return what Kubernetes says about a namespace that is still there."""
+    status = space.get("status")
+    listed = status.get("conditions") if isinstance(status, dict) else None
+    said = [str(each.get("message")) for each in listed or [] if each.get("status") == "True"]
+    return " ".join(said) or "Its objects are being removed."
+
+
+def orphans(server: ApiServer) -> Iterator[Reference]:
+    """Return namespaces of this installation that belong to none of its clusters."""
+    ours = installation()
+    known = {
+        namespace_of(ours.name, tenant_id)
+        for tenant_id in Cluster.unscoped.using(ALIAS).values_list("tenant_id", flat=True)
+    }
+    labels = {"app.kubernetes.io/instance": ours.name, "app.kubernetes.io/component": "namespace"}
+    for found in server.find("Namespace", "", labels):
+        reference = Reference.of(found, "Namespace")
+        if reference.name not in known:
+            yield reference
+
+
+def note_failure(cluster: Cluster, failed: Away | Refused) -> None:
+    """Write down why a run has failed, and when the next one is."""
+    failures = cluster.failures + 1
+    if isinstance(failed, Away):
+        found = Condition("Applied", None, "ApiServerAway", str(failed))
+    else:
+        reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason
+        found = Condition("Applied", False, reason, failed.message)
+    log.warning("the cluster of tenant %s: %s: %s", cluster.tenant_id, found.reason, found.message)
+    state = Cluster.State.DELETING if cluster.deleting else Cluster.State.FAILING
+    if cluster.state == Cluster.State.PENDING and found.reason == "Forbidden" and failures <= FRESH:
+        # In a new namespace it takes a moment until our own binding counts.
+        state = Cluster.State.PENDING
+    _update(
+        cluster,
+        [found],
+        state=state,
+        failures=failures,
+        due_at=_in(BACKOFF.delay_s(failures)),
+    )
+
+
+def _note(cluster: Cluster, outcome: Outcome) -> None:
+    pause_s = STEADY_S if outcome.steady else SOON_S
+    _update(
+        cluster,
+        outcome.found,
+        state=outcome.state,
+        quiet_since=outcome.quiet_since,
+        failures=0,
+        # Clusters that began together must not be looked at together for ever.
+        due_at=_in(pause_s * random.uniform(0.8, 1.2)),  # noqa: S311 -- no secret
+    )
+
+
+def _update(cluster: Cluster, found: list[Condition], **values: object) -> None:
+    """Write into the row, unless it wants something else by now: then the next run is due."""
+    kept = conditions.merged(cluster.conditions, found, timezone.now())
+    rows = Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, version=cluster.version)
+    rows.update(conditions=kept, **values)
+
+
+def _in(seconds: float) -> datetime.datetime:
+    return timezone.now() + datetime.timedelta(seconds=seconds)

@@ -1,0 +1,113 @@
+"""Makes what is there be what is wanted, object by object, and tells each step.
+
+Nothing is remembered between two runs: one that was cut off anywhere is simply done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import cast
+
+from realtime.clusters.kubernetes.differences import (
+    HIDDEN,
+    Difference,
+    differences,
+    taken_over,
+)
+from realtime.clusters.kubernetes.objects import render
+from realtime.clusters.kubernetes.objects.naming import Object, common
+from realtime.clusters.kubernetes.server import ApiServer, Reference
+from realtime.clusters.kubernetes.wanted import Wanted
+
+#: Of these there are some for each grid epoch, which go when it is retired.
+OF_A_GRID = ("Deployment", "Service", "ConfigMap", "PodDisruptionBudget")
+#: What is read one by one: the provisioner may list the others once its binding is there.
+_FIRST = ("Namespace", "RoleBinding")
+_LISTED = (
+    "ResourceQuota",
+    "LimitRange",
+    "ServiceAccount",
+    "NetworkPolicy",
+    "Secret",
+    *OF_A_GRID,
+)
+
+
+class Verb(StrEnum):
+    """What becomes of an object."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One object, and what becomes of it."""
+
+    verb: Verb
+    object: Reference
+    changes: list[Difference] = field(default_factory=list)
+
+
+def take(server: ApiServer, wanted: Wanted) -> Iterator[Step]:
+    """Bring a cluster's objects about; each step is told once it has been taken."""
+    return _walk(server, wanted, dry_run=False)
+
+
+def foresee(server: ApiServer, wanted: Wanted) -> Iterator[Step]:
+    """Tell what `take` would do, and do nothing."""
+    return _walk(server, wanted, dry_run=True)
+
+
+def _walk(server: ApiServer, wanted: Wanted, *, dry_run: bool) -> Iterator[Step]:
+    rendered = render(wanted)
+    space = Reference("Namespace", "", wanted.namespace)
+    # In a namespace that is not there nothing can be tried.
+    alone = dry_run and server.get(space) is None
+    live: dict[Reference, Object] | None = None
+    for described in rendered:
+        reference = Reference.of(described)
+        if alone:
+            yield Step(Verb.CREATE, reference)
+            continue
+        if reference.kind in _FIRST:
+            yield _made(server, described, server.get(reference), dry_run=dry_run)
+            continue
+        if live is None:
+            live = _live(server, wanted)
+        yield _made(server, described, live.get(reference), dry_run=dry_run)
+    kept = {Reference.of(described) for described in rendered}
+    for reference in sorted((live or {}).keys() - kept):
+        if reference.kind in OF_A_GRID:
+            if not dry_run:
+                server.delete(reference)
+            yield Step(Verb.DELETE, reference)
+
+
+def _live(server: ApiServer, wanted: Wanted) -> dict[Reference, Object]:
+    selector: Mapping[str, str] = common(wanted)
+    return {
+        Reference.of(found, kind): {**found, "kind": kind}
+        for kind in _LISTED
+        for found in server.find(kind, wanted.namespace, selector)
+    }
+
+
+def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run: bool) -> Step:
+    reference = Reference.of(described)
+    ours = None if live is None else taken_over(live)
+    if live is not None and ours is not None and not dry_run:
+        # What others have added counts as ours, so that it goes with this apply.
+        metadata = cast("Object", live["metadata"])
+        server.own(reference, ours, str(metadata.get("resourceVersion", "")))
+    after = server.apply(described, dry_run=dry_run)
+    if live is None:
+        return Step(Verb.CREATE, reference)
+    changes = differences({**live, "kind": reference.kind}, after)
+    if ours is not None and not changes:
+        changes = [Difference("(what others have added)", HIDDEN, None)]
+    return Step(Verb.CHANGE if changes else Verb.KEEP, reference, changes)

@@ -1,0 +1,75 @@
+"""Who looks after clusters, and when: a task for each tenant, and sweeps that find who is due.
+
+They have a queue of their own, so that only workers take them that may speak to Kubernetes.
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from foundation.errors import Unavailable
+from foundation.tasks import task
+from foundation.tasks.app import app
+from foundation.tasks.definition import PERIODIC
+from foundation.tasks.queues import queue_of
+from realtime.clusters import epochs, grids
+from realtime.clusters.actions import RECONCILE_TASK
+from realtime.clusters.kubernetes import reconcile
+from realtime.clusters.kubernetes.connection import api_server
+from realtime.clusters.kubernetes.server import Away
+from realtime.models import Cluster
+
+log = logging.getLogger(__name__)
+
+SWEEP_TASK, ORPHANS_TASK = "realtime.clusters.sweep", "realtime.clusters.orphans"
+#: Clusters that one sweep sends on their way.
+AT_ONCE = 200
+
+
+@task(name=RECONCILE_TASK, policy=PERIODIC, quiet=True)
+def bring_about(*, tenant: str) -> None:
+    """Bring a tenant's cluster one step further. The row knows when it is tried again."""
+    tenant_id = UUID(tenant)
+    try:
+        with api_server() as server:
+            reconcile.reconcile(tenant_id, server)
+    except Away as away:
+        cluster = reconcile.claim(tenant_id)
+        if cluster is not None:
+            reconcile.note_failure(cluster, away)
+
+
+@task(name=SWEEP_TASK, policy=PERIODIC, quiet=True)
+def sweep() -> None:
+    """Find the clusters whose time has come, those that wait longest first."""
+    _wake()
+    rows = Cluster.unscoped.using(reconcile.ALIAS).filter(due_at__lte=timezone.now())
+    for tenant_id in rows.order_by("due_at").values_list("tenant_id", flat=True)[:AT_ONCE]:
+        arguments = {"tenant": str(tenant_id)}
+        app.send_task(RECONCILE_TASK, kwargs=arguments, queue=queue_of(RECONCILE_TASK), retry=False)
+
+
+def _wake() -> None:
+    """Have clusters looked at where somebody watches and nothing runs."""
+    rows = Cluster.unscoped.using(reconcile.ALIAS).filter(state=Cluster.State.IDLE)
+    for tenant_id in rows.values_list("tenant_id", flat=True):
+        try:
+            watched = any(grids.queries(own.grid) for own in epochs.in_force(tenant_id))
+        except (RedisError, Unavailable) as away:
+            log.info("nobody can say whether anything is watched: %s", away)
+            return
+        if watched:
+            rows.filter(tenant_id=tenant_id).update(due_at=timezone.now())
+
+
+@task(name=ORPHANS_TASK, policy=PERIODIC)
+def remove_orphans() -> None:
+    """Remove what belongs to no cluster any more: of tenants that are gone, or of a lost row."""
+    with api_server() as server:
+        for namespace in reconcile.orphans(server):
+            log.warning("%s belongs to nobody and is removed", namespace)
+            server.delete(namespace)

@@ -1,0 +1,99 @@
+"""Tells people at a terminal what is done to a cluster, and how it stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import cast
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from realtime.clusters import epochs, grids
+from realtime.clusters.kubernetes.differences import Difference
+from realtime.clusters.kubernetes.steps import Step, Verb
+from realtime.clusters.kubernetes.wanted import namespace_of
+from realtime.clusters.kubernetes.wish import installation
+from realtime.models import Cluster
+
+_SIGNS = {
+    Verb.CREATE: ("green", "+", "create"),
+    Verb.CHANGE: ("yellow", "~", "change"),
+    Verb.KEEP: ("dim", "=", "as it shall be"),
+    Verb.DELETE: ("red", "-", "remove"),
+}
+_STATUS = {"True": "green", "False": "red", "Unknown": "yellow"}
+_MAX_VALUE_CHARS = 70
+
+
+class Telling:
+    """One command's way to the terminal. Without one, its lines have no colours."""
+
+    def __init__(self, tenant: str, console: Console | None = None) -> None:
+        self._tenant = tenant
+        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._counts = Counter[Verb]()
+
+    def step(self, step: Step, *, places: bool = False) -> None:
+        """Tell of one object; with `places`, of each place that is otherwise."""
+        self._counts[step.verb] += 1
+        colour, sign, word = _SIGNS[step.verb]
+        where = f"{len(step.changes)} places" if step.changes and not places else ""
+        name = escape(str(step.object))
+        self._console.print(f"[{colour}]{sign} {name:<44}[/] [dim]{word}[/] {where}".rstrip())
+        if places:
+            for each in step.changes:
+                self._console.print(_place(each))
+
+    def foreseen(self) -> None:
+        """End a plan."""
+        changes = sum(count for verb, count in self._counts.items() if verb is not Verb.KEEP)
+        told = f"Nothing has been done: {self._sum()}." if changes else "All is as it shall be."
+        self._console.print(told)
+
+    def end(self, cluster: Cluster) -> None:
+        """End what was done."""
+        self._console.print(f"Done: {self._sum()}.")
+        self.status(cluster)
+
+    def status(self, cluster: Cluster) -> None:
+        """Tell how the cluster stands."""
+        image = cluster.image or "default"
+        self._console.print(
+            f"[bold]{escape(self._tenant)}[/] is [bold]{cluster.state}[/] in "
+            f"{namespace_of(installation().name, cluster.tenant_id)}\n"
+            f"  {cluster.write_partitions} write partitions · {cluster.node_size} · "
+            f"{cluster.tier} · image {escape(image)} · looked at again {cluster.due_at:%H:%M:%S}"
+        )
+        self._console.print(_conditions(cluster))
+        for own in epochs.in_force(cluster.tenant_id):
+            word = "all nodes watch" if grids.watches(own.grid) else "does not watch"
+            self._console.print(
+                f"  grid {own.grid.epoch}: {own.grid.write_partitions} write partitions, {word}, "
+                f"{grids.queries(own.grid)} live queries"
+            )
+
+    def _sum(self) -> str:
+        words = ((verb, _SIGNS[verb][2]) for verb in Verb)
+        return ", ".join(f"{self._counts[verb]} {word}" for verb, word in words)
+
+
+def _place(each: Difference) -> str:
+    before, after = _value(each.before), _value(each.after)
+    return f"    {escape(each.path)}: [red]{before}[/] → [green]{after}[/]"
+
+
+def _value(value: object) -> str:
+    text = "nothing" if value is None else str(value)
+    return escape(text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…")
+
+
+def _conditions(cluster: Cluster) -> Table:
+    table = Table(box=None, padding=(0, 2), show_header=bool(cluster.conditions))
+    for title in ("condition", "status", "reason", "since", "message"):
+        table.add_column(title, overflow="fold")
+    for each in cast("list[dict[str, str]]", cluster.conditions):
+        status = f"[{_STATUS[each['status']]}]{each['status']}[/]"
+        since = each["last_transition_at"][:19]
+        table.add_row(each["type"], status, each["reason"], since, escape(each["message"]))
+    return table

@@ -1,0 +1,135 @@
+"""What a tenant's cluster shall be: all that its objects are made of, and nothing else.
+
+Objects are a pure function of this, so that the same wish always gives the same objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+Network = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSize:
+    """What one executor may use, which runs `NODES_OF_EXECUTOR` nodes."""
+
+    cpu_milli: int
+    #: Of Java, which only hands tasks to Python.
+    heap_mib: int
+    #: Where the nodes' indexes and after-images are.
+    overhead_mib: int
+
+    @property
+    def memory_mib(self) -> int:
+        return self.heap_mib + self.overhead_mib
+
+
+SIZES: Final = MappingProxyType(
+    {
+        "small": NodeSize(500, 512, 512),
+        "medium": NodeSize(1000, 512, 1536),
+        "large": NodeSize(2000, 1024, 5120),
+    }
+)
+#: Spark's driver with the supervisor: it hands tasks out and looks after leases.
+DRIVER: Final = NodeSize(500, 512, 1024)
+#: More than that the driver may take for a moment where it shares a machine.
+DRIVER_BURST_MIB: Final = 512
+NODES_OF_EXECUTOR: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WantedGrid:
+    """One grid epoch: while a cluster is resized there are two."""
+
+    epoch: int
+    write_partitions: int
+
+    @property
+    def nodes(self) -> int:
+        """Filter nodes and the sort node."""
+        return self.write_partitions + 1
+
+    @property
+    def executors(self) -> int:
+        return -(-self.nodes // NODES_OF_EXECUTOR)
+
+    @property
+    def name(self) -> str:
+        """How its objects are called."""
+        return f"grid-{self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of the installation that nodes call."""
+
+    host: str
+    port: int
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether it is a service of this Kubernetes."""
+        return self.host.endswith((".svc", ".svc.cluster.local"))
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The Rillbase whose tenant it is."""
+
+    name: str
+    namespace: str
+    version: str
+    api_networks: tuple[Network, ...]
+    servers: tuple[Server, ...]
+
+    @property
+    def provisioner(self) -> str:
+        """The service account that makes the objects."""
+        return f"{self.name}-provisioner"
+
+    @property
+    def provisioner_role(self) -> str:
+        """What that account may do in a tenant's namespace, as a ClusterRole."""
+        return f"{self.name}-tenant"
+
+    @property
+    def driver_role(self) -> str:
+        """What a driver may do in its own namespace, as a ClusterRole."""
+        return f"{self.name}-driver"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A tenant's cluster."""
+
+    installation: Installation
+    tenant_id: UUID
+    slug: str
+    grids: tuple[WantedGrid, ...]
+    node_size: str
+    guaranteed: bool
+    image: str
+    #: Asleep, a cluster has all its objects and no pods.
+    awake: bool
+    #: Settings of the grid's processes: those that everybody may see, and those that nobody may.
+    settings: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def size(self) -> NodeSize:
+        return SIZES[self.node_size]
+
+    @property
+    def namespace(self) -> str:
+        return namespace_of(self.installation.name, self.tenant_id)
+
+
+def namespace_of(installation: str, tenant_id: UUID) -> str:
+    """Return the name of a tenant's namespace."""
+    return f"{installation}-t-{tenant_id.hex}"

@@ -1,0 +1,100 @@
+"""Makes of a tenant's row, and of this installation's settings, what its cluster shall be."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID
+
+from django.conf import settings as django_settings
+
+from foundation.database_roles import Role
+from foundation.environment import Environment, environment
+from realtime.clusters.epochs import OwnGrid
+from realtime.clusters.kubernetes.wanted import Installation, Server, Wanted, WantedGrid
+from realtime.models import Cluster
+
+_POSTGRESQL_PORT, _VALKEY_PORT = 5432, 6379
+
+
+def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) -> Wanted:
+    """Return what a tenant's cluster shall be. The same row and settings give the same wish."""
+    settings = environment()
+    offered = settings.rillbase_clusters_images
+    return Wanted(
+        installation=installation(),
+        tenant_id=cluster.tenant_id,
+        slug=slug,
+        grids=tuple(WantedGrid(own.grid.epoch, own.grid.write_partitions) for own in grids),
+        node_size=cluster.node_size,
+        guaranteed=cluster.tier == Cluster.Tier.GUARANTEED,
+        # One that is offered no longer goes on as the first one.
+        image=offered.get(cluster.image) or next(iter(offered.values())),
+        awake=awake,
+        settings=_settings(settings),
+        secrets=_secrets(settings, cluster.tenant_id),
+    )
+
+
+def installation() -> Installation:
+    """Return what this installation is to its tenants' clusters."""
+    settings = environment()
+    return Installation(
+        name=settings.rillbase_clusters_name,
+        namespace=settings.rillbase_clusters_namespace,
+        version=str(django_settings.SPECTACULAR_SETTINGS["VERSION"]),
+        api_networks=tuple(settings.rillbase_clusters_api_networks),
+        servers=(
+            _server(settings.database_url, _POSTGRESQL_PORT),
+            _server(settings.events, _VALKEY_PORT),
+        ),
+    )
+
+
+def _settings(settings: Environment) -> dict[str, str]:
+    """Return what a grid's processes are told that anybody may see."""
+    return {
+        "RILLBASE_ENV": settings.rillbase_env,
+        "RILLBASE_PUBLIC_URL": settings.rillbase_public_url,
+        "RILLBASE_HOSTS": ",".join(settings.rillbase_hosts),
+        "RILLBASE_LOG_FORMAT": settings.rillbase_log_format,
+        "RILLBASE_LOG_LEVEL": settings.rillbase_log_level,
+        # A grid sends no mails.
+        "RILLBASE_EMAIL_URL": "dir:///tmp",
+        "RILLBASE_DATA_DIR": "/var/lib/rillbase",
+        "HOME": "/tmp",  # noqa: S108 -- the pod's own
+    }
+
+
+def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
+    """Return what nodes log in with, and no more: one role of the database, and the event layer.
+
+    A process must have a secret key and a pepper. Those of a grid derive from the installation's,
+    open nothing, and are the same each time.
+    """
+    key = settings.rillbase_secret_key.get_secret_value()
+    return {
+        "DATABASE_URL": _without_login(settings.database_url),
+        "DATABASE_RELAY_URL": settings.role_url(Role.RELAY),
+        "EVENTS_URL": settings.events,
+        "RILLBASE_SECRET_KEY": _derived(key, tenant_id, "secret-key"),
+        "RILLBASE_KEY_PEPPER": _derived(key, tenant_id, "key-pepper"),
+        "RILLBASE_METRICS_TOKEN": settings.rillbase_metrics_token.get_secret_value(),
+    }
+
+
+def _derived(key: str, tenant_id: UUID, purpose: str) -> str:
+    text = f"cluster:{tenant_id}:{purpose}"
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _server(url: str, usual_port: int) -> Server:
+    parts = urlsplit(url)
+    return Server(parts.hostname or "", parts.port or usual_port)

@@ -1,0 +1,165 @@
+"""`/api/v1/tenants/{tenant}/cluster`: the grid that matches the tenant's live queries.
+
+It is one that all tenants share, or one of the tenant's own. Of a shared one nothing is shown of
+what is matched, only how its nodes stand.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.errors import NotFound
+from realtime.clusters import actions, grids
+from realtime.clusters.describe import SHARED, describe
+from realtime.clusters.forms import ClusterChange, ClusterCreation
+from realtime.models import Cluster
+from tenants.api.base import TenantView, find_for_change
+from tenants.models import Tenant
+from tenants.roles import Role
+
+TAG = "Subscriptions"
+
+
+class NodeAnswer(serializers.Serializer[object]):
+    """A node of the grid. Figures are null where it says nothing."""
+
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(["filter", "sort"])
+    query_partition = serializers.IntegerField()
+    write_partition = serializers.IntegerField(allow_null=True, help_text="Null: the sort node.")
+    state = serializers.CharField(help_text="`running`, `rebuilding`, …; `absent`: nobody is it.")
+    lag_ms = serializers.FloatField(allow_null=True, help_text="How far behind the writes it is.")
+    queries = serializers.IntegerField(allow_null=True)
+    matched = serializers.IntegerField(allow_null=True, help_text="Documents since it began.")
+    memory_bytes = serializers.IntegerField(allow_null=True)
+    rebuilds = serializers.IntegerField(allow_null=True)
+
+
+class GridAnswer(serializers.Serializer[object]):
+    """A grid epoch. While the grid is resized there are two."""
+
+    epoch = serializers.IntegerField()
+    query_partitions = serializers.IntegerField()
+    write_partitions = serializers.IntegerField()
+    nodes = NodeAnswer(many=True)
+
+
+class ConditionAnswer(serializers.Serializer[object]):
+    """Something that holds of the cluster, or does not, and why."""
+
+    type = serializers.CharField()
+    status = serializers.ChoiceField(["True", "False", "Unknown"])
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    last_transition_at = serializers.DateTimeField()
+
+
+class ClusterAnswer(serializers.Serializer[object]):
+    """The grids that serve the tenant. Members of a cluster are null where it has none."""
+
+    launcher = serializers.ChoiceField(["shared", "kubernetes"])
+    state = serializers.ChoiceField(["shared", *Cluster.State.values])
+    write_partitions = serializers.IntegerField(allow_null=True)
+    node_size = serializers.ChoiceField(Cluster.NodeSize.choices, allow_null=True)
+    tier = serializers.ChoiceField(Cluster.Tier.choices, allow_null=True)
+    image = serializers.CharField(allow_null=True)
+    idle_after_s = serializers.IntegerField(allow_null=True)
+    conditions = ConditionAnswer(many=True)
+    version = serializers.IntegerField(allow_null=True)
+    created_at = serializers.DateTimeField(allow_null=True)
+    updated_at = serializers.DateTimeField(allow_null=True)
+    grids = GridAnswer(many=True)
+
+
+_NEW_CLUSTER = OpenApiExample(
+    "Four write partitions on larger machines",
+    {"write_partitions": 4, "node_size": "medium", "tier": "guaranteed", "idle_after_s": None},
+    request_only=True,
+)
+
+
+class ClusterView(TenantView):
+    """The matching grid."""
+
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.ADMIN,
+        "PATCH": Role.ADMIN,
+        "DELETE": Role.ADMIN,
+    }
+
+    @extend_schema(
+        operation_id="cluster_read",
+        tags=[TAG],
+        summary="Look at the matching grid",
+        responses=ClusterAnswer,
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        cluster = Cluster.objects.first()
+        served = {"grids": grids.grids(self.tenant.id)}
+        # Nodes are never the same twice: a version would say nothing of them.
+        return Response({**(SHARED if cluster is None else describe(cluster)), **served})
+
+    @extend_schema(
+        operation_id="cluster_create",
+        tags=[TAG],
+        summary="Have a cluster of the tenant's own",
+        description="It takes a minute to come up; until then the shared grid goes on serving.",
+        request=ClusterCreation,
+        responses={202: ClusterAnswer},
+        examples=[_NEW_CLUSTER],
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        values = cast("actions.ClusterValues", self.body(ClusterCreation))
+        return self._accepted(actions.do_create(self.principal, self._owner(), values))
+
+    @extend_schema(
+        operation_id="cluster_change",
+        tags=[TAG],
+        summary="Change the tenant's cluster",
+        description="Another number of write partitions is a new grid beside the one that serves, "
+        "which takes over once all of its nodes watch.",
+        request=ClusterChange,
+        responses={202: ClusterAnswer},
+    )
+    def patch(self, request: Request, tenant: str) -> Response:
+        values = cast("actions.ClusterValues", self.body(ClusterChange, partial=True))
+        owner = self._owner()
+        cluster = self._own(request)
+        actions.do_change(self.principal, owner, cluster, values)
+        return self._accepted(cluster)
+
+    @extend_schema(
+        operation_id="cluster_delete",
+        tags=[TAG],
+        summary="Give the tenant's cluster up",
+        description="The shared grid takes over; then everything of the cluster is removed.",
+        responses={202: ClusterAnswer},
+    )
+    def delete(self, request: Request, tenant: str) -> Response:
+        cluster = self._own(request)
+        actions.do_delete(self.principal, cluster)
+        return self._accepted(cluster)
+
+    def _owner(self) -> Tenant:
+        return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+
+    @staticmethod
+    def _own(request: Request) -> Cluster:
+        try:
+            return find_for_change(request, Cluster.objects.all())
+        except NotFound:
+            raise NotFound("The tenant has no cluster of its own.") from None
+
+    def _accepted(self, cluster: Cluster) -> Response:
+        body = {**describe(cluster), "grids": grids.grids(self.tenant.id)}
+        return self.one(body, cluster.version, status=202, location=self.url("cluster"))
+
+
+urlpatterns = [path("tenants/<str:tenant>/cluster", ClusterView.as_view())]

@@ -1,0 +1,233 @@
+"""A hub: the native machine, and what it needs of the world.
+
+The machine decides; here are its clock, its frames on their way out, and its wishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+
+from redis.exceptions import RedisError
+
+from documents.live import Outlet
+from documents.outbox.clock import ValkeyClock
+from foundation.environment import environment
+from realtime import valkey
+from realtime.events import layer as events
+from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
+from realtime.grid.layout import Grid
+from realtime.hub.logs import Entry, LogReader
+from rillbase_native import Hub
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.05
+ALIVE_S = 3.0
+#: Whoever has not been heard of for so long may have lost its queries.
+FORGOTTEN_S = QUERY_TTL_MS / 1000
+FRAMES_AT_ONCE = 1_000
+#: Queries that are let go in one call: the server answers nobody else meanwhile.
+LET_GO_AT_ONCE = 200
+OUTBOX_FRAMES = 1_000
+OUTBOX_BYTES = 8 * 1024 * 1024
+
+Wish = tuple[str, bytes, int, int, str, str]
+#: What does things that a hub wants done.
+Serve = Callable[["Running", Wish], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A subscription that the machine knows."""
+
+    outlet: Outlet
+    query: bytes
+
+
+class Running:
+    """A hub that has found its grid."""
+
+    def __init__(
+        self, name: str, grid: Grid, serve: Serve, *, memory_bytes: int, trace_bytes: int
+    ) -> None:
+        self.name = name
+        self.grid = grid
+        self.layer = _layer(grid)
+        self.hub = Hub(
+            environment().rillbase_secret_key.get_secret_value().encode(),
+            installation=grid.installation,
+            epoch=grid.epoch,
+            write_partitions=grid.write_partitions,
+            outbox_frames=OUTBOX_FRAMES,
+            outbox_bytes=OUTBOX_BYTES,
+            memory_bytes=memory_bytes,
+            trace_bytes=trace_bytes,
+        )
+        self.attached: dict[int, Attached] = {}
+        self.clock = ValkeyClock(time.monotonic)
+        self._serve = serve
+        self._readers: dict[int, LogReader] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pumping = False
+
+    async def start(self) -> None:
+        """Read the logs from where they end now, and let time pass."""
+        # Whatever is registered from here on is missed when it is lost.
+        await self.layer.hub_alive(self.name)
+        self._read(await self._ends_of_logs(self.grid, self.layer))
+        self.spawn(self._keep_ticking())
+        self.spawn(self._keep_alive())
+
+    async def move(self, grid: Grid) -> None:
+        """Follow another grid: what it says from here on is read, and every query registered."""
+        layer = _layer(grid)
+        ends = await self._ends_of_logs(grid, layer)
+        for reader in self._readers.values():
+            await reader.close()
+        self.grid, self.layer = grid, layer
+        self.hub.moved(
+            installation=grid.installation,
+            epoch=grid.epoch,
+            write_partitions=grid.write_partitions,
+            query_partitions=grid.query_partitions,
+        )
+        self._read(ends)
+        self.wake()
+
+    async def _ends_of_logs(self, grid: Grid, layer: GridLayer) -> list[str]:
+        found = []
+        for partition in range(grid.query_partitions):
+            ends = await layer.ends(grid.write_partitions, partition)
+            self.clock.hear(ends.time_us)
+            found.append(ends.log)
+        return found
+
+    def _read(self, ends: list[str]) -> None:
+        self._readers = {}
+        for partition, end in enumerate(ends):
+            stream = events.log(self.grid.installation, self.grid.epoch, partition)
+            self._readers[partition] = LogReader(stream, end, self._taker(partition))
+
+    async def close(self) -> None:
+        for reader in self._readers.values():
+            await reader.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run something beside everything else."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def wake(self) -> None:
+        """Hand out frames and wishes, soon."""
+        if not self._pumping:
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
+        """Learn what has left for a client."""
+        self.hub.drained(subscription, frames, size_bytes)
+        self.wake()
+
+    async def let_go(self, queries: Iterable[bytes]) -> None:
+        """Hold queries no more, unless they are watched: wishes are not served in order."""
+        grid, layer = self.grid, self.layer
+        gone: dict[int, list[bytes]] = defaultdict(list)
+        for query in queries:
+            if self.hub.query(query) is None:
+                gone[query_partition(query, grid.query_partitions)].append(query)
+        for partition, several in gone.items():
+            for begin in range(0, len(several), LET_GO_AT_ONCE):
+                part = several[begin : begin + LET_GO_AT_ONCE]
+                await layer.unregister(partition, self.name, *part)
+
+    def _pump(self) -> None:
+        self._pumping = False
+        wishes = self.hub.wishes()
+        # A client that leaves may have had very many.
+        gone = [query for kind, query, *_ in wishes if kind == "unregister"]
+        if gone:
+            self.spawn(self._let_go(gone))
+        for wish in wishes:
+            if wish[0] != "unregister":
+                self.spawn(self._served(wish))
+        frames = self.hub.poll(FRAMES_AT_ONCE)
+        for subscription, frame, is_last in frames:
+            attached = self.attached.get(subscription)
+            if attached is None:
+                continue
+            attached.outlet.send(frame)
+            if is_last:
+                del self.attached[subscription]
+                attached.outlet.ended()
+        if len(frames) == FRAMES_AT_ONCE:
+            self.wake()
+
+    async def _let_go(self, queries: list[bytes]) -> None:
+        try:
+            await self.let_go(queries)
+        except RedisError as away:
+            log.info("queries are held on, until this server's lease is over: %s", away)
+
+    async def _served(self, wish: Wish) -> None:
+        try:
+            await self._serve(self, wish)
+        except Exception:
+            log.exception("the hub's wish %r was not served", wish[0])
+        self.wake()
+
+    def _taker(self, partition: int) -> Callable[[list[Entry]], None]:
+        def take(entries: list[Entry]) -> None:
+            try:
+                self.hub.read(partition, entries)
+            except ValueError:
+                log.exception("an entry of the notification log cannot be read")
+                self.hub.lost(partition)
+            self.wake()
+
+        return take
+
+    def now_us(self) -> int:
+        """Return Valkey's time, as far as it is known."""
+        known = self.clock.now_us()
+        return time.time_ns() // 1000 if known is None else known
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.hub.tick(self.now_us())
+            self.wake()
+
+    async def _keep_alive(self) -> None:
+        """Hold on to this hub's queries; register them again where they are not held."""
+        held_s = time.monotonic()
+        while True:
+            try:
+                held = await self.layer.hub_alive(self.name)
+                now_s = time.monotonic()
+                if not held or now_s - held_s > FORGOTTEN_S:
+                    self._lose_everything()
+                held_s = now_s
+                ends = await self.layer.ends(self.grid.write_partitions, 0)
+                self.clock.hear(ends.time_us)
+            except RedisError as away:
+                log.debug("the event layer is away: %s", away)
+            await asyncio.sleep(ALIVE_S)
+
+    def _lose_everything(self) -> None:
+        log.warning("the event layer has forgotten this server's queries; they are registered anew")
+        for partition in self._readers:
+            self.hub.lost(partition)
+        self.wake()
+
+
+def _layer(grid: Grid) -> GridLayer:
+    return GridLayer(valkey.wire(), grid.installation, grid.epoch)

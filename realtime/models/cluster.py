@@ -1,0 +1,60 @@
+"""A tenant's own matching grid."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from foundation.resource import Resource
+from foundation.scope import TenantOwned
+from tenants.models import Tenant
+
+
+class Cluster(TenantOwned, Resource):
+    """What a tenant wants of a grid of its own, and how far that has come.
+
+    Callers change what is wanted, and with it the version; reconciliation writes the rest and
+    leaves the version as it is.
+    """
+
+    class NodeSize(models.TextChoices):
+        SMALL = "small"
+        MEDIUM = "medium"
+        LARGE = "large"
+
+    class Tier(models.TextChoices):
+        #: May use more than it asks for while its machine has it to spare.
+        BURSTABLE = "burstable"
+        #: Has all that it may use for itself.
+        GUARANTEED = "guaranteed"
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        RESIZING = "resizing"
+        #: Nobody has watched anything for a while: nothing runs until somebody does.
+        IDLE = "idle"
+        FAILING = "failing"
+        DELETING = "deleting"
+
+    tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, related_name="cluster")
+    write_partitions = models.PositiveSmallIntegerField()
+    node_size = models.CharField(max_length=10, choices=NodeSize.choices)
+    tier = models.CharField(max_length=10, choices=Tier.choices)
+    #: The name under which the installation offers an image; empty: the first one that it offers.
+    image = models.CharField(max_length=63, blank=True)
+    #: After how long without a live query nothing runs any more; null: it always runs.
+    idle_after_s = models.PositiveIntegerField(null=True)
+    deleting = models.BooleanField(default=False)
+
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    #: As in Kubernetes: type, status, reason, message, last_transition_at.
+    conditions = models.JSONField(default=list)
+    #: Since when nothing has been watched; null: something is.
+    quiet_since = models.DateTimeField(null=True)
+    #: Reconciliations in a row that have failed.
+    failures = models.PositiveIntegerField(default=0)
+    #: When it is looked at next.
+    due_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"cluster of {self.tenant_id}"

@@ -1,0 +1,109 @@
+"""Check the documentation site that was built: every link leads somewhere, and nothing is loaded
+from elsewhere.
+
+python -m scripts.check_site [site]
+
+A link leads somewhere if its file is there and, behind a #, something with that id. Pages may name
+other hosts as links, which nobody follows here; what a page loads by itself has to be its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "site"
+#: What loads a thing by itself, and the attribute that names it.
+LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+#: Kinds of `link` that only name something.
+NAMES = frozenset({"canonical", "prev", "next", "alternate"})
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a page links to and loads, and the places in it."""
+
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    loads: list[str] = field(default_factory=list)
+    #: The building tool draws these with a program from another host, so no page may have one.
+    diagrams: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids.update(given[name] for name in ("id", "name") if name in given)
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag in LOADS and LOADS[tag] in given and given.get("rel") not in NAMES:
+            self.loads.append(given[LOADS[tag]])
+        self.diagrams += "mermaid" in given.get("class", "").split()
+
+
+def complaints(site: Path) -> list[str]:
+    """Return what is wrong with a site."""
+    pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
+    if not pages:
+        return [f"there is no page in {site}"]
+    return [
+        f"{path.relative_to(site)}: {what}"
+        for path, page in pages.items()
+        for what in _wrong(site, path, page, pages)
+    ]
+
+
+def _read(path: Path) -> Page:
+    page = Page()
+    page.feed(path.read_text())
+    return page
+
+
+def _wrong(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Iterator[str]:
+    for address in page.loads:
+        if urlsplit(address).netloc:
+            yield f"loads {address}"
+    if page.diagrams:
+        yield "has a diagram that would be drawn by a program from another host"
+    # The page for addresses that do not exist names everything from the root of its server.
+    root = site if path.name == "404.html" else path.parent
+    for address in [*page.links, *page.loads]:
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
+            continue
+        target = _target(root, path, unquote(parts.path), site)
+        if target is None:
+            yield f"links to {address}, which does not exist"
+        elif parts.fragment and target in pages and not _is_place(pages[target], parts.fragment):
+            yield f"links to {address}, where there is no such place"
+
+
+def _is_place(page: Page, fragment: str) -> bool:
+    return unquote(fragment) in page.ids
+
+
+def _target(root: Path, path: Path, address: str, site: Path) -> Path | None:
+    if not address:
+        return path
+    found = (site / address[1:] if address.startswith("/") else root / address).resolve()
+    found = found / "index.html" if found.is_dir() else found
+    return found if found.is_file() else None
+
+
+def main() -> int:
+    """Print what is wrong; return how many things that is."""
+    site = Path(sys.argv[1]) if len(sys.argv) > 1 else SITE
+    found = complaints(site.resolve())
+    for complaint in found:
+        print(complaint, file=sys.stderr)
+    return len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,64 @@
+"""The parts of a client, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rillbase.connection import Connection, ConnectionState
+from rillbase.credentials import Credentials
+from rillbase.http import Http
+from rillbase.local.pending import LocalWrites
+from rillbase.options import TIMEOUT_S, Options
+from rillbase.watchers import Watchers
+from rillbase.writes.outbox import DirectOutbox, Outbox
+from rillbase.writes.queue import QueueOutbox
+from rillbase.writes.store import IN_MEMORY, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The parts of a client, as its collections use them."""
+
+    http: Http
+    connection: Connection
+    local: LocalWrites
+    outbox: Outbox
+    queue: QueueOutbox | None
+    watchers: Watchers
+
+    async def close(self) -> None:
+        """End everything. What waits in the queue's file stays there."""
+        await self.watchers.close()
+        if self.queue is not None:
+            await self.queue.close()
+        await self.connection.close()
+        self.http.close()
+
+
+def core(url: str, options: Options) -> Core:
+    """Put the parts together as the options ask."""
+    credentials = Credentials(
+        options.get("key"), options.get("token"), options.get("tenant"), options.get("get_token")
+    )
+    http = Http(url, credentials, options.get("timeout_s", TIMEOUT_S))
+    connection = Connection(url, credentials, options.get("silence_s"))
+    local = LocalWrites()
+    queue = _queue(http, local, options)
+    if queue is not None:
+        connection.listeners.add(lambda state: _back(queue, state))
+    direct = DirectOutbox(http, local, is_optimistic=options.get("optimistic", True))
+    return Core(http, connection, local, direct if queue is None else queue, queue, Watchers())
+
+
+def _queue(http: Http, local: LocalWrites, options: Options) -> QueueOutbox | None:
+    wanted = options.get("queue", False)
+    if wanted is False:
+        return None
+    store = Store(IN_MEMORY if wanted is True else wanted)
+    return QueueOutbox(http, local, store, options.get("on_queue_error"))
+
+
+def _back(queue: QueueOutbox, state: ConnectionState) -> None:
+    """A connection that stands again shows that writes get through."""
+    if state == "open":
+        queue.retry_now()

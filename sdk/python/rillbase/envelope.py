@@ -1,0 +1,44 @@
+"""What the server says of a document, and of a change of many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rillbase.shapes import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A document with what the server knows of it."""
+
+    id: object
+    version: int
+    document: Document
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """How far a change of everything that matches a filter has come."""
+
+    matched: int
+    changed: int
+    #: False: time ran out, and the call should be repeated.
+    is_complete: bool
+
+
+def envelope(body: Document) -> Envelope:
+    """Return an answer's envelope; empty where the caller may write but not read."""
+    return Envelope(
+        body.get("id"),
+        body.get("version", 0),
+        body.get("document", {}),
+        _moment(body.get("created_at")),
+        _moment(body.get("updated_at")),
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,113 @@
+"""The answer as the server knows it, with the pending writes applied on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import total_ordering
+from typing import Any
+
+from rillbase.local.matcher import matches
+from rillbase.local.paths import values_at
+from rillbase.local.pending import Gone, Pending
+from rillbase.order import Rank, rank
+from rillbase.query import Spec
+from rillbase.shapes import Direction, Document
+from rillbase.view import Item
+
+
+def overlaid(items: Iterable[Item], pending: Sequence[Pending], spec: Spec) -> list[Item]:
+    """Return the answer with the writes applied that the server has not shown yet."""
+    shown = list(items)
+    for write in pending:
+        _apply(shown, write, spec)
+    return shown if spec.limit is None else shown[: spec.limit]
+
+
+def _apply(shown: list[Item], write: Pending, spec: Spec) -> None:
+    place = next((n for n, item in enumerate(shown) if item.key == write.key), None)
+    held = None if place is None else shown.pop(place)
+    outcome = write.outcome(None if held is None else held.document)
+    if isinstance(outcome, Gone):
+        return
+    if isinstance(outcome, dict):
+        _settle(shown, held, place, write, outcome, spec)
+    elif held is not None and place is not None:
+        shown.insert(place, replace(held, is_pending=True))
+
+
+def _settle(
+    shown: list[Item],
+    held: Item | None,
+    place: int | None,
+    write: Pending,
+    document: Document,
+    spec: Spec,
+) -> None:
+    # Of a projected document not all is known that filter and sort may ask for.
+    is_whole = spec.projection is None
+    verdict = matches(spec.filter, document) if is_whole else None
+    if verdict is False or (verdict is None and held is None):
+        return
+    item = _item(write, held, document, is_whole=is_whole)
+    stays = held is not None and (not is_whole or _order(held, spec) == _order(item, spec))
+    if stays and place is not None:
+        shown.insert(place, item)
+        return
+    wanted = _order(item, spec)
+    found = next((n for n, other in enumerate(shown) if _order(other, spec) > wanted), len(shown))
+    # Before the first row of a later page may well be on the page before it.
+    if found == 0 and spec.offset:
+        return
+    shown.insert(found, item)
+
+
+def _item(write: Pending, held: Item | None, document: Document, *, is_whole: bool) -> Item:
+    known = None if write.confirmation is None else write.confirmation.version
+    version = known if known is not None or held is None else held.version
+    visible = document
+    if held is not None and not is_whole:
+        visible = {name: document[name] for name in held.document if name in document}
+    return Item(write.operation.id, version, visible, is_pending=write.confirmation is None)
+
+
+def _order(item: Item, spec: Spec) -> tuple[Any, ...]:
+    """Return what an answer is ordered by: the keys of its sort, then the `_id`."""
+    by = [_directed(_sort_rank(item.document, path, way), way) for path, way in spec.sort]
+    return (*by, rank(item.id))
+
+
+def _sort_rank(document: Document, path: str, direction: Direction) -> Rank:
+    """Of a list, the element counts that comes first in the direction of the sort."""
+    ranks = [
+        one
+        for value in values_at(document, path)
+        for one in (
+            [rank(v) for v in value] if isinstance(value, list) and value else [rank(value)]
+        )
+    ]
+    best = min if direction == 1 else max
+    return best(ranks, default=rank(None))
+
+
+def _directed(found: Rank, direction: Direction) -> Any:
+    return found if direction == 1 else _Descending(found)
+
+
+@total_ordering
+class _Descending:
+    """Turns an order around."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Rank) -> None:
+        self.of = of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and other.of == self.of
+
+    def __lt__(self, other: _Descending) -> bool:
+        return other.of < self.of
+
+    def __hash__(self) -> int:
+        return hash(self.of)

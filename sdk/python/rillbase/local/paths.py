@@ -1,0 +1,63 @@
+"""Dotted paths into documents, as queries and updates write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from rillbase.shapes import Document
+
+
+class Absent(Enum):
+    """What stands where no value is."""
+
+    ABSENT = "absent"
+
+
+ABSENT = Absent.ABSENT
+
+
+class Unforeseeable(Exception):
+    """Only the server can tell."""
+
+
+def values_at(document: object, path: str) -> list[object]:
+    """Return every value that a path leads to; through lists of objects there may be several."""
+    return _follow(document, path.split("."))
+
+
+def _follow(value: object, steps: Sequence[str]) -> list[object]:
+    if not steps:
+        return [value]
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, list):
+        at = int(step) if step.isascii() and step.isdigit() else len(value)
+        direct = _follow(value[at], rest) if at < len(value) else []
+        through = [
+            found for item in value if isinstance(item, dict) for found in _follow(item, steps)
+        ]
+        return direct + through
+    if not isinstance(value, dict) or step not in value:
+        return []
+    return _follow(value[step], rest)
+
+
+def changed_at(document: Document, path: str, change: Callable[[object], object]) -> Document:
+    """Return a copy in which the value at a path of objects has changed.
+
+    The change is given ABSENT where nothing is, and removes the value by returning it.
+    """
+    step, _, rest = path.partition(".")
+    if not step or step.startswith("$"):
+        raise Unforeseeable
+    held = document.get(step, ABSENT)
+    if rest:
+        inner = {} if held is ABSENT else held
+        if not isinstance(inner, dict):
+            raise Unforeseeable
+        after: object = changed_at(inner, rest, change)
+    else:
+        after = change(held)
+    if after is ABSENT:
+        return {name: value for name, value in document.items() if name != step}
+    return {**document, step: after}

@@ -1,0 +1,150 @@
+"""Writes on their way, as far as they can be foreseen.
+
+A write is pending until it is refused, or until every live query of its collection has caught up
+with it. In between, what the server answered to the write stands in for what is foreseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from rillbase.ids import key
+from rillbase.local.update import merged, updated
+from rillbase.shapes import Document
+
+Kind: TypeAlias = Literal["insert", "replace", "update", "merge", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a write does to one document. Its values are as the server would answer them."""
+
+    kind: Kind
+    collection: str
+    id: object
+    #: The document of `insert` and `replace`, the change of `update` and `merge`.
+    body: Document = field(default_factory=dict)
+    #: False: array filters name elements that only the server finds.
+    is_foreseeable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What the server said of a write; None where it did not say."""
+
+    version: int | None = None
+    document: Document | None = None
+
+
+class Unknown:
+    """Something becomes of a document, and nobody here can tell what."""
+
+
+class Gone:
+    """A document is deleted."""
+
+
+UNKNOWN, GONE = Unknown(), Gone()
+Outcome: TypeAlias = Document | Unknown | Gone
+
+
+@dataclass(eq=False, slots=True)
+class Pending:
+    """An operation on its way."""
+
+    operation: Operation
+    key: str = field(init=False)
+    confirmation: Confirmation | None = None
+    #: The live queries that have yet to catch up with it.
+    waiting: set[Holder] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.key = key(self.operation.id)
+
+    def outcome(self, held: Document | None) -> Outcome:
+        """Return what becomes of the document that is held, None where none is known."""
+        known = None if self.confirmation is None else self.confirmation.document
+        return _foreseen(self.operation, held) if known is None else known
+
+
+def _foreseen(operation: Operation, held: Document | None) -> Outcome:
+    match operation.kind:
+        case "insert" | "replace":
+            return {"_id": operation.id, **operation.body}
+        case "delete":
+            return GONE
+        case _ if held is None or not operation.is_foreseeable:
+            return UNKNOWN
+        case "merge":
+            return merged(held, operation.body)
+        case "update":
+            after = updated(held, operation.body)
+            return UNKNOWN if after is None else after
+
+
+class Holder(Protocol):
+    """A live query, as the writes see it."""
+
+    def pending_changed(self) -> None:
+        """The pending writes are others than before."""
+
+    def confirmed(self, pending: Pending) -> None:
+        """The server has confirmed a write: release it once the query has caught up."""
+
+
+class LocalWrites:
+    """The pending writes of a client."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, list[Pending]] = {}
+        self._holders: dict[str, list[Holder]] = {}
+
+    def of(self, collection: str) -> Sequence[Pending]:
+        """Return a collection's pending writes, in the order in which they were made."""
+        return self._pending.get(collection, ())
+
+    def join(self, collection: str, holder: Holder) -> None:
+        self._holders.setdefault(collection, []).append(holder)
+
+    def leave(self, collection: str, holder: Holder) -> None:
+        if holder in self._holders.get(collection, ()):
+            self._holders[collection].remove(holder)
+        for pending in list(self.of(collection)):
+            self.release(pending, holder)
+
+    def begin(self, operations: Iterable[Operation]) -> list[Pending]:
+        begun = [Pending(operation) for operation in operations]
+        for pending in begun:
+            self._pending.setdefault(pending.operation.collection, []).append(pending)
+        self._tell(begun)
+        return begun
+
+    def confirm(self, pending: Pending, confirmation: Confirmation) -> None:
+        pending.confirmation = confirmation
+        holders = list(self._holders.get(pending.operation.collection, ()))
+        pending.waiting.update(holders)
+        for holder in holders:
+            holder.confirmed(pending)
+        if not pending.waiting:
+            self.undo([pending])
+
+    def release(self, pending: Pending, holder: Holder) -> None:
+        """Know that a live query has caught up with a write."""
+        pending.waiting.discard(holder)
+        if pending.confirmation is not None and not pending.waiting:
+            self.undo([pending])
+
+    def undo(self, gone: Sequence[Pending]) -> None:
+        """Show writes no more: refused, or superseded by what the server shows."""
+        for pending in gone:
+            held = self._pending.get(pending.operation.collection, [])
+            if pending in held:
+                held.remove(pending)
+        self._tell(gone)
+
+    def _tell(self, changed: Iterable[Pending]) -> None:
+        for collection in {pending.operation.collection for pending in changed}:
+            for holder in list(self._holders.get(collection, ())):
+                holder.pending_changed()

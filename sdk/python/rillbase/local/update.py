@@ -1,0 +1,138 @@
+"""What a document becomes by an update, as far as a client can tell.
+
+Positions in arrays, conditions and the server's clock are the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from rillbase.local.paths import ABSENT, Unforeseeable, changed_at, values_at
+from rillbase.order import rank
+from rillbase.shapes import Document
+
+#: From the value that is there, and the operand, to the value that will be.
+Operator: TypeAlias = Callable[[object, object], object]
+#: What no whole number of the server's exceeds.
+MAX_LONG = 2**63 - 1
+#: These leave alone what is not there.
+_ONLY_WHAT_IS_THERE = frozenset({"$unset", "$pop", "$pull"})
+
+
+def updated(document: Document, update: Mapping[str, object]) -> Document | None:
+    """Return the document with an update's operators applied; None: nobody here can tell."""
+    try:
+        for name, operands in update.items():
+            document = _applied(document, name, operands)
+    except Unforeseeable:
+        return None
+    return document
+
+
+def _applied(document: Document, name: str, operands: object) -> Document:
+    operator = OPERATORS.get(name)
+    if operator is None or not isinstance(operands, dict):
+        raise Unforeseeable
+    for path, operand in operands.items():
+        if name not in _ONLY_WHAT_IS_THERE or values_at(document, path):
+            document = changed_at(document, path, _by(operator, operand))
+    return document
+
+
+def _by(operator: Operator, operand: object) -> Callable[[object], object]:
+    return lambda held: operator(held, operand)
+
+
+def merged(document: Document, patch: Mapping[str, object]) -> Document:
+    """Return the document with a merge patch (RFC 7396) applied."""
+    after = dict(document)
+    for name, value in patch.items():
+        held = after.get(name)
+        if value is None:
+            after.pop(name, None)
+        elif isinstance(value, dict):
+            after[name] = merged(held if isinstance(held, dict) else {}, value)
+        else:
+            after[name] = value
+    return after
+
+
+def _sum(held: object, operand: object) -> object:
+    return _calculated(held, operand, lambda a, b: a + b)
+
+
+def _product(held: object, operand: object) -> object:
+    return _calculated(held, operand, lambda a, b: a * b)
+
+
+def _calculated(
+    held: object, operand: object, calculate: Callable[[float, float], float]
+) -> object:
+    """Only plain numbers are calculated here: the server's rules for the others are its own."""
+    after = calculate(_number(0 if held is ABSENT else held), _number(operand))
+    if isinstance(after, int) and abs(after) > MAX_LONG:
+        raise Unforeseeable
+    return after
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unforeseeable
+    return value
+
+
+def _smaller(held: object, operand: object) -> object:
+    return operand if held is ABSENT or rank(operand) < rank(held) else held
+
+
+def _larger(held: object, operand: object) -> object:
+    return operand if held is ABSENT or rank(operand) > rank(held) else held
+
+
+def _pushed(held: object, operand: object) -> object:
+    _refuse_modifiers(operand)
+    return [*_list(held), operand]
+
+
+def _added(held: object, operand: object) -> object:
+    _refuse_modifiers(operand)
+    items = _list(held)
+    return items if any(rank(item) == rank(operand) for item in items) else [*items, operand]
+
+
+def _popped(held: object, operand: object) -> object:
+    return _list(held)[1:] if operand == -1 else _list(held)[:-1]
+
+
+def _pulled(held: object, operand: object) -> object:
+    if isinstance(operand, dict | list):
+        raise Unforeseeable
+    return [item for item in _list(held) if rank(item) != rank(operand)]
+
+
+def _refuse_modifiers(operand: object) -> None:
+    if isinstance(operand, dict) and "$each" in operand:
+        raise Unforeseeable
+
+
+def _list(held: object) -> list[object]:
+    if held is ABSENT:
+        return []
+    if not isinstance(held, list):
+        raise Unforeseeable
+    return held
+
+
+OPERATORS: Mapping[str, Operator] = {
+    "$set": lambda _, operand: operand,
+    "$unset": lambda _held, _operand: ABSENT,
+    "$inc": _sum,
+    "$mul": _product,
+    "$min": _smaller,
+    "$max": _larger,
+    "$push": _pushed,
+    "$addToSet": _added,
+    "$pop": _popped,
+    "$pull": _pulled,
+}

@@ -1,0 +1,35 @@
+"""What a client is told when it is made."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TypedDict
+
+from rillbase.credentials import GetToken
+from rillbase.writes.queue import OnQueueError
+
+TIMEOUT_S = 30.0
+
+
+class Options(TypedDict, total=False):
+    """The options of `Client` and `AsyncClient`."""
+
+    #: A secret key (`rbk_…`) or a publishable key (`rbp_…`).
+    key: str | None
+    #: A JWT of an end user beside a publishable key, or a personal token beside `tenant`.
+    token: str | None
+    #: Returns a token; asked when one is needed, and again when it was refused.
+    get_token: GetToken | None
+    tenant: str | None
+    #: For a call over HTTP, repetitions included. Queued writes have no limit.
+    timeout_s: float
+    #: A connection that was silent for so long is given up; by default twice the heartbeat.
+    silence_s: float | None
+    #: Whether live queries show writes before the server has confirmed them; they do by default.
+    optimistic: bool
+    #: Keeps writes while there is no connection: True for as long as the program runs, or a file,
+    #: which only one program may have at a time.
+    queue: bool | str | PathLike[str]
+    #: Told of queued writes that were refused after their caller had gone. By default they are
+    #: logged.
+    on_queue_error: OnQueueError | None

@@ -1,0 +1,1 @@
+"""Writes: as calls of the API, and how they are sent."""

@@ -1,0 +1,141 @@
+"""Writes as the calls of the API."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from rillbase import ejson, ids
+from rillbase.http import Request
+from rillbase.local.pending import Kind, Operation
+from rillbase.shapes import Document
+from rillbase.values import ObjectId
+from rillbase.writes.job import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a write may say beside what it changes."""
+
+    upsert: bool = False
+    array_filters: Sequence[Mapping[str, object]] | None = None
+    #: Changes only what has this version.
+    if_version: int | None = None
+
+
+NO_OPTIONS = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation with its options, as bulk calls and transactions send it."""
+
+    operation: Operation
+    options: Options = NO_OPTIONS
+
+
+def step(
+    kind: Kind,
+    collection: str,
+    identity: object,
+    body: Mapping[str, object] | None = None,
+    options: Options = NO_OPTIONS,
+) -> Step:
+    """Return an operation with values as the server would answer them."""
+    operation = Operation(
+        kind,
+        collection,
+        ejson.normal(identity),
+        ejson.normal(body or {}),
+        is_foreseeable=options.array_filters is None,
+    )
+    return Step(operation, options)
+
+
+def insertion(collection: str, document: Mapping[str, object]) -> Step:
+    """The client names new documents, so that a repeated insert meets the first one."""
+    named = document if "_id" in document else {"_id": ObjectId(), **document}
+    return step("insert", collection, named["_id"], named)
+
+
+def new_key() -> str:
+    """Return a new idempotency key."""
+    return secrets.token_hex(16)
+
+
+def address(collection: str, rest: str) -> str:
+    return f"/v1/collections/{quote(collection, safe='')}/{rest}"
+
+
+def single(asked: Step) -> Job:
+    """Return a write of one document."""
+    operation, options = asked.operation, asked.options
+    path = address(operation.collection, f"documents/{ids.segment(operation.id)}")
+    common: dict[str, Any] = {
+        "idempotency_key": new_key(),
+        "if_match": None if options.if_version is None else f'"v{options.if_version}"',
+    }
+    match operation.kind:
+        case "insert":
+            documents = address(operation.collection, "documents")
+            request = Request("POST", documents, ejson.dumps(operation.body), **common)
+        case "replace":
+            request = Request("PUT", path, ejson.dumps(operation.body), **common)
+        case "delete":
+            request = Request("DELETE", path, **common)
+        case _:
+            if operation.kind == "merge":
+                common["content_type"] = "application/merge-patch+json"
+            found = path + _search(options)
+            request = Request("PATCH", found, ejson.dumps(operation.body), **common)
+    return Job(request, [operation])
+
+
+def _search(options: Options) -> str:
+    search = {"upsert": "true"} if options.upsert else {}
+    if options.array_filters is not None:
+        search["array_filters"] = ejson.dumps(list(options.array_filters))
+    return f"?{urlencode(search)}" if search else ""
+
+
+def bulk(collection: str, steps: Sequence[Step], *, ordered: bool) -> Job:
+    """Return several writes of one collection as one call."""
+    operations = [_body(one) for one in steps]
+    path = address(collection, "documents:bulk")
+    return _together(path, {"operations": operations, "ordered": ordered}, steps)
+
+
+def transaction(steps: Sequence[Step]) -> Job:
+    """Return writes of several collections, of which all are done or none."""
+    operations = [{"collection": one.operation.collection, **_body(one)} for one in steps]
+    return _together("/v1/transactions", {"operations": operations}, steps)
+
+
+def _together(path: str, body: Document, steps: Sequence[Step]) -> Job:
+    request = Request("POST", path, ejson.dumps(body), idempotency_key=new_key())
+    return Job(request, [one.operation for one in steps])
+
+
+def _body(asked: Step) -> Document:
+    operation, options = asked.operation, asked.options
+    match operation.kind:
+        case "insert":
+            said: Document = {"insert": operation.body}
+        case "replace":
+            said = {"replace": {"id": operation.id, "document": operation.body}}
+        case "delete":
+            said = {"delete": {"id": operation.id}}
+        case _:
+            said = {"update": _change(operation, options)}
+    condition = {} if options.if_version is None else {"if_version": options.if_version}
+    return {**said, **condition}
+
+
+def _change(operation: Operation, options: Options) -> Document:
+    change = {"id": operation.id, "update": operation.body, "upsert": options.upsert}
+    if options.array_filters is not None:
+        change["array_filters"] = list(options.array_filters)
+    return change

@@ -1,0 +1,47 @@
+"""A write as a call, with what it does to documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from rillbase import ejson
+from rillbase.http import Request
+from rillbase.ids import key
+from rillbase.local.pending import Confirmation, LocalWrites, Operation, Pending
+from rillbase.shapes import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call that writes."""
+
+    request: Request
+    operations: Sequence[Operation]
+
+    def lanes(self) -> list[str]:
+        """Return what it writes to: jobs that share a lane are sent one after the other."""
+        return list({f"{one.collection}/{key(one.id)}": None for one in self.operations})
+
+    def text(self) -> str:
+        """Return it as text that `read_job` reads."""
+        operations = [asdict(operation) for operation in self.operations]
+        return ejson.dumps({"request": asdict(self.request), "operations": operations})
+
+
+def read_job(text: str) -> Job:
+    found = ejson.loads(text)
+    operations = [Operation(**operation) for operation in found["operations"]]
+    return Job(Request(**found["request"]), operations)
+
+
+def confirm(local: LocalWrites, pending: Sequence[Pending], answer: object) -> None:
+    """Let the local view know what the server answered to a job."""
+    found = answer if isinstance(answer, dict) else {}
+    results: Sequence[Document] = found.get("results", [found])
+    for one, result in zip(pending, results, strict=False):
+        # Of a bulk call whose operations stand for themselves, some may have been refused.
+        if "error" in result:
+            local.undo([one])
+        else:
+            local.confirm(one, Confirmation(result.get("version"), result.get("document")))

@@ -1,0 +1,164 @@
+"""Writes that wait for a connection, however long it takes, and outlive the program if they are
+kept in a file.
+
+They are sent one by one in the order in which they were made. A write that the server refuses is
+undone and taken out; a failure of the network leaves everything as it is until the next attempt.
+The idempotency key makes a write that was sent twice happen once, for as long as the server
+remembers keys: an older one whose outcome is not known is given up instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rillbase.backoff import RECONNECT
+from rillbase.errors import ClientClosed, OutcomeUnknown, QueueFailed, RillbaseError
+from rillbase.http import Http
+from rillbase.listeners import log, tell
+from rillbase.local.pending import LocalWrites, Pending
+from rillbase.writes.job import Job, confirm, read_job
+from rillbase.writes.store import Store
+
+#: The server remembers idempotency keys for 24 hours.
+REMEMBERED_S = 23 * 3600.0
+OnQueueError: TypeAlias = Callable[[RillbaseError], object]
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """A write that waits."""
+
+    number: int
+    job: Job
+    pending: Sequence[Pending]
+    #: Who waits for the answer; None: the program that made the write has ended.
+    answer: asyncio.Future[Any] | None
+    sent_at_s: float | None = None
+
+
+class QueueOutbox:
+    """Keeps writes until the server has answered them."""
+
+    def __init__(
+        self, http: Http, local: LocalWrites, store: Store, on_error: OnQueueError | None
+    ) -> None:
+        self._http = http
+        self._local = local
+        self._store = store
+        self._on_error = on_error or _logged
+        self._failures = 0
+        self._is_closed = False
+        self._again = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._entries = deque(
+            Entry(kept.number, job, local.begin(job.operations), None, kept.sent_at_s)
+            for kept in store.load()
+            for job in [read_job(kept.text)]
+        )
+        self._number = self._entries[-1].number if self._entries else 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def submit(self, job: Job) -> Any:
+        if self._is_closed:
+            raise ClientClosed
+        self._number += 1
+        answer = asyncio.get_running_loop().create_future()
+        entry = Entry(self._number, job, self._local.begin(job.operations), answer)
+        self._entries.append(entry)
+        try:
+            await self._kept(self._store.put(entry.number, job.text()))
+            self.start()
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            # It is sent all the same, and whoever hears of errors hears of this one.
+            entry.answer = None
+            self.start()
+            raise
+
+    def start(self) -> None:
+        """Send what waits, unless that is being done."""
+        if self._is_closed or not self._entries:
+            return
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="rillbase-queue")
+
+    def retry_now(self) -> None:
+        """Make the next attempt at once: the network has come back."""
+        self._again.set()
+
+    async def close(self) -> None:
+        """Stop. What waits stays in the file, if there is one."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for entry in self._entries:
+            if entry.answer is not None and not entry.answer.done():
+                entry.answer.set_exception(ClientClosed())
+        await asyncio.to_thread(self._store.close)
+
+    async def _run(self) -> None:
+        while self._entries:
+            entry = self._entries[0]
+            if await self._settled(entry):
+                self._entries.popleft()
+                await self._kept(self._store.remove(entry.number))
+
+    async def _settled(self, entry: Entry) -> bool:
+        """Try to send a write; True: it is settled, one way or the other."""
+        try:
+            await self._mark(entry)
+            answer = await self._http.call(entry.job.request)
+        except RillbaseError as error:
+            if error.is_temporary:
+                self._failures += 1
+                await self._pause(RECONNECT.wait_s(self._failures))
+                return False
+            self._local.undo(entry.pending)
+            self._fail(entry, error)
+            return True
+        self._failures = 0
+        confirm(self._local, entry.pending, answer)
+        if entry.answer is not None and not entry.answer.done():
+            entry.answer.set_result(answer)
+        return True
+
+    async def _mark(self, entry: Entry) -> None:
+        """Note when a write was first sent; raise where it is too late to send it once more."""
+        now_s = time.time()
+        if entry.sent_at_s is None:
+            entry.sent_at_s = now_s
+            await self._kept(self._store.mark(entry.number, now_s))
+        elif now_s - entry.sent_at_s > REMEMBERED_S:
+            raise OutcomeUnknown
+
+    async def _pause(self, wait_s: float) -> None:
+        self._again.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._again.wait()
+
+    def _fail(self, entry: Entry, error: RillbaseError) -> None:
+        if entry.answer is not None and not entry.answer.done():
+            entry.answer.set_exception(error)
+        elif entry.answer is None:
+            tell(self._on_error, error)
+
+    async def _kept(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what keeps a write; a disk that is full must not stop the writes themselves."""
+        try:
+            await work
+        except QueueFailed as error:
+            tell(self._on_error, error)
+
+
+def _logged(error: RillbaseError) -> None:
+    log.error("A queued write failed: %s", error)

@@ -1,0 +1,46 @@
+"""Views of what a tenant's developers declare by name: collections, topics, aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+from django.db import models
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.cursors import page
+from foundation.json_types import JsonObject
+from foundation.resource import Resource
+from tenants.api.base import TenantView
+from tenants.models import Tenant
+from tenants.roles import Role
+
+R = TypeVar("R", bound=Resource)
+
+
+class DeclaredView(TenantView):
+    """Viewers read what there is, developers change it."""
+
+    roles: ClassVar = {
+        "GET": Role.VIEWER,
+        "POST": Role.DEVELOPER,
+        "PATCH": Role.DEVELOPER,
+        "DELETE": Role.DEVELOPER,
+    }
+    #: The last part of the list's address.
+    kind: ClassVar[str]
+
+    def owner(self) -> Tenant:
+        """Return the tenant, with what limits how much it may declare."""
+        return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
+
+    def listed(
+        self, request: Request, rows: models.QuerySet[R], describe: Callable[[R], JsonObject]
+    ) -> Response:
+        """Answer with a page of all that there is."""
+        return Response(page(request, rows, describe, name=f"{self.kind}:{self.tenant.id}"))
+
+    def created(self, made: Resource, name: str, shown: JsonObject) -> Response:
+        """Answer with what has been made."""
+        return self.one(shown, made.version, status=201, location=self.url(self.kind, name))

@@ -1,0 +1,56 @@
+"""The error log."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from foundation.ids import uuid7
+from foundation.scope import TenantOwned
+
+
+class ErrorEntry(TenantOwned):
+    """What went wrong for a tenant, and how often within one minute.
+
+    The tenant is no foreign key: entries are written by processes that know nothing of whether
+    the tenant is still there, and must not fail all together because one of them has gone.
+    """
+
+    class Area(models.TextChoices):
+        REQUEST = "request"
+        WEBHOOK = "webhook"
+        TASK = "task"
+        LIVE = "live"
+        AGGREGATE = "aggregate"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant_id = models.UUIDField()
+    area = models.CharField(max_length=20, choices=Area.choices)
+    #: As docs/errors.md lists it.
+    code = models.CharField(max_length=60)
+    #: Of the HTTP answer, where there was one.
+    status = models.PositiveSmallIntegerField(null=True)
+    #: The call, or the name of the thing that failed.
+    place = models.CharField(max_length=200)
+    #: What was said the last time.
+    detail = models.CharField(max_length=500, blank=True)
+    #: Whose call it was: `user:<id>`, `api_key:<id>`, …
+    actor = models.CharField(max_length=200, blank=True)
+    #: Of the last time.
+    request_id = models.CharField(max_length=64, blank=True)
+    count = models.PositiveBigIntegerField(default=1)
+    at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    #: The minute and what makes errors equal: it is one row, whichever processes met it.
+    fingerprint = models.BinaryField(max_length=32)
+
+    class Meta:
+        verbose_name = "error"
+        indexes = [
+            models.Index(fields=["tenant_id", "-id"], name="errors_newest_first"),
+            models.Index(fields=["last_at"], name="errors_oldest_first"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant_id", "fingerprint"], name="errors_once_per_minute"
+            )
+        ]

@@ -1,0 +1,114 @@
+"""A tenant's dataset, as tests use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from tests.caller import Caller, with_key
+from tests.make import MadeTenant, make_tenant
+
+Json = dict[str, Any]
+
+ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
+NDJSON = "application/x-ndjson"
+
+#: Shops, and what is ordered there.
+SHOP: Json = {
+    "name": "shop",
+    "tables": {
+        "orders": {
+            "columns": {
+                "id": "int64",
+                "customer": "string",
+                "amount": "double",
+                "count": "int32",
+                "paid": "bool",
+                "day": "date",
+                "at": "timestamp",
+            },
+            "key": ["id"],
+            "views": {"by_customer": {"key": ["customer", "id"]}},
+        },
+        "stock": {
+            "columns": {"place": "string", "item": "int64", "pieces": "int64", "note": "string"},
+            "key": ["place", "item"],
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """A dataset, and a caller who may do everything with it."""
+
+    made: MadeTenant
+    caller: Caller
+    name: str
+    id: UUID
+
+    @property
+    def path(self) -> str:
+        return f"/v1/datasets/{self.name}"
+
+    @property
+    def control_path(self) -> str:
+        return datasets(self.made, self.name)
+
+    def upload(self, *lines: Json, **parameters: str) -> Json:
+        """Upload lines at once."""
+        answer = self.send("uploads", as_lines(lines), NDJSON, **parameters)
+        assert answer.status_code in (200, 201), answer.text
+        found: Json = answer.json()
+        return found
+
+    def insert(self, table: str, *rows: Json) -> Json:
+        return self.upload(*({table: row} for row in rows))
+
+    def send(self, address: str, content: bytes, media_type: str, **parameters: str) -> Any:
+        """Send a body of any kind to an address below the dataset."""
+        query = "&".join(f"{name}={value}" for name, value in parameters.items())
+        path = f"{self.path}/{address}" + (f"?{query}" if query else "")
+        return self.caller.call("POST", path, raw=content, Content_Type=media_type)
+
+    def query(self, table: str, **asked: object) -> Json:
+        answer = self.caller.post(f"{self.path}/query", {"table": table, **asked})
+        assert answer.status_code == 200, answer.text
+        found: Json = answer.json()
+        return found
+
+    def rows(self, table: str, **asked: object) -> list[Json]:
+        found: list[Json] = self.query(table, **asked)["rows"]
+        return found
+
+
+def datasets(made: MadeTenant, name: str = "") -> str:
+    return f"/api/v1/tenants/{made.slug}/datasets" + (f"/{name}" if name else "")
+
+
+def make_dataset(base: str, *, made: MadeTenant | None = None, **body: object) -> Made:
+    made = made or make_tenant(plan="dedicated")
+    caller = with_key(base, made.admin_key)
+    answer = caller.post(datasets(made), {**SHOP, **body})
+    assert answer.status_code == 201, answer.text
+    return Made(made, caller, answer.json()["name"], UUID(answer.json()["id"]))
+
+
+def as_lines(lines: Iterable[Json]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def as_arrow(rows: pa.Table, **metadata: str) -> bytes:
+    """Return an Arrow stream."""
+    told = {f"rillbase.{name}": value for name, value in metadata.items()}
+    rows = rows.replace_schema_metadata(told or None)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())

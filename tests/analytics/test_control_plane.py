@@ -1,0 +1,179 @@
+"""Datasets in the control plane."""
+
+from __future__ import annotations
+
+import pytest
+
+from foundation.scope import scoped
+from tenants.models import AuditEntry, Quota
+from tenants.roles import Role
+from tests.analytics.made import SHOP, Json, datasets
+from tests.caller import Caller, problem, signed_in, with_key
+from tests.make import MadeTenant, make_member, make_tenant
+
+POST: Json = {"columns": {"id": "int64", "by": "string"}, "key": ["id"], "views": {}}
+
+
+@pytest.fixture
+def made() -> MadeTenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def admin(server: str, made: MadeTenant) -> Caller:
+    return with_key(server, made.admin_key)
+
+
+@pytest.fixture(scope="module")
+def lasting() -> MadeTenant:
+    """One for the tests that leave nothing behind."""
+    return make_tenant()
+
+
+def with_table(name: str = "posts", **members: object) -> Json:
+    return {"name": "a", "tables": {name: {**POST, **members}}}
+
+
+def test_a_dataset_is_made_as_it_was_described(admin: Caller, made: MadeTenant) -> None:
+    answer = admin.post(datasets(made), SHOP)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Location"] == datasets(made, "shop")
+    body = answer.json()
+    orders = body["tables"]["orders"]
+    assert list(orders["columns"]) == list(SHOP["tables"]["orders"]["columns"])
+    assert orders["key"] == ["id"]
+    assert orders["views"]["by_customer"]["key"] == ["customer", "id"]
+    assert orders["views"]["by_customer"]["columns"] == list(orders["columns"])
+    assert (body["state"], body["stored_bytes"], body["retention_s"]) == (0, 0, 600)
+    assert admin.get("/v1/datasets/shop").json() == body
+    assert [item["name"] for item in admin.get(datasets(made)).json()["items"]] == ["shop"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"name": "a"}, "/tables"),
+        ({"name": "a", "tables": {}}, "/tables"),
+        ({"name": "A", "tables": {"t": POST}}, "/name"),
+        (with_table("op"), "/tables/op"),
+        (with_table("null"), "/tables/null"),
+        (with_table(columns={}), "/tables/posts/columns"),
+        (with_table(columns={"id": "text"}), "/tables/posts/columns/id"),
+        (with_table(columns={"id": "int64", "Id": "string"}), "/tables/posts/columns"),
+        (with_table(key=[]), "/tables/posts/key"),
+        (with_table(key=["id", "id"]), "/tables/posts/key"),
+        (with_table(key=["no"]), "/tables/posts/key"),
+        (with_table(columns={"id": "double"}), "/tables/posts/key"),
+        (with_table(views={"v": {"key": ["by"]}}), "/tables/posts/views/v/key"),
+        (
+            with_table(views={"v": {"key": ["by", "id"], "columns": ["id"]}}),
+            "/tables/posts/views/v/columns",
+        ),
+        (
+            with_table(views={"v": {"key": ["id"], "columns": ["id", "no"]}}),
+            "/tables/posts/views/v/columns",
+        ),
+        (with_table(columns={f"c{n}": "int64" for n in range(62)} | {"id": "int64"}),
+         "/tables/posts/columns"),
+        ({**with_table(), "retention_s": 0}, "/retention_s"),
+        ({**with_table(), "surprise": 1}, "/surprise"),
+    ],
+)  # fmt: skip
+def test_what_a_dataset_cannot_be_is_named(
+    server: str, lasting: MadeTenant, body: object, pointer: str
+) -> None:
+    admin = with_key(server, lasting.admin_key)
+    told = problem(admin.post(datasets(lasting), body), 400, "invalid_body")
+    assert [error["pointer"] for error in told["errors"]] == [pointer]
+
+
+def test_tables_and_columns_are_added_and_nothing_is_taken_away(
+    admin: Caller, made: MadeTenant
+) -> None:
+    admin.post(datasets(made), with_table())
+    one = datasets(made, "a")
+    wider: Json = {**POST, "columns": {**POST["columns"], "text": "string"}}
+    told = admin.patch(one, {"tables": {"posts": wider, "more": POST}}).json()
+    assert list(told["tables"]["posts"]["columns"]) == ["id", "by", "text"]
+    assert told["version"] == 2
+    for tables, pointer in (
+        ({"posts": wider}, "/tables/more"),
+        ({"posts": POST, "more": POST}, "/tables/posts/columns"),
+        ({"posts": {**wider, "key": ["id", "by"]}, "more": POST}, "/tables/posts/key"),
+        (
+            {"posts": {**wider, "views": {"v": {"key": ["id"]}}}, "more": POST},
+            "/tables/posts/views",
+        ),
+    ):
+        refused = problem(admin.patch(one, {"tables": tables}), 400, "invalid_body")
+        assert [error["pointer"] for error in refused["errors"]] == [pointer]
+    assert admin.patch(one, {"retention_s": 60}).json()["retention_s"] == 60
+
+
+def test_a_name_is_taken_once(admin: Caller, made: MadeTenant) -> None:
+    admin.post(datasets(made), with_table())
+    problem(admin.post(datasets(made), with_table()), 409, "name_taken")
+
+
+def test_a_dropped_dataset_is_gone_and_its_name_free(admin: Caller, made: MadeTenant) -> None:
+    first = admin.post(datasets(made), with_table()).json()
+    assert admin.delete(datasets(made, "a")).status_code == 204
+    problem(admin.get(datasets(made, "a")), 404, "not_found")
+    problem(admin.get("/v1/datasets/a"), 404, "not_found")
+    assert admin.post(datasets(made), with_table()).json()["id"] != first["id"]
+
+
+def test_changes_are_in_the_audit_log(admin: Caller, made: MadeTenant) -> None:
+    one = datasets(made, "a")
+    admin.post(datasets(made), with_table())
+    admin.patch(one, {"retention_s": 60})
+    admin.delete(one)
+    with scoped(tenant_id=made.tenant.id):
+        found = AuditEntry.objects.filter(target_type="dataset").order_by("pk")
+        assert [entry.action for entry in found] == [
+            "dataset.created",
+            "dataset.updated",
+            "dataset.deleted",
+        ]
+
+
+def test_the_quota_bounds_datasets(admin: Caller, made: MadeTenant) -> None:
+    with scoped(tenant_id=made.tenant.id):
+        Quota.objects.using("staff").create(tenant=made.tenant, limits={"datasets": 1})
+    assert admin.post(datasets(made), with_table()).status_code == 201
+    other = {**with_table(), "name": "b"}
+    problem(admin.post(datasets(made), other), 403, "quota_exceeded")
+
+
+def test_viewers_see_datasets_and_change_none(server: str, admin: Caller, made: MadeTenant) -> None:
+    admin.post(datasets(made), with_table())
+    viewer = signed_in(server, make_member(made.tenant, Role.VIEWER))
+    assert viewer.get(datasets(made, "a")).status_code == 200
+    problem(viewer.patch(datasets(made, "a"), {"retention_s": 60}), 403, "forbidden")
+    problem(viewer.delete(datasets(made, "a")), 403, "forbidden")
+
+
+def test_what_a_dropped_dataset_leaves_is_removed(server: str) -> None:
+    from analytics.definitions.removal import remove
+    from analytics.places import folder_of
+    from tests.analytics.made import make_dataset
+
+    shop = make_dataset(server)
+    shop.insert("orders", {"id": 1})
+    remove(dataset=str(shop.id))
+    assert len(shop.rows("orders")) == 1, "a dataset that is there keeps its files"
+    shop.caller.delete(shop.control_path)
+    remove(dataset=str(shop.id))
+    assert not folder_of(shop.id).exists()
+
+
+def test_a_tenants_datasets_go_with_the_tenant(server: str) -> None:
+    from analytics.places import folder_of
+    from tenants import purge
+    from tests.analytics.made import make_dataset
+
+    shop = make_dataset(server)
+    shop.insert("orders", {"id": 1})
+    purge.purge(shop.made.tenant.id)
+    assert purge.find_traces(shop.made.tenant.id) == []
+    assert not folder_of(shop.id).exists()

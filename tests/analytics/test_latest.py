@@ -1,0 +1,79 @@
+"""Operations on keys, put together by columns, against the same done row by row."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.rows.latest import latest, living
+from analytics.schema import OP, Table, TableDefinition, tables_of
+from tests.analytics.serial import Serial
+
+TABLE: TableDefinition = {
+    "columns": {"a": "string", "x": "int64", "y": "double", "b": "int64", "z": "string"},
+    "key": ["b", "a"],
+    "views": {},
+}
+
+
+def table() -> Table:
+    import json
+
+    return tables_of(json.dumps({"tables": {"t": TABLE}}))["t"]
+
+
+keys = st.tuples(st.integers(0, 3), st.sampled_from(["", "p", "ä", "😀"]))
+values = st.fixed_dictionaries(
+    {},
+    optional={
+        "x": st.none() | st.integers(-5, 5),
+        "y": st.none() | st.floats(allow_nan=False),
+        "z": st.none() | st.text(max_size=3),
+    },
+)
+operations = st.lists(
+    st.tuples(st.sampled_from(["insert", "update", "delete"]), keys, values), max_size=30
+)
+
+
+def stored(done: list[tuple[str, tuple[int, str], dict[str, Any]]]) -> pa.Table:
+    its = table()
+    rows = []
+    for op, (b, a), given_values in done:
+        row: dict[str, Any] = {"b": b, "a": a, OP: its.deleted}
+        if op != "delete":
+            row |= given_values
+            set_here = sum(its.bits[name] for name in given_values)
+            row[OP] = its.inserted if op == "insert" else set_here
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=its.stored)
+
+
+def as_rows(found: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = living(found).to_pylist()
+    return rows
+
+
+@settings(max_examples=300, deadline=None)
+@given(operations, st.lists(st.integers(0, 30), max_size=3))
+def test_operations_leave_what_they_would_one_after_the_other(
+    done: list[tuple[str, tuple[int, str], dict[str, Any]]], cuts: list[int]
+) -> None:
+    its = table()
+    serial = Serial({"t": TABLE})
+    for op, (b, a), given_values in done:
+        serial.do("t", op, {"b": b, "a": a, **(given_values if op != "delete" else {})})
+    whole = latest(stored(done), its.key, its.bits)
+    assert as_rows(whole) == serial.rows("t")
+    # In whatever groups they are put together, the same is left.
+    places = sorted({0, *(cut for cut in cuts if cut < len(done)), len(done)})
+    parts = [
+        latest(stored(done[begin:end]), its.key, its.bits)
+        for begin, end in itertools.pairwise(places)
+    ]
+    together = latest(pa.concat_tables(parts or [stored([])]), its.key, its.bits)
+    assert together.equals(whole)

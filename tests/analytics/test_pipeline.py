@@ -1,0 +1,244 @@
+"""The stages: whatever they have come to, every state is answered as before."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analytics.pipeline import ledger
+from analytics.pipeline.collector import collect
+from analytics.pipeline.decisions import Limits, Step
+from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.steps import run_step
+from foundation.scope import scoped
+from tests.analytics import backstage
+from tests.analytics.made import SHOP, make_dataset
+from tests.analytics.serial import Serial
+from tests.analytics.test_model import check, random_upload
+from tests.caller import problem
+
+if TYPE_CHECKING:
+    from tests.analytics.made import Json, Made
+
+FRESHNESSES: tuple[object, ...] = (0, "any", 0.01, 3600)
+
+
+def stages(shop: Made, table: str = "orders", **asked: object) -> dict[str, int]:
+    read = shop.query(table, **asked)["read"]
+    return {stage: told["files"] for stage, told in read.items() if told["files"]}
+
+
+def test_an_upload_moves_from_stage_to_stage(shop: Made) -> None:
+    name = shop.insert("orders", {"id": 1}, {"id": 2})["id"]
+
+    def stage() -> str:
+        found: str = shop.caller.get(f"{shop.path}/uploads/{name}").json()["stage"]
+        return found
+
+    assert (stage(), stages(shop)) == ("unsorted", {"unsorted": 1})
+    assert backstage.do(shop, Step.SORT)
+    assert (stage(), stages(shop)) == ("sorted", {"sorted": 1})
+    assert shop.query("orders", freshness="any")["rows"] == []
+    assert backstage.do(shop, Step.AUTHORITY)
+    assert (stage(), stages(shop)) == ("authority", {"authority": 1})
+    assert [row["id"] for row in shop.rows("orders", freshness="any")] == [1, 2]
+    assert stages(shop, filter={"id": 7}) == {}, "no file can hold this key"
+
+
+def test_eight_runs_of_a_level_become_one_of_the_next(shop: Made) -> None:
+    for number in range(8):
+        shop.insert("orders", {"id": number % 3, "count": number})
+        assert backstage.due(shop, Step.MERGE) is None
+        assert backstage.do(shop, Step.SORT)
+    never = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
+    assert stages(shop) == {"sorted": 8}
+    assert backstage.do(shop, Step.MERGE, limits=never)
+    assert stages(shop) == {"merged": 1}
+    assert [row["count"] for row in shop.rows("orders", columns=["count"])] == [6, 7, 5]
+    assert shop.query("orders", state=5, columns=["count"])["rows"] == [
+        {"count": 3},
+        {"count": 4},
+        {"count": 2},
+    ]
+
+
+def test_a_view_follows_what_its_key_does(shop: Made) -> None:
+    by_ada: Json = {"customer": "ada"}
+    shop.insert("orders", {"id": 1, "customer": "ada"}, {"id": 2, "customer": "bob"})
+    backstage.drain(shop)
+    shop.upload(
+        {"orders": {"id": 1, "customer": "bob"}, "op": "update"},
+        {"orders": {"id": 2}, "op": "delete"},
+        {"orders": {"id": 3, "customer": "ada"}},
+    )
+    assert [row["id"] for row in shop.rows("orders", filter=by_ada)] == [3]
+    backstage.drain(shop)
+    assert [row["id"] for row in shop.rows("orders", filter=by_ada)] == [3]
+    assert [row["id"] for row in shop.rows("orders", filter={"customer": "bob"})] == [1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_freshness_is_answered_from_whatever_stages_there_are(shop: Made, seed: int) -> None:
+    rng = random.Random(seed)
+    states = [Serial(SHOP["tables"])]
+    workers = backstage.Failing(rng, 0.2)
+    for _ in range(40):
+        model = states[-1].copy()
+        shop.upload(*random_upload(rng, model))
+        states.append(model)
+        for step, likely in ((Step.SORT, 0.6), (Step.MERGE, 0.5), (Step.AUTHORITY, 0.15)):
+            if rng.random() < likely:
+                with contextlib.suppress(OSError):
+                    backstage.do(shop, step, workers)
+        if rng.random() < 0.3:
+            check(shop, states, freshness=rng.choice(FRESHNESSES))
+            check(shop, states, state=rng.randrange(len(states)))
+    backstage.drain(shop)
+    for freshness in FRESHNESSES:
+        check(shop, states, freshness=freshness)
+    assert set(stages(shop)) <= {"authority"}
+    last = states[-1].rows("orders")
+    for name in ("ada", "bob", ""):
+        expected = [row for row in last if row["customer"] == name]
+        found = shop.rows("orders", filter={"customer": name})
+        assert found == expected
+    for state in rng.sample(range(len(states)), 5):
+        check(shop, states, state=state)
+
+
+def test_columns_that_are_added_later_go_through_all_stages(shop: Made) -> None:
+    shop.insert("stock", {"place": "a", "item": 1, "pieces": 1})
+    backstage.drain(shop)
+    tables = shop.caller.get(shop.control_path).json()["tables"]
+    tables["stock"]["columns"]["colour"] = "string"
+    assert shop.caller.patch(shop.control_path, {"tables": tables}).status_code == 200
+    shop.insert("stock", {"place": "b", "item": 2, "colour": "red"})
+    shop.upload({"stock": {"place": "a", "item": 1, "colour": "blue"}, "op": "update"})
+    wanted = [
+        {"place": "a", "pieces": 1, "colour": "blue"},
+        {"place": "b", "pieces": None, "colour": "red"},
+    ]
+    columns = ["place", "pieces", "colour"]
+    assert shop.rows("stock", columns=columns) == wanted
+    backstage.drain(shop)
+    assert shop.rows("stock", columns=columns) == wanted
+
+
+def test_what_a_replaced_worker_made_counts_for_nothing(shop: Made) -> None:
+    shop.insert("orders", {"id": 1})
+    standing = backstage.standing_of(shop)
+    wanted = backstage.due(shop, Step.SORT)
+    assert wanted is not None
+    ledger.take_over()
+    with pytest.raises(Overtaken):
+        run_step(backstage.Inline(), backstage.authority_of(shop), standing, wanted)
+    assert stages(shop) == {"unsorted": 1}
+
+
+@pytest.mark.parametrize("step", [Step.SORT, Step.AUTHORITY])
+def test_a_step_that_two_do_is_done_once(shop: Made, step: Step) -> None:
+    shop.insert("orders", {"id": 1})
+    if step is Step.AUTHORITY:
+        backstage.do(shop, Step.SORT)
+    standing, wanted = backstage.standing_of(shop), backstage.due(shop, step)
+    assert wanted is not None
+    assert backstage.do(shop, step)
+    with pytest.raises(Overtaken):
+        run_step(backstage.Inline(), backstage.authority_of(shop), standing, wanted)
+    assert len(shop.rows("orders")) == 1
+    shop.insert("orders", {"id": 2})
+    backstage.drain(shop)
+    assert len(shop.rows("orders", freshness="any")) == 2
+
+
+def test_an_unreadable_file_stops_its_dataset_and_says_so(
+    shop: Made, settings_environment: pytest.MonkeyPatch
+) -> None:
+    from analytics.models import Dataset, StoredFile
+    from analytics.pipeline.coordinator import Coordinator
+    from analytics.places import folder_of
+    from tests.waiting import wait_until
+
+    settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
+    shop.insert("orders", {"id": 1})
+    path = folder_of(shop.id) / StoredFile.unscoped.using("relay").get(dataset_id=shop.id).path
+    whole = path.read_bytes()
+    path.write_bytes(b"nothing of the kind")
+    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    other.insert("orders", {"id": 2})
+
+    def error() -> str:
+        return Dataset.unscoped.using("relay").get(pk=shop.id).pipeline_error
+
+    def is_sorted(made: Made) -> bool:
+        return "unsorted" not in stages(made)
+
+    coordinator = Coordinator(backstage.Inline(), lambda: None)
+    coordinator._thread.start()
+    try:
+        wait_until(lambda: bool(error()), what="the pipeline to say what is wrong")
+        assert error().startswith("sort: ")
+        wait_until(lambda: is_sorted(other), what="the other dataset to go on")
+        path.write_bytes(whole)
+        wait_until(lambda: is_sorted(shop), what="the dataset to go on once it can be read")
+        assert error() == ""
+    finally:
+        coordinator.end()
+
+
+def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> None:
+    from analytics.models import StoredFile
+    from analytics.places import folder_of
+
+    shop = make_dataset(server, retention_s=3600)
+    for number in range(3):
+        shop.insert("orders", {"id": number})
+        backstage.drain(shop)
+    authority = backstage.authority_of(shop)
+    assert collect(authority, shop.id) == 0
+    assert len(shop.query("orders", state=1)["rows"]) == 1
+    with scoped(tenant_id=shop.made.tenant.id):
+        from analytics.models import Dataset
+
+        Dataset.objects.filter(pk=shop.id).update(retention_s=0)
+    assert collect(authority, shop.id) > 0
+    answer = shop.caller.post(f"{shop.path}/query", {"table": "orders", "state": 1})
+    problem(answer, 410, "state_expired")
+    assert len(shop.rows("orders")) == 3
+    with scoped(tenant_id=shop.made.tenant.id):
+        kept = {folder_of(shop.id) / file.path for file in StoredFile.objects.all()}
+        size = sum(file.bytes for file in StoredFile.objects.all())
+    folder = folder_of(shop.id)
+    found = {path for path in folder.rglob("*") if path.is_file()}
+    assert {p for p in found if "iceberg" not in p.parts} == kept
+    assert shop.caller.get(shop.control_path).json()["stored_bytes"] == size
+
+
+def test_the_pipeline_says_how_far_uploads_have_come(shop: Made) -> None:
+    def pipeline() -> Json:
+        found: Json = shop.caller.get(f"{shop.path}/pipeline").json()
+        return found
+
+    shop.insert("orders", {"id": 1}, {"id": 2})
+    backstage.drain(shop)
+    shop.insert("orders", {"id": 3})
+    backstage.do(shop, Step.SORT)
+    shop.insert("orders", {"id": 4})
+    told = pipeline()
+    assert (told["state"], told["authority_state"], told["error"]) == (3, 1, None)
+    held = {name: (s["first"], s["last"], s["rows"]) for name, s in told["stages"].items()}
+    assert held == {
+        "unsorted": (3, 3, 1),
+        "sorted": (2, 2, 1),
+        "merged": (None, None, 0),
+        "authority": (1, 1, 2),
+    }
+    assert told["stages"]["authority"]["lag_s"] > told["stages"]["sorted"]["lag_s"] > 0
+    assert [upload["stage"] for upload in told["uploads"]] == ["unsorted", "sorted", "authority"]
+    reads = {read["freshness"]: read for read in told["reads"]}
+    assert reads["any"]["files"] == {"authority": 1}
+    assert reads[0]["files"] == {"authority": 1, "sorted": 1, "unsorted": 1}
+    assert told["iceberg"]["tag"] == "state-1"

@@ -1,0 +1,279 @@
+"""Aggregates whatever is killed: a view is the GROUP BY of its collection, an event counts once.
+
+Writers change documents at random and add events, each event again and again under its name until
+it is acknowledged, while one part of the installation after another is killed, paused or emptied. A
+reader looks at one moment in two ways, which have to agree. At quiet points nobody writes: then the
+view has to come to show what grouping the documents shows, and the events have to sum up to what
+was acknowledged.
+
+A run prints its seed and its story; RILLBASE_CHAOS_SEED repeats the choices of one, and
+RILLBASE_CHAOS_KILLS says how many kills the long one takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+import redis
+import requests
+
+from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
+from tests.chaos.live.story import Story
+from tests.chaos.live.writers import Gate
+from tests.launched import Launched, Place
+from tests.waiting import wait_until
+
+KILLS = int(os.environ.get("RILLBASE_CHAOS_KILLS", "60"))
+SERVICES = ("views", "node", "postgres", "valkey", "relay", "web")
+VICTIMS = (*SERVICES, "empty valkey", "pause views", "rebuild", "views", "node")
+WRITERS, DOCUMENTS = 3, 30
+#: Between two kills.
+WRITES = 20
+KILLS_BETWEEN_QUIET_POINTS = 4
+PATIENCE_S, HEALED_S = 60.0, 240.0
+#: Longer than after-images are kept, so that what was missed is gone.
+PAUSE_S = 12.0
+GOOD, REFUSED, AWAY = 300, 500, requests.RequestException
+MOVES: dict[str, Any] = {
+    "name": "moves",
+    "dimensions": ["who"],
+    "measures": {"n": {"op": "count"}, "sum": {"op": "sum", "field": "by", "type": "int"}},
+    "rollups": [[]],
+}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(KILLS * 120)
+def test_views_and_events_are_exact_whatever_is_killed(place: Place) -> None:
+    story = Story(int(os.environ.get("RILLBASE_CHAOS_SEED", secrets.randbelow(10**6))))
+    chance = Random(story.seed)
+    victims = [*dict.fromkeys(VICTIMS), *chance.choices(VICTIMS, k=KILLS)][:KILLS]
+    try:
+        with place.up(RILLBASE_GRID="processes", RILLBASE_DEFAULT_PLAN="dedicated") as launched:
+            run = Run(place, launched, story)
+            with run.busy():
+                for number, victim in enumerate(victims, start=1):
+                    run.write_more()
+                    run.hurt(victim)
+                    if number % KILLS_BETWEEN_QUIET_POINTS == 0:
+                        run.settle()
+                run.write_more()
+                run.settle()
+    finally:
+        story.end()
+    assert not story.faults, story.faults
+
+
+class Caller:
+    """Calls the server for one thread."""
+
+    def __init__(self, launched: Launched) -> None:
+        self._url = launched.ready["url"]
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {launched.ready['api_key']}"
+
+    def ask(self, method: str, path: str, body: Any = None) -> requests.Response | None:
+        """Return the answer; none while the server, or what is behind it, is away."""
+        try:
+            answer = self._session.request(method, self._url + path, json=body, timeout=PATIENCE_S)
+        except AWAY:
+            return None
+        return None if answer.status_code in (408, 429) or answer.status_code >= REFUSED else answer
+
+    def post(self, path: str, body: object) -> requests.Response | None:
+        return self.ask("POST", path, body)
+
+    def rows(self, aggregate: str, **asked: object) -> dict[str, Any] | None:
+        """Return an answer of an aggregate; none if there is none at present."""
+        answer = self.post(f"/v1/aggregates/{aggregate}/query", asked)
+        if answer is None or not answer.ok:
+            return None
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+class Writer(threading.Thread):
+    """Changes documents, and adds events until each is acknowledged."""
+
+    def __init__(self, number: int, caller: Caller, gate: Gate, story: Story) -> None:
+        super().__init__(name=f"writer-{number}", daemon=True)
+        self.sum = self.count = 0
+        self._chance = Random(f"{story.seed} writer {number}")
+        self._caller, self._gate, self._story = caller, gate, story
+
+    def run(self) -> None:
+        while self._gate.let_in():
+            self._change()
+            self._move()
+            self._story.count("rounds")
+
+    def _change(self) -> None:
+        key = self._chance.randrange(DOCUMENTS)
+        path = f"/v1/collections/things/documents/~{key}"
+        match self._chance.randrange(4):
+            case 0:
+                self._caller.ask("DELETE", path)
+            case 1:
+                self._caller.ask("PATCH", path, {"$inc": {"n": self._chance.randrange(-9, 9)}})
+            case _:
+                self._caller.ask("PUT", path, document(self._chance, key))
+
+    def _move(self) -> None:
+        amount = self._chance.randrange(-99, 99)
+        name = f"{self.name}-{self.count}"
+        event = {"event_id": name, "who": self.name, "by": amount}
+        while not self._gate.over.is_set():
+            answer = self._caller.post("/v1/aggregates/moves/events", event)
+            if answer is None:
+                self._gate.over.wait(0.1)
+                continue
+            if answer.status_code >= GOOD:
+                self._story.fault(self.name, f"{answer.status_code} {answer.text}")
+            break
+        self.sum += amount
+        self.count += 1
+
+
+class Reader(threading.Thread):
+    """Looks at one moment by kind and as a whole."""
+
+    def __init__(self, caller: Caller, over: threading.Event, story: Story) -> None:
+        super().__init__(name="reader", daemon=True)
+        self._caller, self._over, self._story = caller, over, story
+
+    def run(self) -> None:
+        while not self._over.wait(0.05):
+            first = self._caller.rows("by_kind", group_by=["kind"], measures=["count", "total"])
+            if first is None:
+                continue
+            whole = self._caller.rows(
+                "by_kind", group_by=[], measures=["count", "total"], snapshot=first["snapshot"]
+            )
+            if whole is None:
+                continue
+            kinds = {name: sum(row[name] for row in first["rows"]) for name in ("count", "total")}
+            if (whole["rows"] or [{"count": 0, "total": 0}])[0] != kinds:
+                self._story.fault("reader", f"{first} is not {whole}")
+            self._story.count("looks")
+
+
+class Run:
+    """Everybody at work on an installation."""
+
+    def __init__(self, place: Place, launched: Launched, story: Story) -> None:
+        self._place, self._story = place, story
+        self._gate = Gate(WRITERS)
+        self._caller = Caller(launched)
+        self._control = f"/api/v1/tenants/{launched.ready['tenant']}"
+        view = {**BY_KIND, "source": {"collection": "things", "filter": FILTER}}
+        made: list[tuple[str, object]] = [
+            ("collections", {"name": "things"}),
+            ("aggregates", view),
+            ("aggregates", MOVES),
+        ]
+        for kind, body in made:
+            answer = self._caller.post(f"{self._control}/{kind}", body)
+            assert answer is not None, kind
+            assert answer.ok, answer.text
+        self._writers = [
+            Writer(number, Caller(launched), self._gate, story) for number in range(WRITERS)
+        ]
+        self._reader = Reader(Caller(launched), self._gate.over, story)
+        self._hurts: dict[str, Callable[[], None]] = {
+            "empty valkey": self._empty_valkey,
+            "pause views": self._pause_views,
+            "rebuild": self._rebuild,
+        }
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        for one in (*self._writers, self._reader):
+            one.start()
+        try:
+            yield
+        finally:
+            self._gate.end()
+
+    def write_more(self) -> None:
+        """Wait until so much more was written."""
+        wanted = self._story.counts["rounds"] + WRITES
+        wait_until(
+            lambda: self._story.counts["rounds"] >= wanted or bool(self._story.faults),
+            what="writes to go on",
+            timeout_s=HEALED_S,
+        )
+        assert not self._story.faults, self._story.faults
+
+    def hurt(self, victim: str) -> None:
+        self._story.tell("killer", victim)
+        self._story.count(f"kill: {victim}")
+        # What was hurt a moment ago may not be there to be hurt again.
+        with contextlib.suppress(ProcessLookupError, redis.RedisError):
+            self._hurts.get(victim, lambda: self._signal(victim, signal.SIGKILL))()
+
+    def _signal(self, service: str, number: signal.Signals) -> None:
+        pid = self._place.services()[service]["pid"]
+        if pid is None:
+            raise ProcessLookupError(service)
+        os.kill(int(pid), number)
+
+    def _empty_valkey(self) -> None:
+        with self._place.valkey() as client:
+            client.flushall()
+
+    def _pause_views(self) -> None:
+        self._signal("views", signal.SIGSTOP)
+        try:
+            self._gate.over.wait(PAUSE_S)
+        finally:
+            self._signal("views", signal.SIGCONT)
+
+    def _rebuild(self) -> None:
+        self._caller.post(f"{self._control}/aggregates/by_kind:rebuild", None)
+
+    def settle(self) -> None:
+        """Stop all writes, and wait until everything is as it has to be."""
+        self._gate.close()
+        self._story.tell("quiet", "nobody writes")
+        counted = sum(one.count for one in self._writers), sum(one.sum for one in self._writers)
+        for what, holds in (
+            ("the view to show what there is", self._view_holds),
+            ("the events to be there", lambda: self._moves() == counted),
+        ):
+            try:
+                wait_until(holds, what=what, timeout_s=HEALED_S)
+            except AssertionError:
+                shown = self._caller.rows("by_kind", group_by=["kind"], snapshot="fresh")
+                self._story.tell("quiet", f"{shown} and {self._moves()} for {counted}")
+                raise
+        self._story.count("quiet points")
+        self._gate.open()
+
+    def _view_holds(self) -> bool:
+        documents = self._documents()
+        shown = self._caller.rows("by_kind", group_by=["kind"], snapshot="fresh")
+        if documents is None or shown is None:
+            return False
+        return comparable(shown["rows"]) == grouped(documents)
+
+    def _documents(self) -> Sequence[dict[str, Any]] | None:
+        answer = self._caller.post("/v1/collections/things/query", {"limit": 1_000})
+        if answer is None or not answer.ok:
+            return None
+        return [item["document"] for item in answer.json()["items"]]
+
+    def _moves(self) -> tuple[int, int] | None:
+        found = self._caller.rows("moves", group_by=[], snapshot="fresh")
+        if found is None:
+            return None
+        row = (found["rows"] or [{"n": 0, "sum": 0}])[0]
+        return row["n"], row["sum"]

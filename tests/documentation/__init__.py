@@ -1,0 +1,1 @@
+"""The documentation: what it shows is what happens, and its links lead somewhere."""

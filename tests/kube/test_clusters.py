@@ -1,0 +1,431 @@
+"""Tenants' clusters in a real Kubernetes: made, resized, broken by hand, repaired and removed.
+
+The drivers' pods are processes of this machine that run the very grid epochs that the objects say,
+so that tenants' live queries are really watched by them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+from scripts import kube_tools
+from tests.caller import with_key
+from tests.make import MadeTenant, make_tenant, unique
+from tests.own_valkey import free_port
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from realtime.models import Cluster
+    from tests.kube.control_plane import ControlPlane
+    from tests.kube.provisioner import Provisioner
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+ROOT = Path(__file__).resolve().parents[2]
+COMES_UP_S = 240.0
+Object = dict[str, Any]
+
+
+def as_driver(pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """What the image does for a driver's pod: the epoch that its command names, in processes."""
+    if (pod.metadata.labels or {}).get("app.kubernetes.io/component") != "grid":
+        return [], {}
+    command = pod.spec.containers[0].command
+    argv = [sys.executable, str(ROOT / "manage.py"), "grid", "--port", str(free_port())]
+    return [*argv, *command[command.index("--epoch") :]], dict(os.environ)
+
+
+class Tenants:
+    """Tenants with clusters, and who looks after these."""
+
+    def __init__(self, provisioner: Provisioner, server: str) -> None:
+        self.provisioner, self.plane, self._server = provisioner, provisioner.plane, server
+        self._made: list[MadeTenant] = []
+
+    def make(self, **members: object) -> MadeTenant:
+        """Have a tenant wish for a cluster."""
+        made = make_tenant(plan="dedicated")
+        self._made.append(made)
+        assert self.call(made, "POST", members) == 202
+        return made
+
+    def call(self, made: MadeTenant, method: str, body: object = None) -> int:
+        caller = with_key(self._server, made.admin_key)
+        return caller.call(method, f"/api/v1/tenants/{made.slug}/cluster", body).status_code
+
+    def shown(self, made: MadeTenant) -> Object:
+        """Return the cluster as its tenant sees it."""
+        caller = with_key(self._server, made.admin_key)
+        found: Object = caller.get(f"/api/v1/tenants/{made.slug}/cluster").json()
+        return found
+
+    def look(self, made: MadeTenant) -> list[Any]:
+        """Look after a cluster now; return what was done to its objects."""
+        from realtime.clusters.kubernetes.reconcile import reconcile
+
+        done: list[Any] = []
+        self.due(made)
+        reconcile(made.tenant.pk, self.provisioner.server(), done.append)
+        return done
+
+    def due(self, made: MadeTenant) -> None:
+        now = datetime.datetime.now(datetime.UTC)
+        self.rows(made).update(due_at=now)
+
+    def rows(self, made: MadeTenant) -> Any:
+        from realtime.models import Cluster
+
+        return Cluster.unscoped.using("relay").filter(tenant_id=made.tenant.pk)
+
+    def row(self, made: MadeTenant) -> Cluster:
+        found: Cluster = self.rows(made).get()
+        return found
+
+    def until(self, made: MadeTenant, state: str) -> None:
+        """Look after a cluster until it is so."""
+
+        def reached() -> bool:
+            self.look(made)
+            return str(self.shown(made)["state"]) == state
+
+        wait_until(reached, what=f"a cluster that is {state}", timeout_s=COMES_UP_S)
+
+    def space(self, made: MadeTenant) -> str:
+        return f"{self.provisioner.name}-t-{made.tenant.pk.hex}"
+
+    def kubectl(self, made: MadeTenant, *arguments: str) -> str:
+        return self.plane.kubectl("--namespace", self.space(made), *arguments)
+
+    def names(self, made: MadeTenant, kinds: str) -> list[str]:
+        return self.kubectl(made, "get", kinds, "--output", "name").split()
+
+    def close(self) -> None:
+        from realtime.clusters import epochs
+
+        for made in self._made:
+            epochs.disown(made.tenant.pk)
+            self.rows(made).delete()
+
+
+@pytest.fixture(scope="module")
+def provisioner(plane: ControlPlane) -> Provisioner:
+    if kube_tools.helm() is None:
+        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    from tests.kube.provisioner import Provisioner
+
+    return Provisioner(plane, unique("rb")[:20].rstrip("-"))
+
+
+@pytest.fixture
+def tenants(
+    provisioner: Provisioner,
+    server: str,
+    settings_environment: pytest.MonkeyPatch,
+) -> Iterator[Tenants]:
+    settings_environment.setenv("RILLBASE_CLUSTERS_NAME", provisioner.name)
+    settings_environment.setenv("RILLBASE_CLUSTERS_NAMESPACE", provisioner.namespace)
+    found = Tenants(provisioner, server)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def running(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[None]:
+    """A relay, and a machine on which drivers really run."""
+    from tests.kube.kubelet import Kubelet
+    from tests.realtime.live.conftest import Backstage
+
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushdb()
+        backstage = Backstage(client)
+        backstage.start("relay")
+        kubelet = Kubelet(plane, tmp_path, as_driver)
+        try:
+            yield
+        finally:
+            kubelet.close()
+            backstage.close()
+
+
+def changed(steps: list[Any]) -> dict[str, str]:
+    """By object: what was done to it, if anything."""
+    return {str(step.object): str(step.verb) for step in steps if str(step.verb) != "keep"}
+
+
+def test_a_cluster_comes_up_is_resized_sleeps_wakes_and_leaves_nothing(
+    tenants: Tenants, running: None, server: str
+) -> None:
+    from realtime.clusters import epochs, grids
+    from tests.documents.collection import make_collection
+    from tests.realtime.client import greeted
+    from tests.realtime.live.answer import begin, subscribe
+
+    made = tenants.make(write_partitions=1, idle_after_s=60)
+    tenants.until(made, "running")
+    assert holding(tenants, made) == {"Applied", "Running", "Watching"}
+    assert changed(tenants.look(made)) == {}
+
+    todos = make_collection(server, made=made)
+    key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
+    with greeted(server, key) as client:
+        answer = subscribe(client, "s", collection=todos.name)
+        todos.insert({"_id": "a"})
+        answer.until_shows([{"_id": "a"}])
+        (before,) = epochs.of_tenant(made.tenant.pk)
+        assert grids.queries(before) == 1
+
+        # A resize is a grid beside the first one, which goes when the new one watches.
+        assert tenants.call(made, "PATCH", {"write_partitions": 3}) == 202
+        tenants.look(made)
+        assert tenants.shown(made)["state"] == "resizing"
+        assert len(tenants.names(made, "deployments")) == 2
+        tenants.until(made, "running")
+        (after,) = epochs.of_tenant(made.tenant.pk)
+        assert (after.write_partitions, after.epoch > before.epoch) == (3, True)
+        assert tenants.names(made, "deployments") == [f"deployment.apps/grid-{after.epoch}"]
+        todos.insert({"_id": "b"})
+        answer.until_shows([{"_id": "a"}, {"_id": "b"}])
+        assert all(frame["type"] != "reset" for frame in answer.frames)
+
+    _fall_asleep(tenants, made, after)
+
+    with greeted(server, key) as client:
+        answer = begin(client, "s", collection=todos.name)
+        wait_until(lambda: grids.queries(after) == 1, what="the query to be registered")
+        tenants.until(made, "running")
+        answer.until("ready")
+        todos.insert({"_id": "c"})
+        answer.until_shows([{"_id": "a"}, {"_id": "b"}, {"_id": "c"}])
+
+    _remove(tenants, made)
+    assert tenants.space(made) not in tenants.plane.kubectl("get", "namespaces")
+    assert epochs.in_force(made.tenant.pk) == []
+    assert tenants.shown(made)["launcher"] == "shared"
+    assert tenants.call(made, "POST", {}) == 202
+
+
+def _fall_asleep(tenants: Tenants, made: MadeTenant, grid: Any) -> None:
+    """Have nobody watch for long: what keeps queries alive for two minutes is cut short."""
+    from realtime.clusters import grids
+    from realtime.events import layer
+
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+        client.delete(layer.registry(grid.installation, grid.epoch, 0))
+    assert grids.queries(grid) == 0
+    tenants.look(made)
+    long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    tenants.rows(made).update(quiet_since=long_ago)
+    tenants.look(made)
+    assert tenants.shown(made)["state"] == "idle"
+    wait_until(lambda: tenants.names(made, "pods") == [], what="the pods to go")
+
+
+def _remove(tenants: Tenants, made: MadeTenant) -> None:
+    assert tenants.call(made, "DELETE") == 202
+    tenants.look(made)
+    assert tenants.shown(made)["state"] == "deleting"
+
+    def gone() -> bool:
+        if tenants.rows(made).exists():
+            tenants.look(made)
+        return not tenants.rows(made).exists()
+
+    wait_until(gone, what="the cluster to be gone", timeout_s=COMES_UP_S)
+
+
+def test_whatever_is_broken_by_hand_is_repaired(tenants: Tenants) -> None:
+    made = tenants.make()
+    wait_until(lambda: _is_applied(tenants, made), what="all objects")
+    (driver,) = tenants.names(made, "deployments")
+    name = driver.rpartition("/")[2]
+    kinds = "secrets,configmaps,services,networkpolicies,serviceaccounts,resourcequotas,limitranges"
+    before = tenants.names(made, f"{kinds},deployments,poddisruptionbudgets,rolebindings")
+
+    tenants.kubectl(made, "scale", driver, "--replicas=3")
+    tenants.kubectl(made, "set", "env", driver, "RILLBASE_LOG_LEVEL=DEBUG", "ADDED=by-hand")
+    sidecar = {"spec": {"template": {"spec": {"containers": [{"name": "spy", "image": "spy"}]}}}}
+    tenants.kubectl(made, "patch", driver, "--patch", json.dumps(sidecar))
+    opened = '{"spec": {"ingress": [{}]}}'
+    tenants.kubectl(made, "patch", "networkpolicy", "closed", "--type=merge", "--patch", opened)
+    added = {"data": {"ADDED": "Ynk=", "EVENTS_URL": "b3RoZXI="}}
+    tenants.kubectl(made, "patch", "secret", "grid", "--patch", json.dumps(added))
+    level = "pod-security.kubernetes.io/enforce=privileged"
+    tenants.plane.kubectl("label", "--overwrite", "namespace", tenants.space(made), level)
+    for gone in ("serviceaccount/executor", "resourcequota/cluster", f"service/{name}"):
+        tenants.kubectl(made, "delete", gone)
+
+    assert changed(tenants.look(made)) == {
+        f"namespace/{tenants.space(made)}": "change",
+        f"deployment/{name}": "change",
+        "networkpolicy/closed": "change",
+        "secret/grid": "change",
+        "serviceaccount/executor": "create",
+        "resourcequota/cluster": "create",
+        f"service/{name}": "create",
+    }
+    after = tenants.names(made, f"{kinds},deployments,poddisruptionbudgets,rolebindings")
+    assert sorted(after) == sorted(before)
+    found = json.loads(tenants.kubectl(made, "get", driver, "--output", "json"))
+    (box,) = found["spec"]["template"]["spec"]["containers"]
+    variables = {each["name"]: each.get("value") for each in box["env"]}
+    assert "ADDED" not in variables
+    assert variables["RILLBASE_LOG_LEVEL"] == "INFO"
+    assert found["spec"]["replicas"] == 1
+    secret = json.loads(tenants.kubectl(made, "get", "secret", "grid", "--output", "json"))
+    assert "ADDED" not in secret["data"]
+    assert changed(tenants.look(made)) == {}
+
+    said = tenants.kubectl(made, "get", "events", "--field-selector", "reason=Changed")
+    assert "spec.replicas" in said
+    # What people look for.
+    listed = tenants.plane.kubectl(
+        *("get", "deployments", "--all-namespaces", "-L", "rillbase.dev/tenant")
+    )
+    assert made.slug in listed
+
+
+def holding(tenants: Tenants, made: MadeTenant) -> set[str]:
+    """Return the conditions that hold."""
+    told = tenants.shown(made)["conditions"]
+    return {each["type"] for each in told if each["status"] == "True"}
+
+
+def _is_applied(tenants: Tenants, made: MadeTenant) -> bool:
+    tenants.look(made)
+    return "Applied" in holding(tenants, made)
+
+
+def test_a_namespace_that_belongs_to_nobody_is_removed(tenants: Tenants) -> None:
+    from realtime.clusters.kubernetes.reconcile import orphans
+
+    lost, kept = tenants.make(), tenants.make()
+    for made in (lost, kept):
+        wait_until(lambda made=made: _is_applied(tenants, made), what="all objects")  # type: ignore[misc]
+    server = tenants.provisioner.server()
+    assert list(orphans(server)) == []
+    tenants.rows(lost).delete()
+    found = list(orphans(server))
+    assert [each.name for each in found] == [tenants.space(lost)]
+    for each in found:
+        server.delete(each)
+    wait_until(
+        lambda: tenants.space(lost) not in tenants.plane.kubectl("get", "namespaces"),
+        what="the namespace to go",
+    )
+    assert tenants.space(kept) in tenants.plane.kubectl("get", "namespaces")
+
+
+def test_a_tenant_whose_cluster_fails_holds_up_nobody_else(tenants: Tenants) -> None:
+    failing, fine = tenants.make(), tenants.make()
+    # A namespace that is being removed, and cannot be, takes nothing.
+    space = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": tenants.space(failing), "finalizers": ["example.com/never"]},
+    }
+    tenants.plane.apply(space)
+    tenants.plane.kubectl("delete", "namespace", tenants.space(failing), "--wait=false")
+    try:
+        for number in range(1, 4):
+            tenants.look(failing)
+            assert tenants.row(failing).failures == number
+            assert tenants.row(failing).due_at > datetime.datetime.now(datetime.UTC)
+        assert tenants.row(failing).state == "failing"
+        (told,) = tenants.shown(failing)["conditions"]
+        assert (told["type"], told["status"], told["reason"]) == ("Applied", "False", "Forbidden")
+        assert "terminated" in told["message"]
+        wait_until(lambda: _is_applied(tenants, fine), what="the other one's objects")
+        assert tenants.row(fine).failures == 0
+    finally:
+        free = '{"metadata": {"finalizers": null}}'
+        tenants.plane.kubectl(
+            "patch", "namespace", tenants.space(failing), "--type=merge", "--patch", free
+        )
+    wait_until(lambda: _is_applied(tenants, failing), what="the first one's objects, too")
+    assert tenants.row(failing).failures == 0
+
+
+def test_nobody_is_looked_after_twice_at_once(tenants: Tenants) -> None:
+    from realtime.clusters.kubernetes.reconcile import claim
+
+    made = tenants.make()
+    tenants.due(made)
+    assert claim(made.tenant.pk) is not None
+    assert claim(made.tenant.pk) is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_run_that_an_api_server_cuts_off_is_done_again(
+    tenants: Tenants, number: signal.Signals
+) -> None:
+    from realtime.clusters.kubernetes.reconcile import reconcile
+
+    made = tenants.make()
+    wait_until(lambda: _is_applied(tenants, made), what="all objects")
+    assert tenants.call(made, "PATCH", {"node_size": "medium", "write_partitions": 4}) == 202
+    plane, taken = tenants.plane, 0
+
+    def cut_off(step: object) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 6:
+            plane.signal("kube-apiserver", number)
+
+    try:
+        reconcile(made.tenant.pk, tenants.provisioner.server(), cut_off)
+        row = tenants.row(made)
+        (told,) = [each for each in row.conditions if each["type"] == "Applied"]
+        assert (told["status"], told["reason"]) == ("Unknown", "ApiServerAway")
+        assert (row.failures, row.state) == (1, "failing")
+    finally:
+        if number is signal.SIGSTOP:
+            plane.signal("kube-apiserver", signal.SIGCONT)
+        else:
+            plane.start("kube-apiserver")
+    wait_until(lambda: _is_applied(tenants, made), what="all objects")
+    assert len(tenants.names(made, "deployments")) == 2
+    assert changed(tenants.look(made)) == {}
+    assert tenants.row(made).failures == 0
+
+
+def test_the_command_line_tells_what_it_would_do_and_does(
+    tenants: Tenants, capsys: pytest.CaptureFixture[str], settings_environment: pytest.MonkeyPatch
+) -> None:
+    from django.core.management import CommandError, call_command
+
+    made = tenants.make()
+    kubeconfig = str(tenants.plane.kubeconfig)
+    settings_environment.setenv("RILLBASE_CLUSTERS_KUBECONFIG", kubeconfig)
+
+    def told(action: str) -> str:
+        call_command("kube", action, made.slug)
+        return capsys.readouterr().out
+
+    planned = told("plan")
+    assert "+ namespace/" in planned
+    assert "Nothing has been done" in planned
+    assert tenants.space(made) not in tenants.plane.kubectl("get", "namespaces")
+
+    done = told("apply")
+    assert "Done: " in done
+    assert "Applied" in done
+    assert "All is as it shall be." in told("plan")
+    (driver,) = tenants.names(made, "deployments")
+    tenants.kubectl(made, "scale", driver, "--replicas=2")
+    assert "spec.replicas: 2 → 1" in told("diff")
+    status = told("status")
+    assert f"{made.slug} is pending" in status
+    assert "does not watch" in status
+
+    for slug, complaint in ((unique("nobody"), "no tenant"), (make_tenant().slug, "no cluster")):
+        with pytest.raises(CommandError, match=complaint):
+            call_command("kube", "status", slug)

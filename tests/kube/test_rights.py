@@ -1,0 +1,190 @@
+"""The provisioner's rights are those that it needs: without any one of them something fails."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from scripts import kube_tools
+from tests.kube.rendering import Object
+from tests.make import unique
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from realtime.clusters.kubernetes.wanted import Wanted
+    from tests.kube.control_plane import ControlPlane
+    from tests.kube.provisioner import Provisioner
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+NO_WAIT = "--wait=false"
+#: How soon a binding counts everywhere: what is still refused then is refused for good.
+SETTLED_S = 3.0
+#: By role: resource and verb of every right, as the chart gives it.
+RIGHTS = {
+    "provisioner": {
+        "namespaces": ("get", "list", "create", "patch", "delete"),
+        "rolebindings": ("get", "create", "patch"),
+        "clusterroles": ("bind",),
+    },
+    "tenant": {
+        "resourcequotas": ("list", "create", "patch"),
+        "limitranges": ("list", "create", "patch"),
+        "serviceaccounts": ("list", "create", "patch"),
+        "secrets": ("list", "create", "patch"),
+        "networkpolicies": ("list", "create", "patch"),
+        "configmaps": ("list", "create", "patch", "delete"),
+        "services": ("list", "create", "patch", "delete"),
+        "deployments": ("list", "create", "patch", "delete"),
+        "poddisruptionbudgets": ("list", "create", "patch", "delete"),
+        "pods": ("list",),
+        "events": ("create",),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def provisioner(plane: ControlPlane) -> Provisioner:
+    if kube_tools.helm() is None:
+        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    from tests.kube.provisioner import Provisioner
+
+    return Provisioner(plane, unique("rb")[:20].rstrip("-"))
+
+
+def wished(provisioner: Provisioner) -> Wanted:
+    """Return the wish of a tenant that nobody has heard of."""
+    from tests.realtime.clusters.wishes import INSTALLATION, USUAL
+
+    ours = replace(INSTALLATION, name=provisioner.name, namespace=provisioner.namespace)
+    return replace(USUAL, installation=ours, tenant_id=uuid4())
+
+
+def live(provisioner: Provisioner) -> None:
+    """Do everything once that is ever done to a cluster; raise `Refused` where it may not be."""
+    from realtime.clusters.kubernetes.events import event
+    from realtime.clusters.kubernetes.objects.naming import common
+    from realtime.clusters.kubernetes.server import Reference
+    from realtime.clusters.kubernetes.steps import Step, Verb, take
+    from realtime.clusters.kubernetes.wanted import WantedGrid
+
+    server, first = provisioner.server(), wished(provisioner)
+    space = Reference("Namespace", "", first.namespace)
+    server.find("Namespace", "", common(first))
+    other = replace(first, grids=(WantedGrid(1002, 4),), node_size="medium")
+    try:
+        for wanted in (first, other):
+            _patiently(lambda wanted=wanted: list(take(server, wanted)))  # type: ignore[misc]
+            server.find("Pod", wanted.namespace, common(wanted))
+        now = datetime.datetime.now(datetime.UTC)
+        server.say(event(first.namespace, Step(Verb.CHANGE, space), now), first.namespace)
+        server.delete(space)
+    except BaseException:
+        provisioner.plane.kubectl("delete", "namespace", "--ignore-not-found", space.name, NO_WAIT)
+        raise
+
+
+def _patiently(work: Callable[[], object]) -> None:
+    """Do something that the provisioner may do once its own new binding is known."""
+    from realtime.clusters.kubernetes.server import Refused
+
+    def done() -> bool:
+        try:
+            work()
+        except Refused as refused:
+            told.append(refused)
+            return False
+        return True
+
+    told = list[Refused]()
+    try:
+        wait_until(done, what="the binding to count", timeout_s=SETTLED_S)
+    except AssertionError:
+        raise told[-1] from None
+
+
+def _refusal(provisioner: Provisioner) -> str:
+    """Return what is refused, or nothing."""
+    from realtime.clusters.kubernetes.server import Refused
+
+    try:
+        live(provisioner)
+    except Refused as refused:
+        return refused.message
+    return ""
+
+
+def _is_refused(provisioner: Provisioner, resource: str, verb: str) -> bool:
+    said = _refusal(provisioner)
+    if verb == "bind":
+        # What may be bound only by who may do it all is refused by naming what is missing.
+        return "attempting to grant RBAC permissions" in said
+    return f'cannot {verb} resource "{resource}"' in said
+
+
+def test_the_list_above_is_the_charts(provisioner: Provisioner) -> None:
+    for role, expected in RIGHTS.items():
+        given = {
+            resource: tuple(rule["verbs"])
+            for rule in provisioner.rules(role)
+            for resource in rule["resources"]
+        }
+        assert given == expected
+
+
+def test_with_all_rights_everything_can_be_done(provisioner: Provisioner) -> None:
+    live(provisioner)
+
+
+@pytest.mark.parametrize(
+    ("role", "resource", "verb"),
+    [
+        (role, resource, verb)
+        for role, resources in RIGHTS.items()
+        for resource, verbs in resources.items()
+        for verb in verbs
+    ],
+)
+def test_without_a_right_something_is_refused_that_names_it(
+    provisioner: Provisioner, role: str, resource: str, verb: str
+) -> None:
+    rules = provisioner.rules(role)
+    others = [
+        {**rule, "resources": [each], "verbs": [v for v in rule["verbs"] if (each, v) != lost]}
+        for lost in [(resource, verb)]
+        for rule in rules
+        for each in rule["resources"]
+    ]
+    provisioner.give(role, [rule for rule in others if rule["verbs"]])
+    try:
+        wait_until(lambda: _is_refused(provisioner, resource, verb), what=f"{verb} {resource}")
+    finally:
+        provisioner.give(role, rules)
+        wait_until(lambda: not _refusal(provisioner), what="all rights to be back")
+
+
+def test_it_may_touch_nothing_but_tenants_namespaces(
+    plane: ControlPlane, provisioner: Provisioner
+) -> None:
+    from realtime.clusters.kubernetes.objects.accounts import bindings
+    from realtime.clusters.kubernetes.server import Reference, Refused
+
+    server = provisioner.server()
+    elsewhere: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("x")}}
+    with pytest.raises(Refused, match="may change only"):
+        server.apply(elsewhere)
+    (binding, _) = bindings(wished(provisioner))
+    stolen = {**binding, "metadata": {"name": "stolen", "namespace": "kube-system"}}
+    with pytest.raises(Refused, match="may change only"):
+        server.apply(stolen)
+    with pytest.raises(Refused, match="may change only"):
+        server.delete(Reference("Namespace", "", provisioner.namespace))
+    for kind in ("Secret", "Deployment", "Pod"):
+        with pytest.raises(Refused):
+            server.find(kind, "kube-system", {})
+    assert plane.kubectl("get", "namespace", provisioner.namespace)

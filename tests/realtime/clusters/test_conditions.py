@@ -1,0 +1,77 @@
+"""What holds of a cluster, and why."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+
+from realtime.clusters.kubernetes import conditions
+from realtime.clusters.kubernetes.conditions import Condition, Pods
+from realtime.models import Cluster
+
+NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
+LATER = NOW + datetime.timedelta(minutes=1)
+RUNS = Pods(drivers_ready=1, executors_running=2, trouble=None)
+
+
+def pod(part: str, **status: Any) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app.kubernetes.io/component": part}}, "status": status}
+
+
+def test_a_condition_keeps_the_time_at_which_it_came_about() -> None:
+    first = conditions.merged([], [Condition("Applied", True, "Applied", "3 objects")], NOW)
+    again = conditions.merged(first, [Condition("Applied", True, "AsDescribed", "")], LATER)
+    assert again[0]["last_transition_at"] == "2026-11-21T12:00:00.000Z"  # type: ignore[index,call-overload]
+    assert again[0]["reason"] == "AsDescribed"  # type: ignore[index,call-overload]
+    other = conditions.merged(again, [Condition("Applied", None, "ApiServerAway", "")], LATER)
+    assert other[0]["last_transition_at"] == "2026-11-21T12:01:00.000Z"  # type: ignore[index,call-overload]
+    assert other[0]["status"] == "Unknown"  # type: ignore[index,call-overload]
+
+
+def test_what_was_not_looked_at_stays_as_it_was() -> None:
+    first = conditions.merged([], [Condition("Running", True, "DriverReady", "")], NOW)
+    both = conditions.merged(first, [Condition("Applied", None, "ApiServerAway", "")], LATER)
+    assert [one["type"] for one in both if isinstance(one, dict)] == ["Running", "Applied"]
+
+
+def test_a_pod_that_finds_no_image_says_so() -> None:
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    found = conditions.pods([pod("grid", containerStatuses=[{"state": {"waiting": waiting}}])])
+    told = conditions.running(found, awake=True, grids=1)
+    assert (told.holds, told.reason, told.message) == (False, "ImagePullBackOff", "no such image")
+
+
+def test_a_pod_that_finds_no_machine_says_so() -> None:
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    found = conditions.pods([pod("executor", conditions=[{**refused, "message": "0/3 nodes"}])])
+    told = conditions.running(found, awake=True, grids=1)
+    assert (told.reason, told.message) == ("Unschedulable", "0/3 nodes")
+
+
+def test_ready_drivers_and_running_executors_are_counted() -> None:
+    ready = [{"type": "Ready", "status": "True"}]
+    listed = [pod("grid", conditions=ready), pod("executor", phase="Running"), pod("executor")]
+    assert conditions.pods(listed) == Pods(1, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("applied", "awake", "grids", "watches", "state"),
+    [
+        (True, True, 1, [True], Cluster.State.RUNNING),
+        (True, True, 1, [False], Cluster.State.PENDING),
+        (True, True, 2, [True, False], Cluster.State.RESIZING),
+        (True, False, 1, [False], Cluster.State.IDLE),
+        (None, True, 1, [True], Cluster.State.FAILING),
+    ],
+)
+def test_one_word_sums_it_up(
+    *, applied: bool | None, awake: bool, grids: int, watches: list[bool], state: str
+) -> None:
+    found = [
+        Condition("Applied", applied, "", ""),
+        conditions.running(RUNS, awake=awake, grids=grids),
+        conditions.watching(awake=awake, watches=watches),
+    ]
+    assert conditions.state(found, grids=grids, awake=awake) == state

@@ -1,0 +1,54 @@
+"""What is otherwise between two states of an object, and what others have added to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from realtime.clusters.kubernetes.differences import HIDDEN, Difference, differences, taken_over
+from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
+
+
+def test_differences_name_their_places() -> None:
+    before: Object = {"spec": {"replicas": 1, "ports": [{"port": 1}, {"port": 2}]}}
+    after: Object = {"spec": {"replicas": 0, "ports": [{"port": 1}, {"port": 3}], "paused": True}}
+    assert differences(before, after) == [
+        Difference("spec.paused", None, True),
+        Difference("spec.ports[1].port", 2, 3),
+        Difference("spec.replicas", 1, 0),
+    ]
+
+
+def test_what_the_server_keeps_for_itself_is_no_difference() -> None:
+    before: Object = {
+        "kind": "Pod",
+        "metadata": {"uid": "1", "resourceVersion": "1"},
+        "status": {"a": 1},
+    }
+    after: Object = {"metadata": {"uid": "1", "resourceVersion": "2", "managedFields": []}}
+    assert differences(before, after) == []
+
+
+def test_values_of_secrets_are_never_shown() -> None:
+    before: Object = {"kind": "Secret", "data": {"key": "b2xk"}}
+    after: Object = {"kind": "Secret", "data": {"key": "bmV3"}}
+    assert differences(before, after) == [Difference("data.key", HIDDEN, HIDDEN)]
+
+
+def entry(manager: str, operation: str, fields: dict[str, Any], **more: str) -> dict[str, Any]:
+    return {"manager": manager, "operation": operation, "fieldsV1": fields, **more}
+
+
+def test_what_others_have_added_becomes_ours() -> None:
+    ours = entry(MANAGER, "Apply", {"f:spec": {"f:replicas": {}, "f:template": {"f:a": {}}}})
+    strange = entry("kubectl-edit", "Update", {"f:spec": {"f:template": {"f:b": {}}}})
+    state = entry("kube-controller-manager", "Update", {"f:status": {}}, subresource="status")
+    taken = taken_over({"metadata": {"managedFields": [ours, strange, state]}})
+    joined: Object = {"f:spec": {"f:replicas": {}, "f:template": {"f:a": {}, "f:b": {}}}}
+    assert taken == [{**ours, "fieldsV1": joined}, state]
+
+
+def test_labels_and_states_of_others_are_left_to_them() -> None:
+    ours = entry(MANAGER, "Apply", {"f:spec": {}})
+    labels = entry("someone", "Update", {"f:metadata": {"f:labels": {"f:team": {}}}})
+    assert taken_over({"metadata": {"managedFields": [ours, labels]}}) is None
+    assert taken_over({"metadata": {}}) is None

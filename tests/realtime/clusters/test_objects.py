@@ -1,0 +1,269 @@
+"""The objects of a tenant's cluster: what they say, and to whom they belong."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from realtime.clusters.kubernetes.objects import render
+from realtime.clusters.kubernetes.wanted import Wanted, WantedGrid
+from scripts import kube_tools
+from tests.kube.rendering import containers, matches, rendered
+from tests.realtime.clusters.wishes import INSTALLATION, TENANT, USUAL, WISHES
+
+Object = dict[str, Any]
+every_wish = pytest.mark.parametrize("name", WISHES)
+
+
+def made(wanted: Wanted) -> list[Object]:
+    # As the server gets them.
+    found: list[Object] = json.loads(json.dumps(render(wanted)))
+    return found
+
+
+def of(objects: list[Object], kind: str) -> list[Object]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+def pods(objects: list[Object]) -> dict[str, Object]:
+    """By part: the pods that may come of it."""
+    drivers = [each["spec"]["template"] for each in of(objects, "Deployment")]
+    templates = [yaml.safe_load(each["data"]["pod.yaml"]) for each in of(objects, "ConfigMap")]
+    return {pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod for pod in drivers} | {
+        "executor": templates[0]
+    }
+
+
+@functools.cache
+def validator(version: str, kind: str) -> Any:
+    folder = kube_tools.schemas()
+    if folder is None:
+        pytest.skip("schemas are not here: python -m scripts.kube_tools schemas")
+    return jsonschema_rs.validator_for(json.loads((folder / version / f"{kind}.json").read_text()))
+
+
+@every_wish
+@pytest.mark.parametrize("version", kube_tools.SUPPORTED)
+def test_each_supported_kubernetes_knows_every_field(name: str, version: str) -> None:
+    objects = made(WISHES[name])
+    templates = [{**pod, "apiVersion": "v1", "kind": "Pod"} for pod in pods(objects).values()]
+    for each in [*objects, *templates]:
+        group, _, number = each["apiVersion"].rpartition("/")
+        kind = kube_tools.file_name(group, number, each["kind"])
+        errors = [error.message for error in validator(version, kind).iter_errors(each)]
+        assert errors == [], each["kind"]
+
+
+@every_wish
+def test_the_same_wish_always_gives_the_same_objects(name: str) -> None:
+    assert json.dumps(render(WISHES[name])) == json.dumps(render(WISHES[name]))
+
+
+@every_wish
+def test_everything_says_whose_it_is_and_which_part(name: str) -> None:
+    objects = made(WISHES[name])
+    for each in [*objects, *pods(objects).values()]:
+        labels = each["metadata"]["labels"]
+        assert labels["rillbase.dev/tenant"] == "acme"
+        assert labels["rillbase.dev/tenant-id"] == str(TENANT)
+        assert labels["app.kubernetes.io/instance"] == "rb"
+        assert labels["app.kubernetes.io/component"]
+    for each in objects:
+        assert each["metadata"]["annotations"]["rillbase.dev/about"]
+        assert each["kind"] == "Namespace" or each["metadata"]["namespace"] == f"rb-t-{TENANT.hex}"
+
+
+def test_two_tenants_have_nothing_in_common() -> None:
+    other = made(replace(USUAL, tenant_id=uuid4(), slug="other"))
+    (ours,) = {each["metadata"].get("namespace") for each in made(USUAL)} - {None}
+    assert ours not in json.dumps(other)
+    assert "acme" not in json.dumps(other)
+
+
+@every_wish
+def test_pods_keep_to_restricted_pod_security_and_write_nowhere(name: str) -> None:
+    for part, pod in pods(made(WISHES[name])).items():
+        spec = pod["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        # Only the driver calls the API server.
+        assert spec["automountServiceAccountToken"] is (part == "grid")
+        for volume in spec["volumes"]:
+            assert set(volume) <= {"name", "emptyDir", "configMap"}
+        for container in containers(pod):
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"] is True
+            assert security["allowPrivilegeEscalation"] is False
+            assert security["capabilities"] == {"drop": ["ALL"]}
+    (namespace,) = of(made(WISHES[name]), "Namespace")
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+@every_wish
+def test_secrets_stand_in_the_secret_and_nowhere_else(name: str) -> None:
+    objects = made(WISHES[name])
+    (secret,) = of(objects, "Secret")
+    assert base64.b64decode(secret["data"]["EVENTS_URL"]).decode().startswith("redis://:very")
+    shown = json.dumps([each for each in objects if each["kind"] != "Secret"])
+    assert "very-secret" not in shown
+    assert secret["data"]["EVENTS_URL"] not in shown
+    assert "very-secret" not in repr(WISHES[name])
+
+
+def test_other_settings_and_secrets_start_the_driver_anew() -> None:
+    def told(wanted: Wanted) -> object:
+        (driver,) = of(made(wanted), "Deployment")
+        return driver["spec"]["template"]["metadata"]["annotations"]["rillbase.dev/settings"]
+
+    assert told(USUAL) == told(replace(USUAL, awake=False))
+    assert told(USUAL) != told(replace(USUAL, secrets={"EVENTS_URL": "redis://other"}))
+    assert told(USUAL) != told(replace(USUAL, node_size="medium"))
+
+
+def test_a_cluster_that_sleeps_has_its_objects_and_no_pods() -> None:
+    (awake,), (asleep,) = (
+        of(made(each), "Deployment") for each in (USUAL, replace(USUAL, awake=False))
+    )
+    assert (awake["spec"]["replicas"], asleep["spec"]["replicas"]) == (1, 0)
+    assert awake["spec"]["template"] == asleep["spec"]["template"]
+    assert len(made(USUAL)) == len(made(replace(USUAL, awake=False)))
+
+
+@pytest.mark.parametrize(("partitions", "executors"), [(1, 1), (2, 2), (3, 2), (8, 5), (64, 33)])
+def test_there_are_slots_for_all_nodes(partitions: int, executors: int) -> None:
+    grid = WantedGrid(1001, partitions)
+    settings = spark_settings(made(replace(USUAL, grids=(grid,))))
+    assert settings["spark.executor.instances"] == str(executors)
+    assert executors * int(settings["spark.executor.cores"]) >= partitions + 1
+
+
+def spark_settings(objects: list[Object]) -> dict[str, str]:
+    text = of(objects, "ConfigMap")[0]["data"]["spark-defaults.conf"]
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def test_spark_is_told_what_the_charts_own_grid_tells_it() -> None:
+    """Both run the same program: a setting that one of them needs, the other needs, too."""
+    chart = rendered("everything").one("ConfigMap", "-grid-spark")["data"]["spark-defaults.conf"]
+    names = {line.split(" ")[0] for line in chart.splitlines() if line and not line.startswith("#")}
+    assert set(spark_settings(made(USUAL))) == names
+
+
+def _mib(quantity: str) -> int:
+    return int(quantity.removesuffix("Mi"))
+
+
+@every_wish
+def test_the_quota_has_room_for_another_grid_beside_those_there_are(name: str) -> None:
+    wanted = WISHES[name]
+    (quota,) = of(made(wanted), "ResourceQuota")
+    largest = max(wanted.grids, key=lambda grid: grid.nodes)
+    grids = [*wanted.grids, largest]
+    needed = len(grids) + sum(grid.executors for grid in grids)
+    assert int(quota["spec"]["hard"]["pods"]) >= needed + 1
+    memory = sum(grid.executors for grid in grids) * wanted.size.memory_mib
+    for driver in of(made(wanted), "Deployment"):
+        (box,) = containers(driver["spec"]["template"])
+        memory += _mib(box["resources"]["limits"]["memory"])
+    assert _mib(quota["spec"]["hard"]["limits.memory"]) >= memory
+    (limits,) = of(made(wanted), "LimitRange")[0]["spec"]["limits"]
+    assert _mib(limits["max"]["memory"]) >= wanted.size.memory_mib
+
+
+def test_what_is_guaranteed_is_asked_for_in_full() -> None:
+    objects = made(WISHES["large and guaranteed"])
+    (box,) = containers(pods(objects)["grid"])
+    assert box["resources"]["requests"] == box["resources"]["limits"]
+    settings = spark_settings(objects)
+    asked = settings["spark.kubernetes.executor.request.cores"]
+    assert settings["spark.kubernetes.executor.limit.cores"] == asked
+
+
+def opens(policy: Object, way: str, pod: Object, peer: Object, port: int) -> bool:
+    """Whether a policy lets a pod of the namespace meet another one of it."""
+    if not matches(policy["spec"]["podSelector"], pod):
+        return False
+    side = "from" if way == "ingress" else "to"
+    return any(
+        any("podSelector" in each and matches(each["podSelector"], peer) for each in rule[side])
+        and ("ports" not in rule or port in [each["port"] for each in rule["ports"]])
+        for rule in policy["spec"].get(way, [])
+        if side in rule
+    )
+
+
+@every_wish
+def test_driver_and_executors_meet_and_nobody_else_does(name: str) -> None:
+    objects = made(WISHES[name])
+    policies = of(objects, "NetworkPolicy")
+    labels = {part: pod["metadata"]["labels"] for part, pod in pods(objects).items()}
+
+    def is_open(caller: Object, server: Object, port: int) -> bool:
+        out = any(opens(each, "egress", caller, server, port) for each in policies)
+        return out and any(opens(each, "ingress", server, caller, port) for each in policies)
+
+    assert is_open(labels["executor"], labels["grid"], 7078)
+    assert is_open(labels["grid"], labels["executor"], 40_000)
+    stranger = {**labels["executor"], "rillbase.dev/tenant-id": str(uuid4())}
+    assert not is_open(stranger, labels["grid"], 7078)
+    assert not is_open(labels["executor"], labels["grid"], 8082)
+    (closed,) = [each for each in policies if each["metadata"]["name"] == "closed"]
+    assert closed["spec"]["podSelector"] == {}
+    assert closed["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert closed["spec"]["ingress"] == []
+
+
+def test_nothing_of_another_tenants_namespace_comes_in() -> None:
+    for policy in of(made(USUAL), "NetworkPolicy"):
+        for rule in policy["spec"].get("ingress", []):
+            for peer in rule["from"]:
+                spaces = peer.get("namespaceSelector")
+                if spaces is not None:
+                    refused = {"key": "rillbase.dev/tenant-id", "operator": "DoesNotExist"}
+                    assert spaces == {"matchExpressions": [refused]}
+
+
+def test_nodes_go_to_the_installations_servers_alone() -> None:
+    (policy,) = [e for e in of(made(USUAL), "NetworkPolicy") if e["metadata"]["name"] == "servers"]
+    (rule,) = policy["spec"]["egress"]
+    (peer,) = rule["to"]
+    home = peer["namespaceSelector"]["matchLabels"]
+    assert home == {"kubernetes.io/metadata.name": INSTALLATION.namespace}
+    assert [each["port"] for each in rule["ports"]] == [5432, 6379]
+
+
+def test_accounts_get_two_roles_that_the_chart_has_written() -> None:
+    bindings = {each["metadata"]["name"]: each for each in of(made(USUAL), "RoleBinding")}
+    assert {name: each["roleRef"]["name"] for name, each in bindings.items()} == {
+        "provisioner": "rb-tenant",
+        "grid": "rb-driver",
+    }
+    (ours,), (driver,) = (bindings[name]["subjects"] for name in ("provisioner", "grid"))
+    assert (ours["namespace"], ours["name"]) == ("data", "rb-provisioner")
+    assert (driver["namespace"], driver["name"]) == (USUAL.namespace, "grid")
+    assert of(made(USUAL), "Role") == of(made(USUAL), "ClusterRole") == []
+
+
+def test_each_grid_epoch_has_its_own_driver_and_name() -> None:
+    objects = made(WISHES["while it is resized"])
+    drivers = of(objects, "Deployment")
+    assert [each["metadata"]["name"] for each in drivers] == ["grid-1001", "grid-1002"]
+    for driver, service in zip(drivers, of(objects, "Service"), strict=True):
+        pod = driver["spec"]["template"]
+        assert driver["spec"]["strategy"] == {"type": "Recreate"}
+        assert service["spec"]["clusterIP"] == "None"
+        assert matches({"matchLabels": service["spec"]["selector"]}, pod["metadata"]["labels"])
+        epoch = pod["metadata"]["labels"]["rillbase.dev/grid-epoch"]
+        assert containers(pod)[0]["command"][-2:] == ["--epoch", epoch]
+        others = [each for each in drivers if each is not driver]
+        for other in others:
+            labels = other["spec"]["template"]["metadata"]["labels"]
+            assert not matches({"matchLabels": service["spec"]["selector"]}, labels)

@@ -1,0 +1,41 @@
+"""Clusters that tests wish for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_network
+from uuid import UUID
+
+from realtime.clusters.kubernetes.wanted import Installation, Server, Wanted, WantedGrid
+
+TENANT = UUID("01a1ffb7-61c1-721e-b902-9f470656bdc8")
+INSTALLATION = Installation(
+    name="rb",
+    namespace="data",
+    version="0.1.0",
+    api_networks=(ip_network("10.0.0.1/32"),),
+    servers=(Server("rb-postgresql.data.svc", 5432), Server("rb-valkey-events.data.svc", 6379)),
+)
+USUAL = Wanted(
+    installation=INSTALLATION,
+    tenant_id=TENANT,
+    slug="acme",
+    grids=(WantedGrid(1001, 2),),
+    node_size="small",
+    guaranteed=False,
+    image="rillbase/spark:0.1.0",
+    awake=True,
+    settings={"RILLBASE_ENV": "production"},
+    secrets={"EVENTS_URL": "redis://:very-secret@rb-valkey-events.data.svc:6379/0"},
+)
+#: By name, what tenants may want.
+WISHES = {
+    "usual": USUAL,
+    "large and guaranteed": replace(USUAL, node_size="large", guaranteed=True),
+    "while it is resized": replace(USUAL, grids=(WantedGrid(1001, 2), WantedGrid(1002, 8))),
+    "asleep": replace(USUAL, awake=False),
+    "servers elsewhere": replace(
+        USUAL,
+        installation=replace(INSTALLATION, servers=(Server("db.example.com", 5433),)),
+    ),
+}
