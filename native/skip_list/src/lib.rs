@@ -8,7 +8,7 @@
 //!
 //! - [`arena`] hands out pieces of memory, each once, which stay where they are.
 //! - [`node`] writes an entry into a piece and reads it again.
-//! - [`list`] is the list, in safe code over numbers of nodes.
+//! - [`list`] is the list, over numbers of nodes; its one `unsafe` call says where those come from.
 //!
 //! Bytes of callers never decide where is read or written: lengths stand in nodes, which are only
 //! written by [`node`], and never again once somebody else can find them.
