@@ -1,6 +1,6 @@
 """Online aggregates beside what people keep by hand: triggers, upserts, counters.
 
-    python -m benchmarks.aggregates [--hot 1,100,10000] [--clients 1,4,8,16] [--batch 1,100]
+    python -m benchmarks.aggregates [--hot 1,100,10000] [--clients 1,4,16] [--batch 1,100]
         [--peers postgres-trigger,postgres-upsert,valkey-hincrby] [--seconds 2] [--rounds 3]
         [--connections 8] [--pipeline 1024] [--plots DIRECTORY] [--quick]
 
@@ -267,7 +267,7 @@ def _arguments() -> argparse.Namespace:
     summary = (__doc__ or "").strip().splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.aggregates", description=summary)
     parser.add_argument("--hot", type=_numbers, default=[1, 100, 10_000], help="endpoints called")
-    parser.add_argument("--clients", type=_numbers, default=[1, 4, 8, 16], help="of PostgreSQL")
+    parser.add_argument("--clients", type=_numbers, default=[1, 4, 16], help="of PostgreSQL")
     parser.add_argument("--batch", type=_numbers, default=[1, 100], help="events a transaction")
     parser.add_argument("--peers", type=lambda text: text.split(","), default=list(_PEERS))
     parser.add_argument("--seconds", type=int, default=2, help="of each run")

@@ -8,6 +8,7 @@ A process of its own reads the write streams, as the nodes of the grid do:
     generation one filling of a view's rows in the storage node
     view       one view, and what of it has to be done next
     follower   the loop around them; of several processes one follows
+    health     what is said of them to probes, scrapers and people
 
 The storage node keeps, for each document, the version that it has seen last and what it added. It
 passes over versions that are not newer, so images may come twice and in any order, from the

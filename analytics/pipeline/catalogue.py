@@ -8,6 +8,7 @@ the next one rolls back, or a row whose snapshots lack their tags, which the nex
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +28,8 @@ from foundation.database_roles import Role
 from foundation.environment import environment
 
 NAME = "rillbase"
+#: Two that were opened at once would be two pools of connections.
+_opening = threading.Lock()
 _KEPT_METADATA = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "3",
@@ -52,9 +55,14 @@ def state_tag(state: int) -> str:
     return f"state-{state}"
 
 
-@lru_cache(maxsize=1)
 def open_catalogue() -> SqlCatalog:
     """Return the catalogue of this installation, which any thread may use."""
+    with _opening:
+        return _catalogue()
+
+
+@lru_cache(maxsize=1)
+def _catalogue() -> SqlCatalog:
     url = environment().role_url(Role.RELAY).replace("postgresql://", "postgresql+psycopg://", 1)
     properties = {"uri": url, "init_catalog_tables": "false", "pool_pre_ping": "true"}
     return SqlCatalog(NAME, **properties)

@@ -290,7 +290,12 @@ pub(crate) fn millis(reader: &mut Reader<'_>) -> Option<i64> {
 /// Writes a moment as text in JSON.
 pub(crate) fn write_moment(out: &mut String, millis: i64) {
     match date::to_rfc3339(millis) {
-        Some(text) => ejson::write_value(out, ValueRef::String(&text), Form::Relaxed),
+        // It has nothing to be escaped.
+        Some(text) => {
+            out.push('"');
+            out.push_str(&text);
+            out.push('"');
+        }
         None => ejson::write_value(out, ValueRef::Int64(millis), Form::Relaxed),
     }
 }

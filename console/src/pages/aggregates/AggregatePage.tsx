@@ -38,11 +38,31 @@ export default function AggregatePage({ name }: { readonly name: string }) {
         <div className="column wide">
           {error !== null && <ErrorNotice error={error} />}
           {aggregate === undefined && error === null && <Skeleton />}
+          {aggregate !== undefined && <Followed aggregate={aggregate} />}
           {aggregate !== undefined && <Rows aggregate={aggregate} />}
           {aggregate?.source === null && may("developer") && <AddEvents aggregate={aggregate} />}
         </div>
       </div>
     </>
+  );
+}
+
+/** Says of a view what it follows, and how far its rows are. */
+function Followed({ aggregate }: { readonly aggregate: Aggregate }) {
+  const { slug } = useTenant();
+  const { source, state, error, generation, documents_read: read } = aggregate;
+  if (source === null) return null;
+  const building = `${(read ?? 0).toLocaleString()} documents read so far. `;
+  return (
+    <p className="lead">
+      Follows{" "}
+      <Link className="mono" href={`/t/${slug}/collections/${source.collection}`}>
+        {source.collection}
+      </Link>
+      . {state === "building" && building}
+      {generation === null ? "There are no rows yet." : `These rows are generation ${generation}.`}{" "}
+      {error}
+    </p>
   );
 }
 

@@ -1,0 +1,121 @@
+"""The pipeline as a process of its own, on a real Spark, killed again and again."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.analytics.zero import Readers, write
+from tests.own_valkey import free_port
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.analytics.made import Made
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = {
+    "RILLBASE_ANALYTICS_BATCH_AGE_S": "0.2",
+    "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "1",
+}
+#: Java starts slowly where others work as well.
+START_TIMEOUT_S = 200.0
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@contextmanager
+def pipeline(workers: str, log: Path) -> Iterator[psutil.Process]:
+    """Run a pipeline; kill what is left of it."""
+    with log.open("ab") as file:
+        started = subprocess.Popen(
+            [sys.executable, "manage.py", "pipeline", "--port", str(free_port())],
+            cwd=ROOT,
+            env=os.environ | SETTINGS | {"RILLBASE_ANALYTICS_WORKERS": workers},
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+        process = psutil.Process(started.pid)
+        try:
+            yield process
+        finally:
+            kill([process, *below(process)])
+            started.wait(60)
+
+
+def below(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        if process.is_running():
+            process.kill()
+
+
+def reached(shop: Made) -> int:
+    state: int = shop.query("stock", freshness="any")["state"]
+    return state
+
+
+def has_all(shop: Made, uploads: int) -> None:
+    """Assert that the authority holds what all uploads have left, no row lost and none doubled."""
+    wait_until(
+        lambda: reached(shop) == uploads,
+        what="the authority to have every upload",
+        timeout_s=START_TIMEOUT_S,
+    )
+    assert shop.rows("stock", freshness="any", columns=["item", "pieces"]) == [
+        {"item": 1, "pieces": uploads},
+        {"item": 2, "pieces": -uploads},
+    ]
+
+
+@pytest.mark.long
+def test_stages_on_spark_survive_its_workers_and_its_driver(shop: Made, tmp_path: Path) -> None:
+    log, rng = tmp_path / "pipeline.log", random.Random(2)
+    with Readers(shop, 1):
+        with pipeline("spark", log) as process:
+            write(shop, range(1, 11), rng)
+            has_all(shop, 10)
+            names = [part for child in below(process) for part in child.cmdline()]
+            assert any("pyspark.daemon" in name for name in names)
+            # A worker that is gone fails its task, which is done again.
+            kill([c for c in below(process) if any("pyspark.daemon" in p for p in c.cmdline())])
+            write(shop, range(11, 21), rng)
+            has_all(shop, 20)
+            # Without its JVM the process can do nothing more, and ends.
+            kill([child for child in below(process) if "java" in child.name()])
+            write(shop, range(21, 26), rng)
+            process.wait(START_TIMEOUT_S)
+        with pipeline("spark", log):
+            write(shop, range(26, 31), rng)
+            has_all(shop, 30)
+
+
+@pytest.mark.long
+def test_a_pipeline_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    shop: Made, tmp_path: Path
+) -> None:
+    rng, uploads = random.Random(3), 600
+    writer = threading.Thread(target=write, args=(shop, range(1, uploads + 1), rng))
+    with Readers(shop, 2):
+        writer.start()
+        while writer.is_alive():
+            with pipeline("threads", tmp_path / "pipeline.log"):
+                writer.join(timeout=rng.uniform(3.0, 10.0))
+        with pipeline("threads", tmp_path / "pipeline.log"):
+            has_all(shop, uploads)
