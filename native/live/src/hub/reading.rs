@@ -65,7 +65,9 @@ impl Hub {
             } => {
                 let all = added.iter().chain(changed).chain(removed);
                 let known = all.filter(|hash| self.queries.contains_key(hash));
-                let known: Vec<QueryHash> = known.copied().collect();
+                let mut known: Vec<QueryHash> = known.copied().collect();
+                known.sort_unstable();
+                known.dedup();
                 for hash in &known {
                     self.tell_query(hash, place, source, news);
                 }
