@@ -53,6 +53,8 @@ struct SourceState {
     reached: Snapshot,
     /// Where it said so.
     reached_at: StreamId,
+    /// In which life, as its last tick named it; none since it told everything.
+    life: Option<Incarnation>,
     /// A new holder has begun and has not told everything yet.
     rebuilding: bool,
     /// The place in front of its beginning, until it has caught up with the holder before: what it
@@ -91,14 +93,20 @@ impl Log {
         state.rebuilt_us = at.ms.saturating_mul(1000);
         state.reached = snapshot.clone();
         state.reached_at = at;
+        state.life = None;
     }
 
     /// Takes a tick; returns whether another life has begun since the one before.
     pub(super) fn tick(&mut self, source: Source, tick: &Tick, at: StreamId) -> bool {
         let state = self.sources.entry(source).or_default();
         state.tick_us = tick.time_us;
-        state.reached = tick.snapshot.clone();
-        state.reached_at = at;
+        // A node's first ticks may be older than the state with which it began.
+        let life = state.life.replace(tick.incarnation);
+        let same = life.is_none_or(|life| life == tick.incarnation);
+        if !same || tick.snapshot.covers(&state.reached) {
+            state.reached = tick.snapshot.clone();
+            state.reached_at = at;
+        }
         // Whoever ticks has told everything, also where the word that said so was lost.
         state.rebuilding = false;
         if tick.time_us >= state.rebuilt_us {

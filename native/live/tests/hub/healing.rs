@@ -264,3 +264,23 @@ fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 live"]);
 }
+
+#[test]
+fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
+    desk.lines();
+    let end = desk.end();
+    desk.hub.lost(0);
+    for source in [F0, F1] {
+        desk.say(source, News::Start);
+        desk.rebase(source, &q, 12, &[]);
+        desk.active(source, &q);
+        let snapshot = until(12);
+        desk.say(source, News::Rebased { snapshot });
+    }
+    assert_eq!(desk.lines(), ["s1 stale", "s1 remove a@1 left #1"]);
+    desk.ticks(11);
+    // Rows that were read before the nodes' state, which took the row away.
+    desk.register_behind(&q, end, until(11), &[row("a", 1, 1)]);
+    assert!(desk.lines().is_empty());
+}
