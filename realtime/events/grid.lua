@@ -251,6 +251,11 @@ end
 
 local function forget(epoch, qp, query)
   local registry = epoch .. ':registry:' .. qp
+-- args: grid epoch, query partition, app server. Returns the queries that it holds.
+local function held(keys, args)
+  return redis.call('SMEMBERS', keys[1] .. ':' .. args[1] .. ':held:' .. args[2] .. ':' .. args[3])
+end
+
   local definition = redis.call('HGET', registry, query)
   if definition then
     redis.call('HDEL', registry, query)
@@ -367,6 +372,9 @@ redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
 redis.register_function('rillbase_grid_1_expire', expire)
 redis.register_function {
   function_name = 'rillbase_grid_1_ends', callback = ends, flags = { 'no-writes' },
+}
+redis.register_function {
+  function_name = 'rillbase_grid_1_held', callback = held, flags = { 'no-writes' },
 }
 redis.register_function {
   function_name = 'rillbase_grid_1_begin', callback = begin, flags = { 'no-writes' },

@@ -204,6 +204,19 @@ async def test_a_query_that_comes_back_in_time_lives_on(
     assert QUERY in registry(client)
 
 
+async def test_a_server_that_registered_too_early_holds_what_it_registered(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("hub", LONG_MS)
+    await register(grid)
+    client.flushall()
+    assert await grid.held(0, "hub") == []
+    await register(grid)
+    assert not await grid.hub_alive("hub", LONG_MS)
+    assert await grid.held(0, "hub") == [QUERY]
+    assert await grid.hub_alive("hub", LONG_MS)
+
+
 async def test_a_query_that_has_ended_comes_back_with_a_higher_number(
     grid: GridLayer, client: redis.Redis
 ) -> None:
