@@ -326,6 +326,16 @@ async def test_ends_are_those_of_streams_as_they_stand(
     assert found.log == last.decode()
 
 
+async def test_entries_of_the_log_are_numbered_without_a_hole(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    token = (await grid.lease(NODE, "one", LONG_MS)).token
+    await grid.append(NODE, token, 0, [b"one", b"two"])
+    await grid.append(NODE, token, 0, [])
+    await grid.append(NODE, token, 0, [b"three"])
+    assert [fields[b"n"] for fields in entries(client, log(1, 1, 0))] == [b"1", b"2", b"3"]
+
+
 async def test_the_log_is_bounded_in_bytes(grid: GridLayer, client: redis.Redis) -> None:
     token = (await grid.lease(NODE, "one", LONG_MS)).token
     part = b"x" * (8 * 1024 * 1024)
