@@ -107,7 +107,7 @@ impl Hub {
                 log.start(source, place.before);
                 for query in self.queries.values_mut() {
                     if query.partition == partition {
-                        query.restarted(source);
+                        query.restarted(source, place.at);
                     }
                 }
             }
@@ -157,6 +157,9 @@ impl Hub {
         }
         if query.rows.is_none() {
             return;
+        }
+        if let News::Active { .. } = news {
+            query.watched_by(source);
         }
         let life = query.activation;
         match news {
