@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,7 +111,10 @@ class Driver:
         if any("missing" in line for line in lines):
             self.missing.add(store)
             return None
-        return Run(store, {line.pop("workload"): line for line in lines})
+        run = Run(store, {line.pop("workload"): line for line in lines})
+        took = (f"{name} {run.seconds(name) * 1e6:.2f}" for name in run.lines if name != "settle")
+        print(f"  {store}, µs: {', '.join(took)}", file=sys.stderr, flush=True)
+        return run
 
 
 def _check_answers(runs: list[Run]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,9 @@ class Stores:
             *("--dir", str(self.directory / "stores")),
             *more,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        print(f"{mix} {' '.join(systems)} {' '.join(more)} …", file=sys.stderr, flush=True)
+        # What the program says on its way is passed on.
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         return cast("Answer", json.loads(done.stdout.splitlines()[-1]))
 
 

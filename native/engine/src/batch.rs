@@ -7,12 +7,9 @@
 //!
 //! In version 1 of the log sequence and time have 64 bits, and the count has 32.
 //!
-//! The entries have consecutive sequences from `sequence` on. The memtable refers to these bytes;
-//! nothing is copied.
+//! The entries have consecutive sequences from `sequence` on.
 
-use std::ops::Range;
-
-use crate::coding::{Reader, put_slice, put_varint, to_u32, u32_at, u64_at};
+use crate::coding::{Reader, put_slice, put_varint, u32_at, u64_at};
 use crate::db::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{Kind, Millis, Sequence};
@@ -220,7 +217,7 @@ impl Batch {
     }
 
     /// The record for the log.
-    pub(crate) fn stamp(&mut self, sequence: Sequence, time: Millis) -> &[u8] {
+    pub(crate) fn stamp(mut self, sequence: Sequence, time: Millis) -> Stamped {
         let mut header = Vec::with_capacity(HEADER_ROOM);
         put_varint(&mut header, sequence);
         put_varint(&mut header, time);
@@ -236,7 +233,10 @@ impl Batch {
                 slot.copy_from_slice(&name.to_be_bytes());
             }
         }
-        self.bytes.get(start..).unwrap_or_default()
+        Stamped {
+            bytes: self.bytes,
+            start,
+        }
     }
 
     pub(crate) fn keyspaces(&self) -> &[u64] {
@@ -244,13 +244,28 @@ impl Batch {
     }
 }
 
-/// An entry of a logged batch: its key and value are ranges of the record.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
+/// A batch with its sequences and its time.
+#[derive(Debug)]
+pub(crate) struct Stamped {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Stamped {
+    /// What is logged.
+    pub(crate) fn record(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+/// An entry of a logged batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
     pub(crate) kind: Kind,
     pub(crate) keyspace: u64,
-    pub(crate) key: Range<u32>,
-    pub(crate) value: Range<u32>,
+    pub(crate) key: &'a [u8],
+    /// Empty for deletes.
+    pub(crate) value: &'a [u8],
 }
 
 /// A logged batch.
@@ -314,16 +329,16 @@ pub(crate) struct Entries<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MalformedBatch;
 
-impl Entries<'_> {
-    fn read(&mut self) -> Option<Entry> {
+impl<'a> Entries<'a> {
+    fn read(&mut self) -> Option<Entry<'a>> {
         let mut reader = Reader::new(self.bytes.get(self.at..)?);
         let kind = Kind::from_byte(reader.byte()?)?;
         let keyspace = reader.varint()?;
-        let key = range_of(self.at, &mut reader)?;
+        let key = reader.slice()?;
         let value = if kind == Kind::Delete {
-            key.end..key.end
+            &[]
         } else {
-            range_of(self.at, &mut reader)?
+            reader.slice()?
         };
         self.at += reader.at();
         Some(Entry {
@@ -335,15 +350,8 @@ impl Entries<'_> {
     }
 }
 
-/// Where the slice that comes next lies among all bytes.
-fn range_of(start: usize, reader: &mut Reader<'_>) -> Option<Range<u32>> {
-    let length = reader.slice()?.len();
-    let end = to_u32(start + reader.at());
-    Some(end - to_u32(length)..end)
-}
-
-impl Iterator for Entries<'_> {
-    type Item = std::result::Result<Entry, MalformedBatch>;
+impl<'a> Iterator for Entries<'a> {
+    type Item = std::result::Result<Entry<'a>, MalformedBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {

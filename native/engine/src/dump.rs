@@ -122,17 +122,12 @@ fn dump_batch(index: u64, logged: Option<Logged<'_>>, body: &[u8], line: &mut dy
     };
     let (count, time) = (logged.count, logged.time);
     line(format!("record {index}: {count} writes at {time}"));
-    let slice = |range: &std::ops::Range<u32>| {
-        let range = range.start as usize..range.end as usize;
-        body.get(range).unwrap_or_default()
-    };
     for (sequence, write) in (logged.sequence..).zip(logged.entries()) {
         let Ok(write) = write else {
             line("  the rest is malformed".to_owned());
             return;
         };
-        let (key, value) = (slice(&write.key), slice(&write.value));
-        let text = entry(key, Tag::new(sequence, write.kind), value);
+        let text = entry(write.key, Tag::new(sequence, write.kind), write.value);
         line(format!("  keyspace {} {text}", write.keyspace));
     }
 }

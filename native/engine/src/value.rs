@@ -1,4 +1,5 @@
-//! A value as it was read: it keeps alive the bytes that it lies in, and copies none.
+//! A value as it was read: it keeps the block alive that it lies in. What is read from memtables is
+//! copied, so that nobody who keeps a value keeps a whole memtable.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use crate::table::block::Block;
 
-/// Bytes of a memtable, of a block in the cache, or of their own.
+/// Bytes of a block in the cache, or of their own.
 #[derive(Clone)]
 pub struct Value {
     held: Held,
@@ -16,17 +17,17 @@ pub struct Value {
 
 #[derive(Clone)]
 enum Held {
-    Batch(Arc<[u8]>),
+    Copied(Arc<[u8]>),
     Block(Arc<Block>),
     Own(Arc<Vec<u8>>),
 }
 
 impl Value {
-    pub(crate) fn in_batch(batch: &Arc<[u8]>, at: u32, length: u32) -> Self {
+    pub(crate) fn copied(bytes: &[u8]) -> Self {
         Self {
-            held: Held::Batch(Arc::clone(batch)),
-            at,
-            length,
+            held: Held::Copied(bytes.into()),
+            at: 0,
+            length: crate::coding::to_u32(bytes.len()),
         }
     }
 
@@ -63,7 +64,7 @@ impl Deref for Value {
 
     fn deref(&self) -> &[u8] {
         let all = match &self.held {
-            Held::Batch(batch) => batch,
+            Held::Copied(bytes) => bytes,
             Held::Block(block) => block.bytes(),
             Held::Own(bytes) => bytes.as_slice(),
         };

@@ -1,13 +1,13 @@
 //! Every order of steps of threads that fill and read a memtable's skip list.
 //!
-//! The list, its slots and its filter are the engine's own source files; only the atomics that they
-//! use are loom's, which runs each model below in every order that the memory model allows.
+//! The list, its arena and the memtable's filter are the engine's own source files; only the atomics
+//! that they use are loom's, which runs each model below in every order that the memory model allows,
+//! and what stands for the bytes of nodes, which must be written before they are read.
 #![allow(dead_code, reason = "not all of the engine's files is used here")]
 
 #[path = "../../engine/src/coding.rs"]
 mod coding;
-#[path = "../../engine/src/key.rs"]
-mod key;
+mod sync;
 
 #[path = "../../engine/src/table"]
 mod table {
@@ -17,25 +17,27 @@ mod table {
 #[path = "../../engine/src/memtable"]
 mod memtable {
     pub(crate) mod bloom;
-    pub(crate) mod skip_list;
-    pub(crate) mod slots;
-    #[path = "../../../loom/src/sync.rs"]
-    pub(crate) mod sync;
+    pub(crate) use crate::sync;
 }
 
-use std::sync::Arc as Batch;
+#[path = "../../skip_list/src"]
+mod skip_list {
+    pub(crate) mod arena;
+    pub(crate) mod list;
+    pub(crate) mod node;
+    pub(crate) use crate::sync;
+}
 
-use key::{Kind, Tag};
 use loom::sync::Arc;
 use loom::thread;
 use memtable::bloom::Bloom;
-use memtable::skip_list::SkipList;
-use memtable::slots::Slots;
-use memtable::sync::{AtomicU32, Ordering};
+use skip_list::arena::{Arena, UNIT};
+use skip_list::list::{At, SkipList};
+use sync::{AtomicU32, Ordering};
 
 fn main() {
     let models: [(&str, fn()); 6] = [
-        ("slots filled by two threads keep both", slots),
+        ("pieces taken by two threads lie apart", pieces),
         ("entries at two places come in order", at_two_places),
         ("entries at one place come in order", at_one_place),
         ("entries at the end come in order", at_the_end),
@@ -48,19 +50,22 @@ fn main() {
     }
 }
 
-fn insert(list: &SkipList, key: &[u8], sequence: u64) {
-    let batch: Batch<[u8]> = key.into();
-    let length = u32::try_from(key.len()).expect("keys here are short");
-    let tag = Tag::new(sequence, Kind::Put);
-    assert!(list.insert(&batch, &(0..length), &(0..length), tag));
+fn insert(list: &SkipList, key: &[u8], tag: u64) {
+    assert!(list.insert(key, key, tag).is_some());
+}
+
+fn key(list: &SkipList, at: At) -> Option<Vec<u8>> {
+    list.entry(at).map(|entry| {
+        assert_eq!(entry.key(), entry.value(), "who finds a node sees it whole");
+        entry.key().to_vec()
+    })
 }
 
 fn keys(list: &SkipList) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    let mut at = list.next(0);
-    while at != 0 {
-        let node = list.node(at).expect("who finds a node sees it whole");
-        found.push(node.key().to_vec());
+    let mut at = list.first();
+    while let Some(key) = key(list, at) {
+        found.push(key);
         at = list.next(at);
     }
     found
@@ -85,11 +90,12 @@ fn two_inserts(before: &[&'static [u8]], first: &'static [u8], second: &'static 
     assert_eq!(found.len(), before.len() + 2);
     assert!(is_sorted(&found));
     for key in &found {
-        let node = list.node(list.seek(key, Tag::NEWEST));
-        assert_eq!(node.map(|node| node.key()), Some(key.as_slice()));
+        assert_eq!(
+            self::key(&list, list.seek(key, u64::MAX)).as_ref(),
+            Some(key)
+        );
     }
-    let last = list.node(list.last()).map(|node| node.key().to_vec());
-    assert_eq!(last.as_ref(), found.last());
+    assert_eq!(key(&list, list.last()).as_ref(), found.last());
 }
 
 fn at_two_places() {
@@ -104,17 +110,23 @@ fn at_the_end() {
     two_inserts(&[b"a"], b"m", b"n");
 }
 
-fn slots() {
-    let slots = Arc::new(Slots::new());
-    let first = slots.push(10).expect("there is room");
-    let other = Arc::clone(&slots);
-    let thread = thread::spawn(move || other.push(20).expect("there is room"));
-    let mine = slots.push(30).expect("there is room");
-    assert_eq!(slots.get(mine), Some(&30));
-    let theirs = thread.join().expect("the other push ended");
-    assert!(first != mine && mine != theirs && theirs != first);
-    assert_eq!(slots.get(first), Some(&10));
-    assert_eq!(slots.get(theirs), Some(&20));
+/// Pieces that fill the first chunk and begin the next; each lies where its number says.
+fn pieces() {
+    let arena = Arc::new(Arena::new());
+    let take = |arena: &Arena| {
+        let (number, start) = arena.take(6 * UNIT).expect("there is room");
+        assert_eq!(arena.find(number), Some(start));
+        number
+    };
+    let first = take(&arena);
+    let other = Arc::clone(&arena);
+    let thread = thread::spawn(move || take(&other));
+    let mine = take(&arena);
+    let theirs = thread.join().expect("the other one was given a piece");
+    let mut numbers = [first, mine, theirs];
+    numbers.sort_unstable();
+    assert!(numbers.windows(2).all(|pair| pair[0] + 6 <= pair[1]));
+    assert!(numbers.iter().all(|&number| arena.find(number).is_some()));
 }
 
 /// The filter and the entry are there for who learned of the entry from its writer.
@@ -131,8 +143,8 @@ fn published() {
     let (list, bloom, visible) = &*shared;
     if visible.load(Ordering::Acquire) == 1 {
         assert!(bloom.may_contain(hash));
-        assert!(list.node(list.seek(b"key", Tag::NEWEST)).is_some());
-        assert!(list.node(list.last()).is_some());
+        assert!(key(list, list.seek(b"key", u64::MAX)).is_some());
+        assert!(key(list, list.last()).is_some());
     }
     thread.join().expect("the writer ended");
 }

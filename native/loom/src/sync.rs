@@ -1,12 +1,30 @@
-//! What takes the place of `memtable/sync.rs`: atomics whose every order loom tries, and sizes small
+//! What takes the place of the `sync.rs` of list and filter: atomics whose every order loom tries, and sizes small
 //! enough for that.
 
+use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Two levels have links in the node, one has them outside.
+/// Few, so that all orders can be tried, but more than one.
 pub(crate) const LEVELS: usize = 3;
-/// The first chunk has two places, so that chunks are made while others are used.
-pub(crate) const FIRST_BITS: u32 = 1;
+/// The first chunk has 16 units, room for one or two nodes, so that chunks are made while others are
+/// used.
+pub(crate) const FIRST_BITS: u32 = 4;
+
+/// Stands for the bytes of a node: loom fails where they are read and that is not behind the write.
+#[derive(Debug)]
+pub(crate) struct Witness(UnsafeCell<()>);
+
+impl Witness {
+    pub(crate) fn written() -> Self {
+        let witness = Self(UnsafeCell::new(()));
+        witness.0.with_mut(|_| ());
+        witness
+    }
+
+    pub(crate) fn read(of: &Self) {
+        of.0.with(|_| ());
+    }
+}
 
 /// A cell that is filled once. The flag is loom's, and orders memory as the standard library's does:
 /// who sees the cell full sees what it was filled with. The value itself may lie in a standard cell,

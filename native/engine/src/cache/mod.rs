@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
@@ -76,6 +76,10 @@ struct Shard {
     /// Names that left the small queue without a hit, the oldest first.
     left: VecDeque<Name>,
     left_names: HashSet<Name, Build>,
+    /// How often a block was there, and was not. Counted here, since the lock is taken anyway, and
+    /// readers on other cores mostly use another shard.
+    found: u64,
+    missed: u64,
 }
 
 impl Shard {
@@ -165,8 +169,6 @@ impl Shard {
 pub(crate) struct BlockCache {
     shards: Vec<Mutex<Shard>>,
     shard_budget: usize,
-    hits: AtomicU64,
-    misses: AtomicU64,
     /// What tables keep for themselves.
     pub(crate) pins: PinBudget,
 }
@@ -178,8 +180,6 @@ impl BlockCache {
             pins: PinBudget::new(pinned),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             shard_budget: budget / SHARDS,
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
         }
     }
 
@@ -189,10 +189,9 @@ impl BlockCache {
     }
 
     pub(crate) fn get(&self, name: Name) -> Option<Arc<Block>> {
-        let shard = self.shard(name)?.lock();
+        let mut shard = self.shard(name)?.lock();
         let Some(held) = shard.held.get(&name) else {
-            drop(shard);
-            self.misses.fetch_add(1, Ordering::Relaxed);
+            shard.missed += 1;
             return None;
         };
         let hits = held.hits.load(Ordering::Relaxed);
@@ -200,8 +199,7 @@ impl BlockCache {
             held.hits.store(hits + 1, Ordering::Relaxed);
         }
         let block = Arc::clone(&held.block);
-        drop(shard);
-        self.hits.fetch_add(1, Ordering::Relaxed);
+        shard.found += 1;
         Some(block)
     }
 
@@ -235,11 +233,11 @@ impl BlockCache {
     }
 
     pub(crate) fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
+        self.shards.iter().map(|shard| shard.lock().found).sum()
     }
 
     pub(crate) fn misses(&self) -> u64 {
-        self.misses.load(Ordering::Relaxed)
+        self.shards.iter().map(|shard| shard.lock().missed).sum()
     }
 }
 

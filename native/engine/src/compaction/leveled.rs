@@ -25,24 +25,9 @@ pub(crate) fn level_for(size: u64, options: &KeyspaceOptions, fanout: u64) -> us
         .unwrap_or(LEVELS - 1)
 }
 
-/// How much need there is to merge flushed runs: from 1 on, they are.
-///
-/// There must be enough runs, and enough in them. A run is smaller than the memtable that it came
-/// from, by what entries cost in memory and by compression, and merging little with all of level 1
-/// writes much for it. So more runs are waited for, up to half as many again.
-fn flushed_score(version: &Version, options: &KeyspaceOptions) -> f64 {
-    let (runs, wanted) = (version.level(0).len(), options.compact_at_runs.max(1));
-    let most = (wanted + wanted.div_ceil(2)).min(options.slow_at_runs);
-    let most = most.min(options.stop_at_runs).max(wanted);
-    let enough = options.memtable_bytes as u64 * wanted as u64 / 4 * 3;
-    if runs >= wanted && (runs >= most || version.level_size(0) >= enough) {
-        return runs as f64 / wanted as f64;
-    }
-    runs.min(wanted - 1) as f64 / wanted as f64
-}
-
 pub(crate) fn choose(version: &Version, options: &KeyspaceOptions, fanout: u64) -> Option<Plan> {
-    let mut best = (flushed_score(version, options), 0);
+    let flushed = version.level(0).len() as f64 / options.compact_at_runs.max(1) as f64;
+    let mut best = (flushed, 0);
     for level in 1..LEVELS - 1 {
         // A level with several runs comes from another strategy and is put in order first.
         let score = if version.level(level).len() > 1 {

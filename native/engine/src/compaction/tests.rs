@@ -79,17 +79,6 @@ fn leveled_merges_flushed_runs_with_what_they_overlap_below() {
 }
 
 #[test]
-fn leveled_waits_for_more_of_small_flushed_runs_and_not_for_ever() {
-    let runs = |count: u64, size| {
-        let files = (1..=count).map(|at| (0, at, file(at, ("a", "z"), size)));
-        choose(&version(files.collect()), &options(LEVELED), 0)
-    };
-    assert!(runs(3, 10).is_some(), "as much as three memtables");
-    assert!(runs(3, 2).is_none() && runs(4, 2).is_none(), "little");
-    assert!(runs(5, 2).is_some(), "little in too many runs");
-}
-
-#[test]
 fn leveled_moves_what_overlaps_nothing() {
     let files = (0..3).map(|at| {
         let key = ["a", "b", "c"][at];

@@ -61,21 +61,15 @@ impl Recent {
             return;
         };
         for entry in logged.entries().flatten() {
-            let slice = |range: &std::ops::Range<u32>| {
-                record
-                    .get(range.start as usize..range.end as usize)
-                    .unwrap_or_default()
-            };
-            let key = slice(&entry.key);
             if entry.kind == Kind::RangeDelete {
                 self.ranges.push(WrittenRange {
                     keyspace: entry.keyspace,
-                    start: key.to_vec(),
-                    end: slice(&entry.value).to_vec(),
+                    start: entry.key.to_vec(),
+                    end: entry.value.to_vec(),
                     sequence: last,
                 });
             } else {
-                self.keys.insert((entry.keyspace, hash(key)), last);
+                self.keys.insert((entry.keyspace, hash(entry.key)), last);
             }
         }
         if self.keys.len() > self.prune_at {

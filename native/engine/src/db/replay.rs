@@ -5,13 +5,12 @@
 //! times faster where keys were written in random order.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::recovery::{Description, log_dir};
 use super::{Core, Keyspace};
-use crate::batch::Logged;
+use crate::batch::{Entry, Logged};
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 use crate::wal::Record;
@@ -20,19 +19,9 @@ use crate::wal::Record;
 const PORTION_BYTES: usize = 16 << 20;
 
 /// An entry that is not in its memtable yet.
-struct Waiting {
-    keyspace: u64,
-    batch: Arc<[u8]>,
-    key: Range<u32>,
-    value: Range<u32>,
+struct Waiting<'a> {
+    entry: Entry<'a>,
     tag: Tag,
-}
-
-impl Waiting {
-    fn key(&self) -> &[u8] {
-        let range = self.key.start as usize..self.key.end as usize;
-        self.batch.get(range).unwrap_or_default()
-    }
 }
 
 struct Replay<'a> {
@@ -40,7 +29,7 @@ struct Replay<'a> {
     keyspaces: HashMap<u64, Keyspace>,
     /// Up to where each keyspace is in tables.
     flushed: HashMap<u64, Sequence>,
-    portion: Vec<Waiting>,
+    portion: Vec<Record>,
     portion_bytes: usize,
     portion_limit: usize,
     /// The last sequence and the record behind the last one that were taken.
@@ -77,64 +66,76 @@ pub(super) fn replay(core: &Arc<Core>, found: &Description) -> Result<()> {
 
 impl Replay<'_> {
     fn take(&mut self, record: Record) -> Result<()> {
-        let batch: Arc<[u8]> = record.body.into();
-        let detail = "a record of the log is no batch";
-        let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
-        let logged = Logged::parse(&batch, record.version).ok_or_else(malformed)?;
-        self.core.time.seen(logged.time);
-        let mut sequence = logged.sequence;
-        for entry in logged.entries() {
-            let entry = entry.map_err(|_| malformed())?;
-            let tag = Tag::new(sequence, entry.kind);
-            let flushed = self.flushed.get(&entry.keyspace);
-            let in_tables = flushed.is_some_and(|&until| sequence <= until);
-            sequence += 1;
-            // Keyspaces that are not there were dropped after this was logged.
-            let Some(keyspace) = self.keyspaces.get(&entry.keyspace).filter(|_| !in_tables) else {
-                continue;
-            };
-            keyspace.view().active.keep_log_from(record.index);
-            self.portion.push(Waiting {
-                keyspace: entry.keyspace,
-                batch: Arc::clone(&batch),
-                key: entry.key,
-                value: entry.value,
-                tag,
-            });
-        }
-        self.sequence = sequence.saturating_sub(1);
-        self.next_record = record.index + 1;
-        self.portion_bytes += batch.len();
+        self.portion_bytes += record.body.len();
+        self.portion.push(record);
         if self.portion_bytes >= self.portion_limit {
             self.insert_portion()?;
         }
         Ok(())
     }
 
+    /// Adds the entries of a record that are not in tables yet.
+    fn unpack<'a>(&mut self, record: &'a Record, waiting: &mut Vec<Waiting<'a>>) -> Result<()> {
+        let detail = "a record of the log is no batch";
+        let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
+        let logged = Logged::parse(&record.body, record.version).ok_or_else(malformed)?;
+        self.core.time.seen(logged.time);
+        for (sequence, entry) in (logged.sequence..).zip(logged.entries()) {
+            let entry = entry.map_err(|_| malformed())?;
+            let flushed = self.flushed.get(&entry.keyspace);
+            if flushed.is_some_and(|&until| sequence <= until) {
+                continue;
+            }
+            // Keyspaces that are not there were dropped after this was logged.
+            let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else {
+                continue;
+            };
+            keyspace.view().active.keep_log_from(record.index);
+            let tag = Tag::new(sequence, entry.kind);
+            waiting.push(Waiting { entry, tag });
+        }
+        let behind = logged.sequence.saturating_add(u64::from(logged.count));
+        self.sequence = behind.saturating_sub(1);
+        self.next_record = record.index + 1;
+        Ok(())
+    }
+
     fn insert_portion(&mut self) -> Result<()> {
-        let mut portion = std::mem::take(&mut self.portion);
+        let records = std::mem::take(&mut self.portion);
         self.portion_bytes = 0;
+        let mut portion = Vec::new();
+        for record in &records {
+            self.unpack(record, &mut portion)?;
+        }
+        self.fill(portion)?;
+        self.core
+            .replayed
+            .store(self.next_record, Ordering::Release);
+        self.flush_while_large()
+    }
+
+    fn fill(&self, mut portion: Vec<Waiting<'_>>) -> Result<()> {
         portion.sort_unstable_by(|left, right| {
-            let keys = || compare((left.key(), left.tag), (right.key(), right.tag));
-            left.keyspace.cmp(&right.keyspace).then_with(keys)
+            let keys = || compare((left.entry.key, left.tag), (right.entry.key, right.tag));
+            left.entry
+                .keyspace
+                .cmp(&right.entry.keyspace)
+                .then_with(keys)
         });
-        for entries in portion.chunk_by(|left, right| left.keyspace == right.keyspace) {
-            let keyspace = entries.first().map(|entry| entry.keyspace);
+        for alike in portion.chunk_by(|left, right| left.entry.keyspace == right.entry.keyspace) {
+            let keyspace = alike.first().map(|waiting| waiting.entry.keyspace);
             let Some(keyspace) = keyspace.and_then(|id| self.keyspaces.get(&id)) else {
                 continue;
             };
             let memtable = Arc::clone(&keyspace.view().active);
-            for entry in entries {
-                if !memtable.insert(&entry.batch, &entry.key, &entry.value, entry.tag) {
+            for Waiting { entry, tag } in alike {
+                if !memtable.insert(entry.key, entry.value, *tag) {
                     let what = "a memtable holds no more entries".to_owned();
                     return Err(Error::InvalidArgument { what });
                 }
             }
         }
-        self.core
-            .replayed
-            .store(self.next_record, Ordering::Release);
-        self.flush_while_large()
+        Ok(())
     }
 
     /// A long log must not become more memory than the memtables may have. What is flushed counts

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{Commit, Core, Keyspace};
-use crate::batch::{Batch, Logged};
+use crate::batch::{Batch, Logged, Stamped};
 use crate::error::{Error, Result};
 use crate::key::{Kind, Sequence, Tag};
 use crate::memtable::Memtable;
@@ -25,7 +25,7 @@ const LOG_CHECK_BYTES: u64 = 1 << 20;
 
 /// A batch that is in the log.
 struct Logging {
-    record: Arc<[u8]>,
+    batch: Stamped,
     first: Sequence,
     last: Sequence,
     place: u64,
@@ -117,21 +117,21 @@ impl Core {
     fn settle(&self, logging: &Logging) -> Result<Sequence> {
         self.fold_rows(logging);
         self.stats
-            .written(&logging.record, logging.last - logging.first + 1);
+            .written(logging.batch.record(), logging.last - logging.first + 1);
         self.make_room(logging)?;
         Ok(logging.last)
     }
 
     /// Gives a batch its sequences and appends it to the log.
-    fn log(&self, mut batch: Batch, check: impl FnOnce(&Commit) -> Result<()>) -> Result<Logging> {
+    fn log(&self, batch: Batch, check: impl FnOnce(&Commit) -> Result<()>) -> Result<Logging> {
         let mut commit = self.commit.lock();
         self.check()?;
         check(&commit)?;
         let memtables = commit.memtables(batch.keyspaces())?;
         let first = commit.next_sequence;
         let last = first + batch.len() as u64 - 1;
-        let record: Arc<[u8]> = batch.stamp(first, self.time.now()).into();
-        let written = match self.wal.enqueue(&[&record]) {
+        let batch = batch.stamp(first, self.time.now());
+        let written = match self.wal.enqueue(&[batch.record()]) {
             Ok(written) => written,
             Err(error) => {
                 self.poison(&error);
@@ -142,11 +142,11 @@ impl Core {
             memtable.keep_log_from(written.indexes.start);
         }
         commit.next_sequence = last + 1;
-        commit.recent.note(&record, last);
+        commit.recent.note(batch.record(), last);
         let place = self.publisher.register(last);
         drop(commit);
         Ok(Logging {
-            record,
+            batch,
             first,
             last,
             place,
@@ -167,7 +167,7 @@ impl Core {
         // In this order: a snapshot that is taken later sees at least what is visible now.
         let visible = self.publisher.visible();
         let horizon = self.snapshots.horizon(self);
-        let Some(logged) = Logged::parse(&logging.record, Version::NEWEST) else {
+        let Some(logged) = Logged::parse(logging.batch.record(), Version::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {
@@ -176,10 +176,8 @@ impl Core {
             let Some((keyspace, memtable)) = found.filter(|(_, one)| one.accumulates()) else {
                 continue;
             };
-            let key = entry.key.start as usize..entry.key.end as usize;
-            let key = logging.record.get(key).unwrap_or_default();
             if let (Kind::Merge, Some(merge)) = (entry.kind, &keyspace.options().merge) {
-                memtable.fold(key, &**merge, (visible, &horizon));
+                memtable.fold(entry.key, &**merge, (visible, &horizon));
             }
         }
     }
@@ -236,7 +234,7 @@ impl Core {
                 self.rotate(keyspace, memtable)?;
             }
         }
-        let bytes = logging.record.len() as u64;
+        let bytes = logging.batch.record().len() as u64;
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before / LOG_CHECK_BYTES != (before + bytes) / LOG_CHECK_BYTES {
             self.respect_budgets()?;
@@ -309,14 +307,14 @@ fn insert(logging: &Logging) -> Result<()> {
     let malformed = || Error::InvalidArgument {
         what: "a batch is malformed".into(),
     };
-    let logged = Logged::parse(&logging.record, Version::NEWEST).ok_or_else(malformed)?;
+    let logged = Logged::parse(logging.batch.record(), Version::NEWEST).ok_or_else(malformed)?;
     for (sequence, entry) in (logging.first..).zip(logged.entries()) {
         let entry = entry.map_err(|_| malformed())?;
         let mut memtables = logging.memtables.iter();
         let found = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
         let (_, memtable) = found.ok_or_else(malformed)?;
         let tag = Tag::new(sequence, entry.kind);
-        if !memtable.insert(&logging.record, &entry.key, &entry.value, tag) {
+        if !memtable.insert(entry.key, entry.value, tag) {
             return Err(Error::InvalidArgument {
                 what: "a memtable has no place for more entries".into(),
             });

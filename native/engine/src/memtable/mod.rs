@@ -1,20 +1,19 @@
 //! The newest entries, in memory.
 //!
-//! Entries are not copied: nodes of the [`skip_list`] point into the batches that were logged. A
-//! memtable takes entries until it is full, then it is only read until it was flushed. Where a
-//! keyspace accumulates, its entries are [`rows`] instead, whose operands are folded early.
+//! Entries are copied from the batches that were logged into a [`SkipList`], where an entry costs
+//! little beside its bytes, so that a memtable of some size makes a run nearly as large. A memtable
+//! takes entries until it is full, then it is only read until it was flushed. Where a keyspace
+//! accumulates, its entries are [`rows`] instead, whose operands are folded early.
 
 mod bloom;
 pub(crate) mod rows;
-mod skip_list;
-mod slots;
 mod sync;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
+use rillbase_skip_list::{At, Entry, SkipList};
 
 use crate::db::snapshots::Horizon;
 use crate::key::{Kind, Sequence, Tag};
@@ -25,10 +24,9 @@ use crate::table::hash;
 use crate::value::Value;
 use bloom::Bloom;
 use rows::{Rows, RowsCursor};
-use skip_list::SkipList;
 
-/// What an entry costs beside its bytes: its node and its share of links.
-const ENTRY_OVERHEAD: usize = 88;
+/// About what a row's entry, or a range delete, costs beside its bytes.
+const ROW_OVERHEAD: usize = 88;
 
 /// Entries of one keyspace that were not flushed yet.
 #[derive(Debug)]
@@ -68,48 +66,37 @@ impl Memtable {
         }
     }
 
-    /// Adds an entry whose key and value are ranges of a logged batch. Each tag comes once.
-    pub(crate) fn insert(
-        &self,
-        batch: &Arc<[u8]>,
-        key: &Range<u32>,
-        value: &Range<u32>,
-        tag: Tag,
-    ) -> bool {
-        let size = (key.end - key.start) as usize + (value.end - value.start) as usize;
-        self.bytes
-            .fetch_add(size + ENTRY_OVERHEAD, Ordering::Relaxed);
+    /// Adds an entry. Each tag comes once. Returns false when there is no place for it.
+    pub(crate) fn insert(&self, key: &[u8], value: &[u8], tag: Tag) -> bool {
         self.oldest_sequence
             .fetch_min(tag.sequence(), Ordering::Relaxed);
-        if tag.kind() == Some(Kind::RangeDelete) {
-            let bytes = |range: &Range<u32>| {
-                batch
-                    .get(range.start as usize..range.end as usize)
-                    .unwrap_or_default()
-                    .to_vec()
-            };
-            let mut ranges = self.range_deletes.write();
-            // Readers that still hold what was there before keep it as it was.
-            Arc::make_mut(ranges.get_or_insert_default()).add(&RangeDelete {
-                start: bytes(key),
-                end: bytes(value),
-                sequence: tag.sequence(),
-            });
-            return true;
-        }
-        let slice = |range: &Range<u32>| {
-            let bytes = batch.get(range.start as usize..range.end as usize);
-            bytes.unwrap_or_default()
+        let taken = if tag.kind() == Some(Kind::RangeDelete) {
+            self.add_range_delete(key, value, tag.sequence());
+            Some(key.len() + value.len() + ROW_OVERHEAD)
+        } else {
+            self.bloom.add(hash(key));
+            if let Some(rows) = &self.rows {
+                rows.insert(key, value, tag);
+                Some(key.len() + value.len() + ROW_OVERHEAD)
+            } else {
+                self.list.insert(key, value, tag.0)
+            }
         };
-        self.bloom.add(hash(slice(key)));
-        if let Some(rows) = &self.rows {
-            rows.insert(slice(key), slice(value), tag);
-            return true;
-        }
-        self.list.insert(batch, key, value, tag)
+        self.bytes.fetch_add(taken.unwrap_or(0), Ordering::Relaxed);
+        taken.is_some()
     }
 
-    /// A rough size in memory.
+    fn add_range_delete(&self, start: &[u8], end: &[u8], sequence: Sequence) {
+        let mut ranges = self.range_deletes.write();
+        // Readers that still hold what was there before keep it as it was.
+        Arc::make_mut(ranges.get_or_insert_default()).add(&RangeDelete {
+            start: start.to_vec(),
+            end: end.to_vec(),
+            sequence,
+        });
+    }
+
+    /// What its entries take in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -175,8 +162,7 @@ impl Memtable {
 #[derive(Debug, Clone)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
-    /// 0 is nowhere.
-    node: u32,
+    at: At,
     /// Where the memtable has rows.
     row: RowsCursor,
 }
@@ -185,26 +171,26 @@ impl MemtableCursor {
     pub(crate) fn new(memtable: Arc<Memtable>) -> Self {
         Self {
             memtable,
-            node: 0,
+            at: At::NOWHERE,
             row: RowsCursor::default(),
         }
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        self.node != 0 || self.row.is_valid()
+        self.at.is_entry() || self.row.is_valid()
     }
 
     pub(crate) fn first(&mut self) {
         match &self.memtable.rows {
             Some(rows) => self.row.first(rows),
-            None => self.node = self.memtable.list.next(0),
+            None => self.at = self.memtable.list.first(),
         }
     }
 
     pub(crate) fn last(&mut self) {
         match &self.memtable.rows {
             Some(rows) => self.row.last(rows),
-            None => self.node = self.memtable.list.last(),
+            None => self.at = self.memtable.list.last(),
         }
     }
 
@@ -212,7 +198,7 @@ impl MemtableCursor {
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) {
         match &self.memtable.rows {
             Some(rows) => self.row.seek(rows, key, tag),
-            None => self.node = self.memtable.list.seek(key, tag),
+            None => self.at = self.memtable.list.seek(key, tag.0),
         }
     }
 
@@ -220,39 +206,39 @@ impl MemtableCursor {
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) {
         match &self.memtable.rows {
             Some(rows) => self.row.seek_before(rows, key, tag),
-            None => self.node = self.memtable.list.before(key, tag),
+            None => self.at = self.memtable.list.seek_before(key, tag.0),
         }
     }
 
     pub(crate) fn next(&mut self) {
-        if let Some(rows) = &self.memtable.rows {
-            self.row.next(rows);
-        } else if self.node != 0 {
-            self.node = self.memtable.list.next(self.node);
+        match &self.memtable.rows {
+            Some(rows) => self.row.next(rows),
+            None => self.at = self.memtable.list.next(self.at),
         }
     }
 
     pub(crate) fn previous(&mut self) {
-        if let Some(rows) = &self.memtable.rows {
-            self.row.previous(rows);
-        } else if let Some(node) = self.memtable.list.node(self.node) {
-            self.node = self.memtable.list.before(node.key(), node.tag());
+        match &self.memtable.rows {
+            Some(rows) => self.row.previous(rows),
+            None => self.at = self.memtable.list.previous(self.at),
         }
     }
 
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.memtable.list.entry(self.at)
+    }
+
     pub(crate) fn key(&self) -> &[u8] {
-        let node = self.memtable.list.node(self.node);
-        node.map_or_else(|| self.row.key(), |node| node.key())
+        self.entry().map_or_else(|| self.row.key(), Entry::key)
     }
 
     pub(crate) fn tag(&self) -> Tag {
-        let node = self.memtable.list.node(self.node);
-        node.map_or_else(|| self.row.tag(), skip_list::Node::tag)
+        let tag = |entry: Entry<'_>| Tag(entry.tag());
+        self.entry().map_or_else(|| self.row.tag(), tag)
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        let node = self.memtable.list.node(self.node);
-        node.map_or_else(|| self.row.value(), |node| node.value())
+        self.entry().map_or_else(|| self.row.value(), Entry::value)
     }
 }
 
@@ -265,7 +251,7 @@ pub(crate) struct Found<'a> {
 
 #[derive(Debug)]
 enum Place<'a> {
-    Node(&'a skip_list::Node),
+    Listed(Entry<'a>),
     Row(Value),
 }
 
@@ -273,10 +259,7 @@ impl Found<'_> {
     pub(crate) fn value(&self) -> Value {
         match &self.place {
             Place::Row(value) => value.clone(),
-            Place::Node(node) => {
-                let (batch, at, length) = node.place();
-                Value::in_batch(batch, at, length)
-            }
+            Place::Listed(entry) => Value::copied(entry.value()),
         }
     }
 }
@@ -296,22 +279,19 @@ impl Memtable {
             tag,
             place: Place::Row(value),
         });
-        let mut number = if is_here && self.rows.is_none() {
-            self.list.seek(key, tag)
+        let mut at = if is_here && self.rows.is_none() {
+            self.list.seek(key, tag.0)
         } else {
-            0
+            At::NOWHERE
         };
-        let nodes = std::iter::from_fn(move || {
-            let node = self.list.node(number)?;
-            if node.key() != key {
-                return None;
-            }
-            number = self.list.next(number);
+        let listed = std::iter::from_fn(move || {
+            let entry = self.list.entry(at).filter(|entry| entry.key() == key)?;
+            at = self.list.next(at);
             Some(Found {
-                tag: node.tag(),
-                place: Place::Node(node),
+                tag: Tag(entry.tag()),
+                place: Place::Listed(entry),
             })
         });
-        row.chain(nodes)
+        row.chain(listed)
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! block   := entry* restart{u32}* bucket{u8}* restarts{u32} buckets{u16}
-//! entry   := shared{varint} unshared{varint} value_length{varint} tag{varint} key_rest value
+//! entry   := (shared << 1){varint} unshared{varint} value_length{varint} tag{varint} key_rest value
+//!          | (shared << 1 | 1){varint} (sequence − base){varint} key_rest value
 //! tag     := (sequence − base) << 3 | kind        base: the table's, 0 in index blocks
 //! ```
 //!
 //! An entry leaves out the bytes that its key shares with the one before; at a restart it shares
-//! none. A bucket holds the number of the restart from which its keys are found, or that it has
+//! none. One of the second form is of the shape of the one before: its key and value are as long,
+//! and its kind is the same. Tables before version 3 have only the first, whose first number is
+//! `shared`; where all entries are restarts, as in an index, that is the same. A bucket holds the number of the restart from which its keys are found, or that it has
 //! none, or that it cannot say.
 
 use std::cmp::Ordering;
@@ -19,8 +22,10 @@ use crate::key::{Sequence, Tag, compare};
 pub(super) const NO_KEY: u8 = 255;
 /// A bucket whose keys lie in several places.
 pub(super) const MANY: u8 = 254;
-/// Restarts beyond this have no hash index.
+/// Blocks with more restarts have no hash index.
 pub(super) const MOST_RESTARTS: usize = 253;
+/// Nor have those with fewer: bisecting so few takes no longer, and hashes cannot be compressed.
+pub(super) const LEAST_RESTARTS: usize = 5;
 /// The counts at the end.
 pub(super) const TAIL_BYTES: usize = 6;
 
@@ -29,13 +34,40 @@ pub(super) const TAIL_BYTES: usize = 6;
 pub(crate) struct Malformed;
 
 /// A tag as it is stored, small where sequences are close to the base.
-pub(crate) fn pack(tag: Tag, base: Sequence) -> u64 {
-    (tag.sequence().saturating_sub(base)) << 3 | (tag.0 & 7)
+pub(super) fn pack(tag: Tag, base: Sequence) -> u64 {
+    offset_of(tag, base) << KIND_BITS | (tag.0 & KIND_MASK)
 }
 
-#[inline]
-pub(super) fn unpack(packed: u64, base: Sequence) -> Tag {
-    Tag(((packed >> 3).wrapping_add(base)) << 8 | (packed & 7))
+pub(super) fn offset_of(tag: Tag, base: Sequence) -> u64 {
+    tag.sequence().saturating_sub(base)
+}
+
+const KIND_BITS: u32 = 3;
+const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
+
+/// What an entry may have in common with the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    key_length: usize,
+    value_length: usize,
+    kind: u64,
+}
+
+impl Shape {
+    /// Before the first entry.
+    pub(super) const NONE: Self = Self {
+        key_length: 0,
+        value_length: 0,
+        kind: 0,
+    };
+
+    pub(super) fn new(key_length: usize, value_length: usize, tag: Tag) -> Self {
+        Self {
+            key_length,
+            value_length,
+            kind: tag.0 & KIND_MASK,
+        }
+    }
 }
 
 /// The half of a key's hash that chooses its bucket; filters use the other one too.
@@ -48,6 +80,8 @@ pub(super) fn bucket_hash(hash: u64) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Vec<u8>,
+    /// Whether entries say that they are of the shape of the one before.
+    has_shapes: bool,
     pub(super) entries_end: usize,
     pub(super) restarts: usize,
     buckets: usize,
@@ -59,11 +93,16 @@ pub(super) struct Head {
     pub(super) shared: usize,
     unshared: usize,
     pub(super) value_length: usize,
-    pub(super) packed: u64,
+    pub(super) tag: Tag,
     key_at: usize,
 }
 
 impl Head {
+    #[inline]
+    fn shape(&self) -> Shape {
+        Shape::new(self.shared + self.unshared, self.value_length, self.tag)
+    }
+
     pub(super) fn value_at(&self) -> usize {
         self.key_at + self.unshared
     }
@@ -84,7 +123,8 @@ pub(crate) struct Entry {
 }
 
 impl Block {
-    pub(crate) fn parse(bytes: Vec<u8>) -> Result<Self, Malformed> {
+    /// Of a table's entries, or of restarts only.
+    pub(crate) fn parse(bytes: Vec<u8>, has_shapes: bool) -> Result<Self, Malformed> {
         let tail = bytes.len().checked_sub(TAIL_BYTES).ok_or(Malformed)?;
         let restarts = u32_at(&bytes, tail).ok_or(Malformed)? as usize;
         let counted = bytes
@@ -98,6 +138,7 @@ impl Block {
         let entries_end = tail.checked_sub(index.ok_or(Malformed)?).ok_or(Malformed)?;
         Ok(Self {
             bytes,
+            has_shapes,
             entries_end,
             restarts,
             buckets,
@@ -108,6 +149,7 @@ impl Block {
     pub(crate) fn raw(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
+            has_shapes: false,
             entries_end: 0,
             restarts: 0,
             buckets: 0,
@@ -128,25 +170,50 @@ impl Block {
         }
     }
 
+    /// The numbers of the entry at `at`, which is behind one of a shape.
     #[inline]
-    pub(super) fn head(&self, at: usize) -> Result<Head, Malformed> {
-        let (shared, at) = varint_at(&self.bytes, at).ok_or(Malformed)?;
-        let (unshared, at) = varint_at(&self.bytes, at).ok_or(Malformed)?;
-        let (value_length, at) = varint_at(&self.bytes, at).ok_or(Malformed)?;
-        let (packed, key_at) = varint_at(&self.bytes, at).ok_or(Malformed)?;
-        let end = (key_at as u64)
-            .saturating_add(unshared)
-            .saturating_add(value_length);
-        if end > self.entries_end as u64 {
+    pub(super) fn head(&self, at: usize, before: Shape, base: Sequence) -> Result<Head, Malformed> {
+        let number = |at| varint_at(&self.bytes, at).ok_or(Malformed);
+        let (first, at) = number(at)?;
+        let (shared, is_alike) = if self.has_shapes {
+            (to_usize(first >> 1), first & 1 == 1)
+        } else {
+            (to_usize(first), false)
+        };
+        let (unshared, value_length, offset, kind, key_at) = if is_alike {
+            let (offset, key_at) = number(at)?;
+            let unshared = before.key_length.checked_sub(shared).ok_or(Malformed)?;
+            (unshared, before.value_length, offset, before.kind, key_at)
+        } else {
+            let (unshared, at) = number(at)?;
+            let (value_length, at) = number(at)?;
+            let (packed, key_at) = number(at)?;
+            let (offset, kind) = (packed >> KIND_BITS, packed & KIND_MASK);
+            (
+                to_usize(unshared),
+                to_usize(value_length),
+                offset,
+                kind,
+                key_at,
+            )
+        };
+        let end = key_at.saturating_add(unshared).saturating_add(value_length);
+        if end > self.entries_end {
             return Err(Malformed);
         }
         Ok(Head {
-            shared: to_usize(shared),
-            unshared: to_usize(unshared),
-            value_length: to_usize(value_length),
-            packed,
+            shared,
+            unshared,
+            value_length,
+            tag: Tag(offset.wrapping_add(base) << 8 | kind),
             key_at,
         })
+    }
+
+    /// The numbers of a restart.
+    #[inline]
+    fn restart_head(&self, number: usize, base: Sequence) -> Result<Head, Malformed> {
+        self.head(self.restart(number)?, Shape::NONE, base)
     }
 
     #[inline]
@@ -166,8 +233,8 @@ impl Block {
         let (mut low, mut high) = (0, self.restarts.max(1));
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
-            let head = self.head(self.restart(middle)?)?;
-            let here = (self.key_rest(&head)?, unpack(head.packed, base));
+            let head = self.restart_head(middle, base)?;
+            let here = (self.key_rest(&head)?, head.tag);
             if compare(here, (key, tag)) == Ordering::Less {
                 low = middle;
             } else {
@@ -215,8 +282,10 @@ impl Block {
         // How many leading bytes of `key` the entry before has; its key is smaller, or the same
         // and newer than asked.
         let mut matched = 0;
+        let mut shape = Shape::NONE;
         while at < self.entries_end {
-            let head = self.head(at)?;
+            let head = self.head(at, shape, base)?;
+            shape = head.shape();
             if head.shared == 0 {
                 // A restart shares nothing, whatever stands before it.
                 matched = 0;
@@ -229,9 +298,8 @@ impl Block {
                 let wanted = key.get(matched..).ok_or(Malformed)?;
                 let common = common_prefix(rest, wanted);
                 if common == rest.len() && common == wanted.len() {
-                    let found = unpack(head.packed, base);
-                    if found <= tag {
-                        return Ok(Some(entry_of(&head, found)));
+                    if head.tag <= tag {
+                        return Ok(Some(entry_of(&head)));
                     }
                 } else if rest.get(common) > wanted.get(common) {
                     return Ok(None);
@@ -250,10 +318,10 @@ impl Block {
         }
         let mut at = self.restart(self.restart_before(key, tag, 0)?)?;
         while at < self.entries_end {
-            let head = self.head(at)?;
-            let here = (self.key_rest(&head)?, unpack(head.packed, 0));
+            let head = self.head(at, Shape::NONE, 0)?;
+            let here = (self.key_rest(&head)?, head.tag);
             if compare(here, (key, tag)) != Ordering::Less {
-                return Ok(Some(entry_of(&head, here.1)));
+                return Ok(Some(entry_of(&head)));
             }
             at = head.next();
         }
@@ -270,11 +338,12 @@ impl Block {
         if entry.next >= self.entries_end {
             return Ok(NextVersion::EndOfBlock);
         }
-        let head = self.head(entry.next)?;
+        let shape = Shape::new(key.len(), entry.value_length, entry.tag);
+        let head = self.head(entry.next, shape, base)?;
         let rest = self.key_rest(&head)?;
         let same = head.shared + head.unshared == key.len() && key.get(head.shared..) == Some(rest);
         Ok(if same {
-            NextVersion::Entry(entry_of(&head, unpack(head.packed, base)))
+            NextVersion::Entry(entry_of(&head))
         } else {
             NextVersion::OtherKey
         })
@@ -290,9 +359,9 @@ pub(crate) enum NextVersion {
     EndOfBlock,
 }
 
-fn entry_of(head: &Head, tag: Tag) -> Entry {
+fn entry_of(head: &Head) -> Entry {
     Entry {
-        tag,
+        tag: head.tag,
         value_at: head.value_at(),
         value_length: head.value_length,
         next: head.next(),

@@ -1,6 +1,8 @@
 //! Builds a block.
 
-use super::block::{MANY, MOST_RESTARTS, NO_KEY, TAIL_BYTES, bucket_hash, pack};
+use super::block::{
+    LEAST_RESTARTS, MANY, MOST_RESTARTS, NO_KEY, Shape, TAIL_BYTES, bucket_hash, offset_of, pack,
+};
 use super::hash;
 use crate::coding::{common_prefix, put_varint, to_u32};
 use crate::key::{Sequence, Tag};
@@ -13,6 +15,7 @@ pub(crate) struct BlockBuilder {
     /// Hash of each key, and the restart it lies behind; empty without a hash index.
     hashes: Vec<(u32, u32)>,
     last_key: Vec<u8>,
+    last_shape: Shape,
     since_restart: usize,
     interval: usize,
     base: Sequence,
@@ -26,6 +29,7 @@ impl BlockBuilder {
             restarts: Vec::new(),
             hashes: Vec::new(),
             last_key: Vec::new(),
+            last_shape: Shape::NONE,
             since_restart: 0,
             interval: interval.max(1),
             base,
@@ -43,19 +47,26 @@ impl BlockBuilder {
     }
 
     pub(crate) fn add(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
-        let mut shared = 0;
+        let shape = Shape::new(key.len(), value.len(), tag);
+        let (mut shared, mut is_alike) = (0, false);
         if self.since_restart == 0 || self.since_restart >= self.interval {
             self.restarts.push(to_u32(self.bytes.len()));
             self.since_restart = 0;
         } else {
             shared = common_prefix(&self.last_key, key);
+            is_alike = shape == self.last_shape;
         }
         self.since_restart += 1;
         let rest = key.get(shared..).unwrap_or_default();
-        put_varint(&mut self.bytes, shared as u64);
-        put_varint(&mut self.bytes, rest.len() as u64);
-        put_varint(&mut self.bytes, value.len() as u64);
-        put_varint(&mut self.bytes, pack(tag, self.base));
+        put_varint(&mut self.bytes, (shared as u64) << 1 | u64::from(is_alike));
+        if is_alike {
+            put_varint(&mut self.bytes, offset_of(tag, self.base));
+        } else {
+            put_varint(&mut self.bytes, rest.len() as u64);
+            put_varint(&mut self.bytes, value.len() as u64);
+            put_varint(&mut self.bytes, pack(tag, self.base));
+        }
+        self.last_shape = shape;
         self.bytes.extend_from_slice(rest);
         self.bytes.extend_from_slice(value);
         self.last_key.truncate(shared);
@@ -82,7 +93,8 @@ impl BlockBuilder {
 
     fn buckets(&self) -> Vec<u8> {
         let count = self.hashes.len() * 4 / 3 + 1;
-        if self.hashes.is_empty() || self.restarts.len() > MOST_RESTARTS || count > 0xffff {
+        let worth_it = (LEAST_RESTARTS..=MOST_RESTARTS).contains(&self.restarts.len());
+        if self.hashes.is_empty() || !worth_it || count > 0xffff {
             return Vec::new();
         }
         let mut buckets = vec![NO_KEY; count];

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::block::{Block, Malformed, unpack};
+use super::block::{Block, Malformed, Shape};
 use crate::key::{Sequence, Tag, compare};
 
 /// A place among the entries of a block.
@@ -80,13 +80,14 @@ impl BlockCursor {
             self.at = usize::MAX;
             return Ok(());
         }
-        let head = block.head(at)?;
+        let before = Shape::new(self.key.len(), self.value_length, self.tag);
+        let head = block.head(at, before, self.base)?;
         if head.shared > self.key.len() {
             return Err(Malformed);
         }
         self.key.truncate(head.shared);
         self.key.extend_from_slice(block.key_rest(&head)?);
-        self.tag = unpack(head.packed, self.base);
+        self.tag = head.tag;
         self.value_at = head.value_at();
         self.value_length = head.value_length;
         self.next_at = head.next();
@@ -182,7 +183,7 @@ impl BlockCursor {
 mod tests {
     use super::*;
     use crate::key::Kind;
-    use crate::table::block::Entry;
+    use crate::table::block::{Entry, NextVersion};
     use crate::table::block_builder::BlockBuilder;
     use crate::table::hash;
 
@@ -193,7 +194,7 @@ mod tests {
             let tag = Tag::new(u64::from(100 - number % 3), Kind::Put);
             builder.add(key.as_bytes(), tag, number.to_string().as_bytes());
         }
-        Arc::new(Block::parse(builder.finish().to_vec()).unwrap())
+        Arc::new(Block::parse(builder.finish().to_vec(), true).unwrap())
     }
 
     fn value<'a>(block: &'a Block, entry: &Entry) -> &'a [u8] {
@@ -237,6 +238,59 @@ mod tests {
     }
 
     #[test]
+    fn entries_of_one_shape_leave_it_out_and_others_do_not() {
+        let entries = [
+            ("ab1", 7, Kind::Put, "one"),
+            ("ab2", 6, Kind::Put, "two"),
+            ("ab3", 5, Kind::Put, "three"),
+            ("ab4", 4, Kind::Put, "4"),
+            ("ab5", 3, Kind::Delete, "5"),
+            ("abcd", 2, Kind::Delete, "6"),
+            ("abce", 1, Kind::Delete, "7"),
+        ];
+        let mut builder = BlockBuilder::new(16, 0, true);
+        for (key, sequence, kind, value) in entries {
+            builder.add(key.as_bytes(), Tag::new(sequence, kind), value.as_bytes());
+        }
+        let block = Arc::new(Block::parse(builder.finish().to_vec(), true).unwrap());
+        let second = [2 << 1 | 1, 6, b'2', b't', b'w', b'o'];
+        assert_eq!(&block.bytes()[10..16], second);
+        let mut cursor = BlockCursor::new(0);
+        cursor.enter(Arc::clone(&block));
+        cursor.first().unwrap();
+        for (key, sequence, kind, value) in entries {
+            let tag = Tag::new(sequence, kind);
+            let found = (cursor.key(), cursor.tag(), cursor.value());
+            assert_eq!(found, (key.as_bytes(), tag, value.as_bytes()));
+            let entry = block.find(key.as_bytes(), hash(key.as_bytes()), Tag::NEWEST, 0);
+            let entry = entry.unwrap().unwrap();
+            assert_eq!(
+                (entry.tag, self::value(&block, &entry)),
+                (tag, value.as_bytes())
+            );
+            cursor.next().unwrap();
+        }
+        assert!(!cursor.is_valid());
+    }
+
+    #[test]
+    fn older_versions_of_a_key_are_found_one_after_the_other() {
+        let block = build(300, 16);
+        let key = b"key00050";
+        let mut entry = block
+            .find(key, hash(key), Tag::NEWEST, 10)
+            .unwrap()
+            .unwrap();
+        for expected in [b"150", b"151", b"152"] {
+            assert_eq!(value(&block, &entry), expected);
+            match block.next_version(key, &entry, 10).unwrap() {
+                NextVersion::Entry(older) => entry = older,
+                other => assert!(expected == b"152" && matches!(other, NextVersion::OtherKey)),
+            }
+        }
+    }
+
+    #[test]
     fn a_cursor_walks_both_ways_and_seeks() {
         let block = build(300, 7);
         let mut cursor = BlockCursor::new(10);
@@ -268,7 +322,7 @@ mod tests {
     fn cut_and_changed_bytes_are_refused_or_read_without_a_panic() {
         let block = build(40, 4);
         for length in 0..block.bytes().len() {
-            if let Ok(cut) = Block::parse(block.bytes()[..length].to_vec()) {
+            if let Ok(cut) = Block::parse(block.bytes()[..length].to_vec(), true) {
                 let mut cursor = BlockCursor::new(0);
                 cursor.enter(Arc::new(cut));
                 let _ = cursor.seek(b"key00003", Tag::NEWEST);

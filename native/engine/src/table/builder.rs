@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::block_builder::BlockBuilder;
-use super::footer::{FOOTER_BYTES, Footer, PLAIN_VERSION, VERSION};
+use super::footer::{FOOTER_BYTES, Footer, VERSION};
 use super::frame::{self, Handle};
 use super::properties::Properties;
 use super::{filter, hash, head_of};
@@ -284,11 +284,7 @@ impl TableBuilder {
             top,
             properties,
             range_deletes,
-            version: if self.settings.tail_bytes > 0 {
-                VERSION
-            } else {
-                PLAIN_VERSION
-            },
+            version: VERSION,
         };
         self.pending.extend_from_slice(&footer.encode());
         self.file.append(&self.pending)?;

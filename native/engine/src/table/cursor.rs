@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::block::Malformed;
 use super::block_cursor::BlockCursor;
+use super::fetch::ReadAhead;
 use super::frame::Handle;
-use super::reader::{Part, ReadAhead, Table};
+use super::reader::{Part, Table};
 use crate::coding::Reader;
 use crate::error::Result;
 use crate::iterate::zones::ZoneFilter;

@@ -13,10 +13,11 @@ use crate::coding::Reader;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
-/// The newest format: filters leave out the tails of keys.
-pub(crate) const VERSION: u32 = 2;
-/// The format of tables whose filters know whole keys.
-pub(crate) const PLAIN_VERSION: u32 = 1;
+/// The newest format, which is written. In version 2 filters may leave out the tails of keys; version
+/// 1 has no such filters. In both, entries never say that they are of the shape of the one before.
+pub(crate) const VERSION: u32 = 3;
+/// The first format whose entries have shapes.
+pub(crate) const SHAPES_VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"rillbtab";
 
 /// Where the parts of a table lie.

@@ -13,12 +13,14 @@ mod block_builder;
 mod block_cursor;
 pub(crate) mod builder;
 pub(crate) mod cursor;
+mod fetch;
 pub(crate) mod filter;
 pub(crate) mod footer;
 pub(crate) mod frame;
 pub(crate) mod pins;
 pub(crate) mod properties;
 pub(crate) mod reader;
+mod verify;
 
 /// What filters know of a key: all but its last bytes, if it has so many.
 #[inline]

@@ -1,15 +1,17 @@
 //! Reads a table: point lookups, and blocks for cursors.
 
 use std::cmp::Ordering;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::block::{Block, Entry, Malformed, NextVersion};
 use super::block_cursor::BlockCursor;
 use super::cursor::TableCursor;
+use super::fetch::{ReadAhead, damaged, read_frame};
 use super::filter;
-use super::footer::{FOOTER_BYTES, Footer};
-use super::frame::{self, FRAME_BYTES, Handle};
+use super::footer::{FOOTER_BYTES, Footer, SHAPES_VERSION};
+use super::frame::{self, Handle};
 use super::properties::Properties;
 use crate::cache::{BlockCache, Name};
 use crate::coding::{Reader, to_usize};
@@ -20,9 +22,6 @@ use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::Value;
 use crate::vfs::RandomRead;
 
-/// No block is read that claims to be larger.
-const MOST_BLOCK_BYTES: u64 = 1 << 30;
-
 /// A run of data blocks with one index block and one filter.
 #[derive(Debug)]
 pub(crate) struct Partition {
@@ -30,9 +29,27 @@ pub(crate) struct Partition {
     key: Box<[u8]>,
     tag: Tag,
     pub(crate) index: Handle,
-    filter: Handle,
+    pub(super) filter: Handle,
     pinned_index: OnceLock<Arc<Block>>,
     pinned_filter: OnceLock<Arc<Block>>,
+}
+
+/// A block that a table keeps, or would keep. To look into one that it keeps writes nothing, not
+/// even a count of its readers, for which readers on other cores would have to wait.
+enum Kept<'a> {
+    Pinned(&'a Arc<Block>),
+    Own(Arc<Block>),
+}
+
+impl Deref for Kept<'_> {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        match self {
+            Self::Pinned(block) => block,
+            Self::Own(block) => block,
+        }
+    }
 }
 
 /// An open table.
@@ -48,6 +65,8 @@ pub(crate) struct Table {
     properties: Properties,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
+    /// Whether entries may be of the shape of the one before.
+    has_shapes: bool,
     data_end: u64,
 }
 
@@ -91,6 +110,7 @@ impl Table {
             properties,
             range_deletes,
             plain_range_deletes,
+            has_shapes: footer.version >= SHAPES_VERSION,
             data_end: start,
         }))
     }
@@ -177,11 +197,16 @@ impl Table {
 
     /// A block that the table keeps, if the budget allows.
     #[inline]
-    fn kept(&self, handle: Handle, what: Part, pin: &OnceLock<Arc<Block>>) -> Result<Arc<Block>> {
+    fn kept<'a>(
+        &self,
+        handle: Handle,
+        what: Part,
+        pin: &'a OnceLock<Arc<Block>>,
+    ) -> Result<Kept<'a>> {
         if let Some(block) = pin.get() {
-            return Ok(Arc::clone(block));
+            return Ok(Kept::Pinned(block));
         }
-        self.keep(handle, what, pin)
+        self.keep(handle, what, pin).map(Kept::Own)
     }
 
     fn keep(&self, handle: Handle, what: Part, pin: &OnceLock<Arc<Block>>) -> Result<Arc<Block>> {
@@ -204,12 +229,20 @@ impl Table {
         Ok(block)
     }
 
-    /// The index block of a partition.
-    pub(crate) fn index_of(&self, partition: &Partition) -> Result<Arc<Block>> {
+    #[inline]
+    fn kept_index<'a>(&self, partition: &'a Partition) -> Result<Kept<'a>> {
         self.kept(partition.index, Part::Index, &partition.pinned_index)
     }
 
-    fn read_block(&self, handle: Handle, what: Part) -> Result<Block> {
+    /// The index block of a partition.
+    pub(crate) fn index_of(&self, partition: &Partition) -> Result<Arc<Block>> {
+        Ok(match self.kept_index(partition)? {
+            Kept::Pinned(block) => Arc::clone(block),
+            Kept::Own(block) => block,
+        })
+    }
+
+    pub(super) fn read_block(&self, handle: Handle, what: Part) -> Result<Block> {
         self.to_block(read_frame(self.file.as_ref(), handle)?, handle, what)
     }
 
@@ -217,7 +250,7 @@ impl Table {
         if what == Part::Filter {
             return Ok(Block::raw(bytes));
         }
-        Block::parse(bytes).map_err(|Malformed| self.malformed(handle))
+        Block::parse(bytes, self.has_shapes).map_err(|Malformed| self.malformed(handle))
     }
 
     /// A block past the cache; data blocks are read ahead.
@@ -285,7 +318,7 @@ impl Table {
                 return Ok(());
             }
         }
-        let index = self.index_of(partition)?;
+        let index = self.kept_index(partition)?;
         let found = index
             .lower_bound(key, tag)
             .map_err(|_| self.malformed(partition.index))?;
@@ -334,38 +367,6 @@ impl Table {
         }
         Ok(())
     }
-
-    /// Reads and checks every block past the cache, and calls back with how far it came.
-    pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<u64> {
-        let mut entries = 0;
-        let mut ahead = ReadAhead::default();
-        for partition in &self.partitions {
-            if partition.filter.length > 0 {
-                self.read_block(partition.filter, Part::Filter)?;
-            }
-            let index = self.read_block(partition.index, Part::Index)?;
-            let mut cursor = BlockCursor::new(0);
-            cursor.enter(Arc::new(index));
-            cursor
-                .first()
-                .map_err(|_| self.malformed(partition.index))?;
-            while cursor.is_valid() {
-                let handle = Handle::decode(&mut Reader::new(cursor.value()))
-                    .ok_or_else(|| self.malformed(partition.index))?;
-                let block = self.block_ahead(handle, Part::Data, &mut ahead)?;
-                entries += count_in_order(block, self.base_sequence())
-                    .map_err(|Malformed| self.malformed(handle))?;
-                progress(handle.length);
-                cursor.next().map_err(|_| self.malformed(partition.index))?;
-            }
-        }
-        if entries != self.properties.entries {
-            let counted = self.properties.entries;
-            let detail = format!("{entries} entries were found where {counted} are counted");
-            return Err(Error::corruption(self.path(), 0, detail));
-        }
-        Ok(entries)
-    }
 }
 
 impl Drop for Table {
@@ -383,90 +384,12 @@ impl Drop for Table {
     }
 }
 
-/// Counts the entries of a block, which must be in order.
-fn count_in_order(block: Arc<Block>, base: Sequence) -> std::result::Result<u64, Malformed> {
-    let mut cursor = BlockCursor::new(base);
-    cursor.enter(block);
-    cursor.first()?;
-    let mut count = 0;
-    let mut last: Option<(Vec<u8>, Tag)> = None;
-    while cursor.is_valid() {
-        let here = (cursor.key(), cursor.tag());
-        if last
-            .as_ref()
-            .is_some_and(|(key, tag)| compare((key, *tag), here) != Ordering::Less)
-        {
-            return Err(Malformed);
-        }
-        last = Some((here.0.to_vec(), here.1));
-        count += 1;
-        cursor.next()?;
-    }
-    Ok(count)
-}
-
 /// The parts of a table that are blocks of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Data,
     Index,
     Filter,
-}
-
-/// Bytes that were read in one go for blocks to come.
-#[derive(Debug, Default)]
-pub(crate) struct ReadAhead {
-    bytes: Vec<u8>,
-    start: u64,
-}
-
-/// How much is read in one go.
-const AHEAD_BYTES: u64 = 256 << 10;
-
-impl ReadAhead {
-    fn frame(&mut self, file: &dyn RandomRead, handle: Handle, end: u64) -> Result<Vec<u8>> {
-        let length = frame_bytes(file, handle)?;
-        if let Some(frame) = self.held(handle.offset, length) {
-            return Ok(frame.to_vec());
-        }
-        let left = end.saturating_sub(handle.offset);
-        let wanted = AHEAD_BYTES.min(left).max(length as u64);
-        self.bytes.resize(to_usize(wanted), 0);
-        self.start = handle.offset;
-        file.read_exact_at(handle.offset, &mut self.bytes)?;
-        Ok(self
-            .held(handle.offset, length)
-            .unwrap_or_default()
-            .to_vec())
-    }
-
-    fn held(&self, offset: u64, length: usize) -> Option<&[u8]> {
-        let at = to_usize(offset.checked_sub(self.start)?);
-        self.bytes.get(at..at.checked_add(length)?)
-    }
-}
-
-fn frame_bytes(file: &dyn RandomRead, handle: Handle) -> Result<usize> {
-    if handle.length > MOST_BLOCK_BYTES {
-        return Err(Error::corruption(
-            file.path(),
-            handle.offset,
-            "a block claims an impossible length",
-        ));
-    }
-    Ok(to_usize(handle.length) + FRAME_BYTES)
-}
-
-fn read_frame(file: &dyn RandomRead, handle: Handle) -> Result<Vec<u8>> {
-    let mut frame = vec![0; frame_bytes(file, handle)?];
-    file.read_exact_at(handle.offset, &mut frame)?;
-    frame::read(frame, handle.offset)
-        .map_err(|detail| Error::corruption(file.path(), handle.offset, detail))
-}
-
-fn damaged(file: &dyn RandomRead, handle: Handle, what: &str) -> Error {
-    let detail = format!("this {what} is malformed although its checksum matches");
-    Error::corruption(file.path(), handle.offset, detail)
 }
 
 pub(crate) fn handle_of(block: &Block, entry: &Entry) -> Option<Handle> {
@@ -482,7 +405,7 @@ fn entries(
     handle: Handle,
     mut each: impl FnMut(&[u8], Tag, &[u8]) -> Option<()>,
 ) -> Result<()> {
-    let block = Block::parse(read_frame(file, handle)?);
+    let block = Block::parse(read_frame(file, handle)?, false);
     let walk = |block: Block| {
         let mut cursor = BlockCursor::new(0);
         cursor.enter(Arc::new(block));

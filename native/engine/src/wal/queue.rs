@@ -8,6 +8,7 @@ use super::format::{
 };
 use super::record;
 use super::spans::Spans;
+use crate::coding::to_usize;
 
 /// Encoded records that go to one place.
 #[derive(Debug)]
@@ -106,6 +107,7 @@ impl Queue {
         }
         let start = self.used;
         let before = self.open.bytes.len();
+        self.open.bytes.reserve(to_usize(most));
         record::encode(&mut self.open.bytes, self.home, start, synced, kind, body);
         let size = self.open.bytes.len().saturating_sub(before);
         self.used = start.saturating_add(size as u64);

@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
     /// A scanner of the records from `offset` on that end at or before `limit`.
     pub(super) fn new(file: &'a dyn RandomRead, home: Home, offset: u64, limit: u64) -> Self {
         Self {
-            window: Window::new(file),
+            window: Window::new(file, limit),
             home,
             offset,
             limit,
@@ -151,14 +151,17 @@ struct Window<'a> {
     file: &'a dyn RandomRead,
     bytes: Vec<u8>,
     start: u64,
+    /// No more is read ahead than lies before this.
+    limit: u64,
 }
 
 impl<'a> Window<'a> {
-    fn new(file: &'a dyn RandomRead) -> Self {
+    fn new(file: &'a dyn RandomRead, limit: u64) -> Self {
         Self {
             file,
             bytes: Vec::new(),
             start: 0,
+            limit,
         }
     }
 
@@ -180,7 +183,9 @@ impl<'a> Window<'a> {
     }
 
     fn load(&mut self, offset: u64, length: usize) -> Result<()> {
-        let wanted = length.clamp(READ_BYTES, MAX_BODY_BYTES + MOST_HEADER_BYTES);
+        let ahead = usize::try_from(self.limit.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let wanted = length.max(ahead.min(READ_BYTES));
+        let wanted = wanted.min(MAX_BODY_BYTES + MOST_HEADER_BYTES);
         let left = self.file.len()?.saturating_sub(offset);
         let size = usize::try_from(left).unwrap_or(usize::MAX).min(wanted);
         self.bytes.resize(size, 0);

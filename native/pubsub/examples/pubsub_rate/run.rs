@@ -3,6 +3,7 @@
 //! So whatever else the machine does meets all of them alike. Of the course of a run the first half
 //! is left out of means and ratios: until then fewer records end than begin.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use crate::workload::{START, Setup, Step};
 pub(crate) const PARTS: usize = 56;
 /// So many are one measurement of a ratio.
 const PAIR: usize = 4;
+/// Each time that so many are done, it is told how far the run is.
+const TOLD: usize = 8;
 
 /// What a part took.
 #[derive(Debug, Clone, Copy, Default)]
@@ -165,6 +168,18 @@ impl Tested {
     }
 }
 
+/// Says how far a run is, and what an operation took lately.
+fn tell(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
+    let lately = systems.iter().zip(tested).map(|(system, one)| {
+        let last = one.measured.parts.last().map_or(0.0, Part::mean_us);
+        format!("{} {last:.1} µs", system.name())
+    });
+    let lately: Vec<String> = lately.collect();
+    let line = format!("part {done} of {PARTS}: {}", lately.join(", "));
+    writeln!(io::stderr(), "{line}")?;
+    Ok(())
+}
+
 /// Runs all operations through all systems. Those whose library is not there are left out.
 pub(crate) fn run(
     systems: &mut Vec<System>,
@@ -194,6 +209,9 @@ pub(crate) fn run(
         }
         for one in order {
             one.part(first, steps, setup.rate)?;
+        }
+        if (number + 1) % TOLD == 0 {
+            tell(number + 1, systems, &tested)?;
         }
     }
     let measured = tested.into_iter().map(|one| one.finish(setup)).collect();

@@ -1,0 +1,163 @@
+//! Memory that is handed out in pieces and given back all at once.
+//!
+//! Pieces have numbers, which count units of memory. Chunks double in size: the one that begins at
+//! number 2^n has 2^n units, so that a number says where its piece lies. A piece that does not fit
+//! into what is left of a chunk begins the first one that is large enough; chunks without a piece
+//! are never allocated, and of those that have some, the system has what was written to.
+#![allow(
+    unsafe_code,
+    reason = "memory for entries of any length, which several threads fill, has no safe type"
+)]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+use super::sync::{AtomicU64, FIRST_BITS, OnceLock, Ordering};
+
+/// Pieces begin at multiples of this, which is enough for a node's numbers and links.
+pub(crate) const UNIT: usize = align_of::<super::node::Link>();
+const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize;
+
+#[derive(Debug)]
+struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a chunk is plain memory of its own. Only pieces are read and written, by who was handed
+// them: what `node` does there has its own reasons.
+unsafe impl Send for Chunk {}
+// SAFETY: as above; what is shared is the place of the memory, which never changes.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    fn new(units: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(units.checked_mul(UNIT)?, UNIT).ok()?;
+        // SAFETY: no chunk has zero units.
+        let start = unsafe { alloc(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        Some(Self { start, layout })
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, and who drops it has it alone.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// Memory for nodes.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    chunks: [OnceLock<Option<Chunk>>; CHUNKS],
+    /// The number behind the last piece.
+    end: AtomicU64,
+}
+
+impl Arena {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| OnceLock::new()),
+            end: AtomicU64::new(1 << FIRST_BITS),
+        }
+    }
+
+    /// Takes a piece of so many bytes, at a multiple of [`UNIT`] and not written to; `None` if there
+    /// are no numbers left. Nobody else is ever handed any of it.
+    pub(crate) fn take(&self, bytes: usize) -> Option<(u32, NonNull<u8>)> {
+        let units = u64::try_from(bytes.div_ceil(UNIT)).ok()?;
+        let start_from = |end: u64| match end.checked_next_power_of_two()? {
+            // A chunk begins, or ends behind the piece.
+            boundary if boundary == end && units <= end => Some(end),
+            boundary if boundary - end >= units => Some(end),
+            boundary => Some(boundary.max(units.next_power_of_two())),
+        };
+        let numbers = 0..=u64::from(u32::MAX);
+        let behind = |end: u64| {
+            let start = start_from(end)?;
+            let behind = start.checked_add(units)?;
+            (numbers.contains(&start) && behind <= *numbers.end() + 1).then_some(behind)
+        };
+        let relaxed = Ordering::Relaxed;
+        let before = self.end.fetch_update(relaxed, relaxed, behind).ok()?;
+        let number = u32::try_from(start_from(before)?).ok()?;
+        let (chunk, _) = place(number);
+        let fill = || Chunk::new(1 << (chunk + FIRST_BITS as usize));
+        self.chunks.get(chunk)?.get_or_init(fill);
+        Some((number, self.find(number)?))
+    }
+
+    /// Where a piece begins; `None` if its chunk was never made.
+    #[inline]
+    pub(crate) fn find(&self, number: u32) -> Option<NonNull<u8>> {
+        let (chunk, unit) = place(number);
+        let chunk = self.chunks.get(chunk)?.get()?.as_ref()?;
+        // SAFETY: `place` gives less than the chunk has units.
+        Some(unsafe { chunk.start.add(unit * UNIT) })
+    }
+}
+
+/// Chunk, and unit in it, of a number. Those before the first chunk come to none.
+#[inline]
+fn place(number: u32) -> (usize, usize) {
+    let Some(bits) = number.checked_ilog2().filter(|&bits| bits >= FIRST_BITS) else {
+        return (usize::MAX, 0);
+    };
+    (
+        (bits - FIRST_BITS) as usize,
+        (number - (1 << bits)) as usize,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// First and last byte of each piece, as addresses.
+    fn taken(arena: &Arena, sizes: &[usize]) -> Vec<(usize, usize)> {
+        let pieces = sizes.iter().map(|&bytes| {
+            let (number, start) = arena.take(bytes).unwrap();
+            assert_eq!(arena.find(number), Some(start));
+            (start.addr().get(), start.addr().get() + bytes - 1)
+        });
+        pieces.collect()
+    }
+
+    #[test]
+    fn pieces_of_any_size_lie_apart_and_where_their_numbers_say() {
+        let arena = Arena::new();
+        let sizes = [1, 4096, 3, 4, 5, 100_000, 7, 64, 4097, 20_000, 1, 300_000];
+        let mut pieces = taken(&arena, &sizes);
+        assert!(pieces.iter().all(|(start, _)| start % UNIT == 0));
+        pieces.sort_unstable();
+        assert!(pieces.windows(2).all(|pair| pair[0].1 < pair[1].0));
+    }
+
+    #[test]
+    fn a_piece_that_does_not_fit_begins_a_chunk_that_is_large_enough() {
+        let arena = Arena::new();
+        let chunk = |bytes| place(arena.take(bytes).unwrap().0);
+        assert_eq!(chunk(4092), (0, 0));
+        assert_eq!(chunk(4), (0, 1023));
+        assert_eq!(chunk(4), (1, 0));
+        assert_eq!(chunk(40_000), (4, 0));
+        assert_eq!(chunk(4), (4, 10_000));
+    }
+
+    #[test]
+    fn numbers_that_were_never_given_are_nowhere() {
+        let arena = Arena::new();
+        for number in [0, 1, 1023, 1024, u32::MAX] {
+            assert_eq!(arena.find(number), None);
+        }
+    }
+
+    #[test]
+    fn what_has_no_numbers_left_is_refused() {
+        let arena = Arena::new();
+        assert!(arena.take(usize::MAX).is_none());
+        arena.end.store(u64::from(u32::MAX) - 1, Ordering::Relaxed);
+        assert!(arena.take(1 << 20).is_none());
+    }
+}

@@ -1,0 +1,21 @@
+//! A concurrent skip list whose entries lie one behind another in memory, as a memtable wants them.
+//!
+//! An entry of a memtable costs little beside its bytes if it is no allocation of its own, and
+//! nothing holds more than a number of it: 16 bytes and four for each level that it is on, one and a
+//! third at the mean. What is full at so many bytes then holds more entries, and is given back in a
+//! few pieces. No type of the language has such a layout, so this crate has `unsafe` code, and
+//! nothing but what belongs to that:
+//!
+//! - [`arena`] hands out pieces of memory, each once, which stay where they are.
+//! - [`node`] writes an entry into a piece and reads it again.
+//! - [`list`] is the list, over numbers of nodes; its one `unsafe` call says where those come from.
+//!
+//! Bytes of callers never decide where is read or written: lengths stand in nodes, which are only
+//! written by [`node`], and never again once somebody else can find them.
+
+mod arena;
+mod list;
+mod node;
+mod sync;
+
+pub use list::{At, Entry, SkipList};

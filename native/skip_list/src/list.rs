@@ -1,0 +1,483 @@
+//! The list: entries in order, in which nothing is ever removed.
+//!
+//! Any number of threads insert and read at once:
+//!
+//! - A link is set by compare-and-swap, from the lowest level up. A node is found on the lowest
+//!   level first, and is whole for who finds it.
+//! - Numbers of nodes are never reused, so a compare-and-swap cannot mistake one node for another.
+
+use std::cmp::Ordering as Order;
+use std::sync::atomic::AtomicU64 as Counter;
+
+use super::node::{Link, Node, Nodes, Number};
+use super::sync::{AtomicU32, LEVELS, Ordering};
+
+/// Lists that were ever made.
+static LISTS: Counter = Counter::new(1);
+
+/// A place in one list: an entry, or none. A list takes places of others for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    list: u64,
+    node: Number,
+}
+
+impl At {
+    /// No entry of any list.
+    pub const NOWHERE: Self = Self {
+        list: 0,
+        node: Number::NONE,
+    };
+
+    /// Whether there is an entry.
+    #[inline]
+    #[must_use]
+    pub fn is_entry(self) -> bool {
+        self.node != Number::NONE
+    }
+}
+
+/// An entry of a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a>(Node<'a>);
+
+impl<'a> Entry<'a> {
+    /// Its key.
+    #[inline]
+    #[must_use]
+    pub fn key(self) -> &'a [u8] {
+        self.0.key()
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub fn value(self) -> &'a [u8] {
+        self.0.value()
+    }
+
+    /// What orders it among entries of its key, the largest first.
+    #[inline]
+    #[must_use]
+    pub fn tag(self) -> u64 {
+        self.0.tag()
+    }
+
+    #[inline]
+    fn compare(self, target: &Target<'_>) -> Order {
+        let key = self.key();
+        let order = match key.first_chunk() {
+            // One comparison of numbers decides nearly always.
+            Some(head) => u64::from_be_bytes(*head).cmp(&target.head),
+            None => Order::Equal,
+        };
+        order
+            .then_with(|| key.cmp(target.key))
+            .then_with(|| target.tag.cmp(&self.tag()))
+    }
+}
+
+/// A place in the order of entries.
+struct Target<'a> {
+    /// The key's first bytes, and zeros where it is shorter: no less than any key that is greater
+    /// has, no more than any that is smaller has.
+    head: u64,
+    key: &'a [u8],
+    tag: u64,
+}
+
+impl<'a> Target<'a> {
+    fn new(key: &'a [u8], tag: u64) -> Self {
+        let mut head = [0; 8];
+        for (slot, &byte) in head.iter_mut().zip(key) {
+            *slot = byte;
+        }
+        Self {
+            head: u64::from_be_bytes(head),
+            key,
+            tag,
+        }
+    }
+}
+
+/// Entries in order of their keys, then of their tags, the largest first.
+#[derive(Debug)]
+pub struct SkipList {
+    /// Which of all lists it is.
+    id: u64,
+    nodes: Nodes,
+    head: [Link; LEVELS],
+    /// The last node of each level, or one that was; where inserting in order begins.
+    tails: [Link; LEVELS],
+    /// Decides the heights of nodes, and counts them.
+    dice: AtomicU32,
+}
+
+/// Neighbours of a place on each level.
+struct Around {
+    before: [Number; LEVELS],
+    after: [Number; LEVELS],
+}
+
+impl Default for SkipList {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SkipList {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            id: LISTS.fetch_add(1, Ordering::Relaxed),
+            nodes: Nodes::new(),
+            head: std::array::from_fn(|_| Link::none()),
+            tails: std::array::from_fn(|_| Link::none()),
+            dice: AtomicU32::new(0),
+        }
+    }
+
+    /// How many entries it was given.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.dice.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was never given an entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    #[allow(
+        unsafe_code,
+        reason = "numbers are used in this file only, each with the list it is of"
+    )]
+    fn node(&self, number: Number) -> Option<Entry<'_>> {
+        // SAFETY: numbers come from `push` of these nodes, in the thread that inserts, or from the
+        // links of this list, to which only such are given. Those of an `At` come by way of `number`,
+        // which knows its list, and went from thread to thread as `At` did, which is no atomic.
+        unsafe { self.nodes.get(number) }.map(Entry)
+    }
+
+    fn number(&self, at: At) -> Number {
+        if at.list == self.id {
+            at.node
+        } else {
+            Number::NONE
+        }
+    }
+
+    fn at(&self, node: Number) -> At {
+        At {
+            list: self.id,
+            node,
+        }
+    }
+
+    /// The entry at a place.
+    #[inline]
+    #[must_use]
+    pub fn entry(&self, at: At) -> Option<Entry<'_>> {
+        self.node(self.number(at))
+    }
+
+    /// Adds an entry, whose place must not be taken. Returns the bytes that it takes in memory;
+    /// `None` when the list has no room for it.
+    pub fn insert(&self, key: &[u8], value: &[u8], tag: u64) -> Option<usize> {
+        let height = self.roll_height();
+        let (number, size) = self.nodes.push(key, value, tag, height)?;
+        let entry = self.node(number)?;
+        let target = Target::new(key, tag);
+        let mut around = Around {
+            before: [Number::NONE; LEVELS],
+            after: [Number::NONE; LEVELS],
+        };
+        if !self.around_end(&target, height, &mut around) {
+            self.find(&target, &mut around);
+        }
+        for level in 0..height {
+            while !self.connect(entry, number, level, &around) {
+                self.find(&target, &mut around);
+            }
+        }
+        Some(size)
+    }
+
+    /// Links a node in on one level, unless somebody else was faster.
+    fn connect(&self, entry: Entry<'_>, number: Number, level: usize, around: &Around) -> bool {
+        let before = around.before.get(level).copied().unwrap_or(Number::NONE);
+        let after = around.after.get(level).copied().unwrap_or(Number::NONE);
+        let (Some(own), Some(link)) = (entry.0.link(level), self.link(before, level)) else {
+            return true;
+        };
+        own.set(after);
+        let swung = link.swing(after, number);
+        if let (true, Number::NONE, Some(tail)) = (swung, after, self.tails.get(level)) {
+            tail.set(number);
+        }
+        swung
+    }
+
+    #[inline]
+    fn link(&self, before: Number, level: usize) -> Option<&Link> {
+        if before == Number::NONE {
+            return self.head.get(level);
+        }
+        self.node(before)?.0.link(level)
+    }
+
+    /// The successor of a node, or of the head, on a level.
+    #[inline]
+    fn follow(&self, before: Number, level: usize) -> Number {
+        self.link(before, level).map_or(Number::NONE, Link::get)
+    }
+
+    /// Each level is four times as thin as the one below.
+    fn roll_height(&self) -> usize {
+        let turn = u64::from(self.dice.fetch_add(1, Ordering::Relaxed));
+        let mixed = (turn + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let zeros = (mixed >> 32).trailing_zeros() as usize / 2;
+        (zeros + 1).min(LEVELS)
+    }
+
+    /// Whether the place is behind the last entries of the lowest `height` levels; then `around`
+    /// is those. One that is no longer last is noticed when its link is set.
+    fn around_end(&self, target: &Target<'_>, height: usize, around: &mut Around) -> bool {
+        for (before, tail) in around.before.iter_mut().zip(&self.tails).take(height) {
+            *before = tail.get();
+            match self.node(*before) {
+                Some(entry) if entry.compare(target) == Order::Less => {}
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// From `before` on along a level: the last node before the target and the first that is not,
+    /// which is `beyond` at the latest.
+    #[inline]
+    fn along(
+        &self,
+        target: &Target<'_>,
+        mut before: Number,
+        beyond: Number,
+        level: usize,
+    ) -> (Number, Number) {
+        let mut after = self.follow(before, level);
+        while after != Number::NONE && after != beyond {
+            match self.node(after) {
+                Some(entry) if entry.compare(target) == Order::Less => {
+                    before = after;
+                    after = self.follow(before, level);
+                }
+                _ => break,
+            }
+        }
+        (before, after)
+    }
+
+    fn find(&self, target: &Target<'_>, around: &mut Around) {
+        let (mut before, mut beyond) = (Number::NONE, Number::NONE);
+        let slots = around.before.iter_mut().zip(&mut around.after);
+        for (level, (before_slot, after_slot)) in slots.enumerate().rev() {
+            (before, beyond) = self.along(target, before, beyond, level);
+            (*before_slot, *after_slot) = (before, beyond);
+        }
+    }
+
+    /// The last node before `(key, tag)` and the first at or behind it.
+    fn neighbours(&self, key: &[u8], tag: u64) -> (Number, Number) {
+        let target = Target::new(key, tag);
+        let start = (Number::NONE, Number::NONE);
+        let down = |(before, beyond), level| self.along(&target, before, beyond, level);
+        (0..LEVELS).rev().fold(start, down)
+    }
+
+    /// The first entry at or behind `(key, tag)`.
+    #[must_use]
+    pub fn seek(&self, key: &[u8], tag: u64) -> At {
+        self.at(self.neighbours(key, tag).1)
+    }
+
+    /// The last entry before `(key, tag)`.
+    #[must_use]
+    pub fn seek_before(&self, key: &[u8], tag: u64) -> At {
+        self.at(self.neighbours(key, tag).0)
+    }
+
+    /// The first entry.
+    #[must_use]
+    pub fn first(&self) -> At {
+        self.at(self.follow(Number::NONE, 0))
+    }
+
+    /// The entry behind another one.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, at: At) -> At {
+        match self.number(at) {
+            Number::NONE => At::NOWHERE,
+            number => self.at(self.follow(number, 0)),
+        }
+    }
+
+    /// The entry before another one.
+    #[must_use]
+    pub fn previous(&self, at: At) -> At {
+        self.entry(at).map_or(At::NOWHERE, |entry| {
+            self.seek_before(entry.key(), entry.tag())
+        })
+    }
+
+    /// The last entry.
+    #[must_use]
+    pub fn last(&self) -> At {
+        let mut before = Number::NONE;
+        for level in (0..LEVELS).rev() {
+            loop {
+                let after = self.follow(before, level);
+                if after == Number::NONE {
+                    break;
+                }
+                before = after;
+            }
+        }
+        self.at(before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entries(list: &SkipList) -> Vec<(Vec<u8>, u64)> {
+        let mut found = Vec::new();
+        let mut at = list.first();
+        while let Some(entry) = list.entry(at) {
+            found.push((entry.key().to_vec(), entry.tag()));
+            at = list.next(at);
+        }
+        found
+    }
+
+    fn scrambled(count: u64) -> impl Iterator<Item = u64> {
+        (0..count).map(move |number| (number * 7919) % count)
+    }
+
+    #[test]
+    fn the_largest_tag_of_a_key_comes_first_and_a_seek_finds_those_at_or_below() {
+        let list = SkipList::new();
+        for tag in [3, 9, 6] {
+            list.insert(b"key", b"", tag).unwrap();
+        }
+        list.insert(b"kez", b"", 1).unwrap();
+        let tag = |at| list.entry(at).map(Entry::tag);
+        assert_eq!(tag(list.seek(b"key", 8)), Some(6));
+        assert_eq!(tag(list.seek(b"key", 2)), Some(1));
+        assert_eq!(tag(list.seek_before(b"kez", u64::MAX)), Some(3));
+        assert!(!list.seek(b"z", u64::MAX).is_entry());
+        assert_eq!(list.len(), 4);
+    }
+
+    #[test]
+    fn a_place_of_another_list_is_nowhere() {
+        let (list, other) = (SkipList::new(), SkipList::new());
+        list.insert(b"a", b"1", 1).unwrap();
+        other.insert(b"b", b"2", 1).unwrap();
+        assert!(list.entry(other.first()).is_none());
+        assert!(!list.next(other.first()).is_entry());
+        assert!(list.entry(At::NOWHERE).is_none());
+        assert!(!list.next(At::NOWHERE).is_entry());
+        assert_eq!(list.entry(list.first()).map(Entry::value), Some(&b"1"[..]));
+    }
+
+    #[test]
+    fn threads_insert_at_once_and_lose_nothing() {
+        let (list, threads, each) = (SkipList::new(), 4, if cfg!(miri) { 41 } else { 3001 });
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let list = &list;
+                scope.spawn(move || {
+                    for number in scrambled(each) {
+                        let key = (number * threads + thread).to_be_bytes();
+                        list.insert(&key, &key, 1).unwrap();
+                        let found = list.entry(list.seek(&key, 1)).unwrap();
+                        assert_eq!((found.key(), found.value()), (&key[..], &key[..]));
+                    }
+                });
+            }
+        });
+        let found = entries(&list);
+        assert_eq!(found.len() as u64, threads * each);
+        assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    /// Keys of which many are alike, or begin alike, some of them longer than what is compared first.
+    fn keys() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            prop::collection::vec(0_u8..3, 0..12),
+            (0_u8..3, 0_usize..20).prop_map(|(byte, length)| vec![byte; length]),
+        ]
+    }
+
+    type Model = BTreeMap<(Vec<u8>, u64), Vec<u8>>;
+
+    fn first<'a, K: Clone + 'a, V: Clone + 'a>(
+        mut found: impl Iterator<Item = (&'a K, &'a V)>,
+    ) -> Option<(K, V)> {
+        found
+            .next()
+            .map(|(key, value)| (key.clone(), value.clone()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 4 } else { 300 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn a_list_is_as_an_ordered_map_both_ways_and_from_any_place(
+            written in prop::collection::vec((keys(), prop::collection::vec(any::<u8>(), 0..40)), 0..120),
+            sought in prop::collection::vec((keys(), 0_u64..130), 20),
+        ) {
+            let list = SkipList::new();
+            let mut model = Model::new();
+            let mut bytes = 0;
+            for (tag, (key, value)) in (1..).zip(written) {
+                bytes += list.insert(&key, &value, tag).unwrap();
+                model.insert((key, u64::MAX - tag), value);
+            }
+            prop_assert!(bytes >= model.iter().map(|((key, _), value)| key.len() + value.len()).sum());
+            let of = |at| list.entry(at).map(|entry| {
+                ((entry.key().to_vec(), u64::MAX - entry.tag()), entry.value().to_vec())
+            });
+            let mut at = list.first();
+            for (place, value) in &model {
+                prop_assert_eq!(of(at), Some((place.clone(), value.clone())));
+                at = list.next(at);
+            }
+            prop_assert_eq!(of(at), None);
+            let mut at = list.last();
+            for (place, value) in model.iter().rev() {
+                prop_assert_eq!(of(at), Some((place.clone(), value.clone())));
+                at = list.previous(at);
+            }
+            prop_assert_eq!(of(at), None);
+            for (key, tag) in sought {
+                let place = (key.clone(), u64::MAX - tag);
+                prop_assert_eq!(of(list.seek(&key, tag)), first(model.range(place.clone()..)));
+                prop_assert_eq!(of(list.seek_before(&key, tag)), first(model.range(..place).rev()));
+            }
+        }
+    }
+}
