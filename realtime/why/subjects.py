@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import cast
 from uuid import UUID
 
+from documents.models.collection import NAME_PATTERN
 from documents.store import facts, queries
 from documents.store.access import Access, access_of, bind
 from documents.store.facts import CollectionFacts
 from documents.store.queries import Query
-from foundation.errors import Forbidden, Unavailable
+from foundation.errors import Forbidden, NotFound, Unavailable
 from foundation.json_types import JsonObject, JsonValue
 from realtime.grid.layout import read_served
 from realtime.hub.documents import Watched
 from realtime.registration.wanted import Wanted
 from realtime.why.evidence import Known, Subject
 from rillbase_native import Filter, Value, id_key
+
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
 async def of_subscription(watched: Watched) -> Subject:
@@ -45,6 +49,8 @@ async def of_query(
     tenant_id: UUID, wanted: Wanted, claims: Mapping[str, JsonValue] | None, *, is_ruled: bool
 ) -> Subject:
     """Return the subject of a query that nobody need watch, as a user with these claims sees it."""
+    if not _NAME.match(wanted.collection):
+        raise NotFound(f"There is no collection {wanted.collection!r}.")
     collection = await facts.find(tenant_id, wanted.collection)
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
