@@ -263,6 +263,12 @@ class RateLimited(ApiError):
     title = "Too many requests"
 
 
+class NotTraceable(ApiError):
+    status = 400
+    code = "not_traceable"
+    title = "Only subscriptions to queries of documents can be explained"
+
+
 class TooManySubscriptions(ApiError):
     status = 429
     code = "too_many_subscriptions"

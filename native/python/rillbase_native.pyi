@@ -569,6 +569,9 @@ class Hub:
     def refused(self, query: bytes, problem: str) -> None:
         """End all subscriptions of a query with a problem, JSON text."""
 
+    def forgotten(self, partition: int, held: Sequence[bytes]) -> None:
+        """Have queries of a log registered again that the event layer does not hold any more."""
+
     def lost(self, partition: int) -> None:
         """Have all queries of a log registered again: entries of it are missing."""
 

@@ -25,6 +25,8 @@ from realtime.subscriptions.records import Records
 from realtime.topics.api import TopicStreams
 from realtime.topics.api import operations as topic_operations
 from realtime.topics.kind import TopicSubscriptions
+from realtime.why import exchange
+from realtime.why.answering import Answers
 from rillbase_server.aggregate_streams import AggregateStreams
 from rillbase_server.aggregate_streams import operations as aggregate_operations
 from rillbase_server.drain import DRAIN
@@ -44,6 +46,7 @@ class Live:
     aggregates: AggregateStreams
     process: HubProcess
     watches: Watches
+    answers: Answers
 
     @property
     def operations(self) -> tuple[Operation[Call], ...]:
@@ -63,8 +66,10 @@ class Live:
         await self.crowd.start()
         await self.records.start()
         await self.watches.start()
+        await self.answers.start()
 
     async def stop(self) -> None:
+        await self.answers.stop()
         await self.watches.stop()
         await self.records.stop()
         await self.crowd.stop()
@@ -75,6 +80,7 @@ class Live:
         await client.close()
         reading.close()
         grids.close()
+        exchange.close()
 
 
 def build() -> Live:
@@ -93,4 +99,5 @@ def build() -> Live:
         AggregateStreams(aggregates, crowd),
         process,
         Watches(documents),
+        Answers(process.name, crowd),
     )

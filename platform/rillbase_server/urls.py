@@ -10,6 +10,7 @@ from analytics.urls import control_plane as analytics_control_plane
 from documents.urls import control_plane as documents_control_plane
 from realtime.clusters.views import urlpatterns as cluster
 from realtime.subscriptions.views import urlpatterns as subscriptions
+from realtime.why.views import urlpatterns as why
 from rillbase_server import console, pages
 from rillbase_server.staff.site import site
 from storage_engine.urls import control_plane as topics_control_plane
@@ -30,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
                 *aggregates_control_plane,
                 *analytics_control_plane,
                 *subscriptions,
+                *why,
                 *cluster,
             ]
         ),

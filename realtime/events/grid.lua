@@ -7,7 +7,7 @@
 --   P:activation         the highest activation number given
 --   G:lease:<node>       hash: holder, token, until (ms), report (figures in JSON)
 --   G:requests:<qp>      stream: e a request, n its number
---   G:log:<qp>           stream: e a notification
+--   G:log:<qp>           stream: e a notification, n its number
 --   <stream>:count       hash: entries and bytes ever added, bytes trimmed
 --   <stream>:trim        list of "id bytes": how many bytes were added up to an id
 --   G:registry:<qp>      hash: query → definition
@@ -100,8 +100,10 @@ local function append(keys, args)
     return { 'fenced', now }
   end
   local log, size, id = epoch .. ':log:' .. args[4], 0, nil
+  local number = redis.call('HINCRBY', log .. ':count', 'entries', #args - 4) - (#args - 4)
   for position = 5, #args do
-    id = redis.call('XADD', log, '*', 'e', args[position])
+    number = number + 1
+    id = redis.call('XADD', log, '*', 'e', args[position], 'n', number)
     size = size + #args[position]
   end
   if id then
@@ -249,6 +251,11 @@ local function hub_alive(keys, args)
   return { known + tonumber(args[3]) > now_ms() and 'ok' or 'new', now_us() }
 end
 
+-- args: grid epoch, query partition, app server. Returns the queries that it holds.
+local function held(keys, args)
+  return redis.call('SMEMBERS', keys[1] .. ':' .. args[1] .. ':held:' .. args[2] .. ':' .. args[3])
+end
+
 local function forget(epoch, qp, query)
   local registry = epoch .. ':registry:' .. qp
   local definition = redis.call('HGET', registry, query)
@@ -327,14 +334,15 @@ local function entries_of(stream)
 end
 
 -- args: grid epoch, write partition, query partition. Where a node's reading begins: end and number
--- of entries of its write stream and of the request stream, and the end of the log.
+-- of entries of its write stream, of the request stream and of the log.
 local function begin(keys, args)
   local epoch = keys[1] .. ':' .. args[1] .. ':'
-  local writes, requests = epoch .. args[2], epoch .. 'requests:' .. args[3]
-  return {
-    end_of(writes), entries_of(writes), end_of(requests), entries_of(requests),
-    end_of(epoch .. 'log:' .. args[3]),
-  }
+  local found = {}
+  for position, stream in ipairs({ args[2], 'requests:' .. args[3], 'log:' .. args[3] }) do
+    found[2 * position - 1] = end_of(epoch .. stream)
+    found[2 * position] = entries_of(epoch .. stream)
+  end
+  return found
 end
 
 -- args: grid epoch, nodes. Returns for each its holder, token, end of the lease and report.
@@ -365,6 +373,9 @@ redis.register_function('rillbase_grid_1_register_all', register_all)
 redis.register_function('rillbase_grid_1_unregister', unregister)
 redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
 redis.register_function('rillbase_grid_1_expire', expire)
+redis.register_function {
+  function_name = 'rillbase_grid_1_held', callback = held, flags = { 'no-writes' },
+}
 redis.register_function {
   function_name = 'rillbase_grid_1_ends', callback = ends, flags = { 'no-writes' },
 }

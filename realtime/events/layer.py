@@ -153,6 +153,13 @@ class GridLayer:
         verdict, _ = items(await self._functions.call("hub_alive", hub, ttl_ms, QUERY_TTL_MS), 2)
         return text(verdict) == "ok"
 
+    async def held(self, query_partition: int, hub: str) -> list[bytes]:
+        """Return the queries that an app server holds."""
+        found = await self._functions.call("held", self._epoch, query_partition, hub)
+        if not isinstance(found, list):
+            raise ResponseError("the function answered in another form")
+        return [query for query in found if isinstance(query, bytes)]
+
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
         """End queries that nobody has held for the time; return how many were looked at."""
         return integer(

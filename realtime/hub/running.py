@@ -209,24 +209,29 @@ class Running:
     async def _keep_alive(self) -> None:
         """Hold on to this hub's queries; register them again where they are not held."""
         held_s = time.monotonic()
+        # Said once by the event layer, and true until it is done.
+        forgotten = False
         while True:
             try:
                 held = await self.layer.hub_alive(self.name)
                 now_s = time.monotonic()
-                if not held or now_s - held_s > FORGOTTEN_S:
-                    self._lose_everything()
+                forgotten |= not held or now_s - held_s > FORGOTTEN_S
                 held_s = now_s
+                if forgotten:
+                    await self._register_what_is_forgotten()
+                    forgotten = False
                 ends = await self.layer.ends(self.grid.write_partitions, 0)
                 self.clock.hear(ends.time_us)
             except RedisError as away:
                 log.debug("the event layer is away: %s", away)
             await asyncio.sleep(ALIVE_S)
 
-    def _lose_everything(self) -> None:
+    async def _register_what_is_forgotten(self) -> None:
         log.warning("the event layer has forgotten this server's queries; they are registered anew")
-        for partition in self._readers:
-            self.hub.lost(partition)
-        self.wake()
+        layer = self.layer
+        for partition in list(self._readers):
+            self.hub.forgotten(partition, await layer.held(partition, self.name))
+            self.wake()
 
 
 def _layer(grid: Grid) -> GridLayer:

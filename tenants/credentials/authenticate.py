@@ -241,7 +241,13 @@ def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFact
 
 def authenticate_data_plane(request: RequestHead) -> tuple[Principal, facts.TenantFacts]:
     """Return the caller of a data-plane request and its tenant."""
-    principal = require(request)
+    return enter_data_plane(require(request), request)
+
+
+def enter_data_plane(
+    principal: Principal, request: RequestHead
+) -> tuple[Principal, facts.TenantFacts]:
+    """Return somebody who is known as a caller of the data plane, and the tenant that is meant."""
     if principal.user_id is None:
         return enter_tenant(principal, principal.tenant_slug)
     slug = request.headers.get(TENANT_HEADER)

@@ -58,7 +58,7 @@ def as_rows(found: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(operations, st.lists(st.integers(0, 30), max_size=3))
 def test_operations_leave_what_they_would_one_after_the_other(
     done: list[tuple[str, tuple[int, str], dict[str, Any]]], cuts: list[int]

@@ -80,12 +80,12 @@ def test_a_view_follows_what_its_key_does(shop: Made) -> None:
     assert [row["id"] for row in shop.rows("orders", filter={"customer": "bob"})] == [1]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_freshness_is_answered_from_whatever_stages_there_are(shop: Made, seed: int) -> None:
     rng = random.Random(seed)
     states = [Serial(SHOP["tables"])]
     workers = backstage.Failing(rng, 0.2)
-    for _ in range(40):
+    for _ in range(25):
         model = states[-1].copy()
         shop.upload(*random_upload(rng, model))
         states.append(model)

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.analytics.made import Made
 
-UPLOADS = 40
+UPLOADS = 30
 
 
 @contextmanager

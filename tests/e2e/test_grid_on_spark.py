@@ -9,10 +9,12 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
 import psutil
+import pyspark
 import pytest
 import redis
 
@@ -26,24 +28,67 @@ START_TIMEOUT_S = 100.0
 pytestmark = pytest.mark.timeout(240)
 
 
-@pytest.fixture
-def status_url(valkey_url: str, tmp_path: Path) -> Iterator[str]:
-    with redis.Redis.from_url(valkey_url) as client:
-        client.flushdb()
-    port = free_port()
-    with (tmp_path / "grid.log").open("wb") as log:
+@contextmanager
+def started(log: Path, *argv: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program until the block ends."""
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "manage.py", "grid", "--port", str(port)],
-            cwd=ROOT,
-            env=os.environ | {"RILLBASE_GRID": "spark"},
-            stdout=log,
-            stderr=log,
+            argv, cwd=ROOT, env=os.environ | variables, stdout=output, stderr=output
         )
         try:
-            yield f"http://127.0.0.1:{port}/status"
+            yield process
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+
+
+@contextmanager
+def grid(valkey_url: str, log: Path, **variables: str) -> Iterator[str]:
+    """Run the grid as an application of Spark; yields where it says how it is."""
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushdb()
+    port = str(free_port())
+    argv = (sys.executable, "manage.py", "grid", "--port", port)
+    with started(log, *argv, RILLBASE_GRID="spark", **variables):
+        yield f"http://127.0.0.1:{port}/status"
+
+
+@pytest.fixture
+def status_url(valkey_url: str, tmp_path: Path) -> Iterator[str]:
+    with grid(valkey_url, tmp_path / "grid.log") as url:
+        yield url
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """A cluster of its own: a master and one worker, as Spark brings them."""
+    port = str(free_port())
+    url = f"spark://127.0.0.1:{port}"
+    works = ["--cores", "8", "--memory", "2g", "--work-dir", str(tmp_path / "work"), url]
+    with (
+        daemon(tmp_path, "Master", "--port", port),
+        daemon(tmp_path, "Worker", *works),
+    ):
+        yield url
+
+
+@contextmanager
+def daemon(directory: Path, kind: str, *options: str) -> Iterator[None]:
+    """Run a daemon of a standalone cluster; yields when it listens."""
+    home = Path(pyspark.__file__).parent
+    log = directory / f"{kind}.log"
+    program = (str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}")
+    argv = (*program, "--host", "127.0.0.1", "--webui-port", "0", *options)
+    variables = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    with started(log, *argv, **variables) as process:
+
+        def listens() -> bool:
+            said = f"Successfully started service 'spark{kind}'"
+            return said in log.read_text() or process.poll() is not None
+
+        wait_until(listens, what=f"Spark's {kind}", timeout_s=START_TIMEOUT_S)
+        assert process.poll() is None, log.read_text()
+        yield
 
 
 def reports(url: str) -> dict[str, dict[str, object]]:
@@ -75,6 +120,30 @@ def test_nodes_are_jobs_of_spark_and_come_back_when_their_workers_are_killed(
         what="the node to be back under another token",
         timeout_s=60.0,
     )
+
+
+@pytest.mark.long
+def test_nodes_on_a_standalone_cluster_come_back_when_their_executor_is_killed(
+    master: str, valkey_url: str, tmp_path: Path
+) -> None:
+    with grid(valkey_url, tmp_path / "grid.log", RILLBASE_GRID_MASTER=master) as url:
+        wait_until(lambda: bool(all_watch(url)), what="all nodes", timeout_s=START_TIMEOUT_S)
+        before = reports(url)
+        node = psutil.Process(int(str(before["1:filter:0:0"]["pid"])))
+        (executor,) = [
+            parent
+            for parent in node.parents()
+            if any("CoarseGrainedExecutorBackend" in part for part in parent.cmdline())
+        ]
+        executor.kill()
+
+        def others_watch() -> bool:
+            after = all_watch(url)
+            return bool(after) and all(
+                after[name]["token"] != before[name]["token"] for name in before
+            )
+
+        wait_until(others_watch, what="all nodes under other tokens", timeout_s=120.0)
 
 
 def test_nothing_is_left_of_an_application_whose_driver_was_killed(

@@ -1,5 +1,6 @@
-/** The editor of JSON; its code is loaded when the first one is shown. */
+/** The editor of JSON and other code; its own code is loaded when the first one is shown. */
 
+import type { Extension } from "@codemirror/state";
 import { lazy, Suspense } from "react";
 
 export interface Mistake {
@@ -17,6 +18,8 @@ export interface JsonEditorProps {
   /** What the server has found wrong. */
   readonly mistakes?: readonly Mistake[];
   readonly language?: "json" | "plain";
+  /** What the editor knows besides: another language, completion. */
+  readonly support?: Extension;
   readonly height?: string;
 }
 

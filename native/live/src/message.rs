@@ -214,6 +214,10 @@ pub enum News {
     Start,
     /// A filter node: which answers a write changes. Hubs go by it for unsorted queries, the sort
     /// node for sorted ones.
+    ///
+    /// An unsorted query that is among `changed` besides is one whose watchers differ: those who
+    /// joined it with a version that was passed over have the document, for others it enters, or
+    /// was never there.
     Match {
         /// The write.
         image: AfterImage,

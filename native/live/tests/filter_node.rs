@@ -521,7 +521,7 @@ fn who_joins_with_a_row_that_left_before_the_query_was_known_is_told() {
     let joining = || register(&positive(), 100, &until(6), &[row("a", 1, 5)], true);
     let answers = node.ask(register(&positive(), 100, &until(5), &[], true));
     assert_eq!(answers, ["active q 1"]);
-    assert_eq!(node.ask(joining()), ["a@2 -q", "active q 1"]);
+    assert_eq!(node.ask(joining()), ["a@2 =q -q", "active q 1"]);
     assert_eq!(node.ask(joining()), ["active q 1"]);
 }
 
@@ -536,18 +536,64 @@ fn that_a_document_has_left_is_not_told_again_for_one_who_joins_late() {
     assert_eq!(node.ask(joining()), ["active q 1"]);
 }
 
-#[test]
-fn who_joins_with_a_row_that_has_not_arrived_is_told_when_it_leaves() {
+/// A query that somebody read before the transaction 5, and somebody else before 7 with this row.
+fn joined(row: rillbase_live::message::Row) -> Stage {
     let mut node = Stage::new();
     node.ask(register(&positive(), 100, &until(5), &[], true));
-    node.ask(register(
-        &positive(),
-        100,
-        &until(6),
-        &[row("a", 1, 5)],
-        true,
-    ));
+    node.ask(register(&positive(), 100, &until(7), &[row], true));
+    node
+}
+
+#[test]
+fn who_joins_with_a_row_that_has_not_arrived_is_told_when_it_leaves() {
+    let mut node = joined(row("a", 1, 5));
+    assert_eq!(node.write(image(7, "a", 2, Some(-5))), ["a@2 =q -q"]);
+    assert!(node.write(image(8, "a", 3, Some(-5))).is_empty());
+}
+
+#[test]
+fn a_row_that_only_those_who_joined_have_enters_with_its_after_image() {
+    let mut node = joined(row("a", 2, 5));
+    assert!(node.write(image(5, "a", 1, Some(-5))).is_empty());
+    assert_eq!(node.write(image(6, "a", 2, Some(5))), ["a@2 +q"]);
+    assert_eq!(node.write(image(7, "a", 3, Some(6))), ["a@3 =q"]);
+}
+
+#[test]
+fn a_version_above_that_of_those_who_joined_enters_for_some_and_stays_for_others() {
+    let mut node = joined(row("a", 2, 5));
+    assert_eq!(node.write(image(7, "a", 3, Some(6))), ["a@3 +q =q"]);
+    assert_eq!(node.write(image(8, "a", 4, Some(6))), ["a@4 =q"]);
+}
+
+#[test]
+fn a_row_that_has_not_arrived_is_not_forgotten_because_a_lower_version_left() {
+    let mut node = joined(row("a", 3, 5));
+    assert_eq!(node.write(image(5, "a", 1, Some(5))), ["a@1 +q"]);
     assert_eq!(node.write(image(6, "a", 2, Some(-5))), ["a@2 -q"]);
+    assert_eq!(node.write(image(7, "a", 4, Some(-5))), ["a@4 =q -q"]);
+}
+
+#[test]
+fn a_row_that_was_superseded_is_kept_in_mind_behind_the_tick_that_covers_it() {
+    let mut node = joined(row("a", 2, 5));
+    let superseded = AfterImage {
+        content: Content::Superseded,
+        ..image(6, "a", 2, None)
+    };
+    assert!(node.write(superseded).is_empty());
+    assert_eq!(node.tick(until(7)), ["tick 2"]);
+    assert_eq!(node.write(image(7, "a", 3, Some(6))), ["a@3 +q =q"]);
+}
+
+#[test]
+fn a_row_that_all_have_is_a_member_behind_the_tick_that_covers_it() {
+    let mut node = Stage::new();
+    let rows = [row("a", 2, 5)];
+    node.ask(register(&positive(), 100, &until(5), &rows, true));
+    node.ask(register(&positive(), 100, &until(7), &rows, true));
+    assert_eq!(node.tick(until(7)), ["tick 1"]);
+    assert_eq!(node.write(image(7, "a", 3, Some(-5))), ["a@3 -q"]);
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct Beginning {
     pub request_number: u64,
     /// The end of the notification log.
     pub log: StreamId,
+    /// The number of its last entry.
+    pub log_number: u64,
 }
 
 /// An entry of a stream.
@@ -63,7 +65,7 @@ pub struct Entry {
     pub body: Vec<u8>,
     /// The field `p`: partitions of a batch.
     pub parts: Option<Vec<u8>>,
-    /// The field `n`: a request's number.
+    /// The field `n`: a request's or a notification's number.
     pub number: Option<u64>,
 }
 
@@ -162,6 +164,7 @@ impl Layer {
             requests: stream_id(next())?,
             request_number: next().number()?,
             log: stream_id(next())?,
+            log_number: next().number()?,
         })
     }
 

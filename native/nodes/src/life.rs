@@ -130,6 +130,8 @@ pub struct Life<'a, M> {
     rebuild: bool,
     /// Own stream and request stream, and how far each is read.
     streams: [(String, StreamId); 2],
+    /// Of its own stream, if that is numbered.
+    number: Option<u64>,
     request_number: u64,
 }
 
@@ -167,6 +169,7 @@ impl<'a, M: Machine> Life<'a, M> {
             pending: Vec::new(),
             pending_bytes: 0,
             rebuild: true,
+            number: None,
             request_number: 0,
         })
     }
@@ -210,6 +213,7 @@ impl<'a, M: Machine> Life<'a, M> {
         self.give(Step::End);
         let [(_, own), (_, requests)] = &mut self.streams;
         *own = M::position(&beginning);
+        self.number = M::number(&beginning);
         *requests = beginning.requests;
         self.request_number = beginning.request_number;
         for collection in left_out {
@@ -291,6 +295,14 @@ impl<'a, M: Machine> Life<'a, M> {
     fn take_entry(&mut self, entry: &Entry) {
         let [(_, own), _] = &mut self.streams;
         *own = entry.id;
+        if let Some(number) = &mut self.number {
+            *number += 1;
+            // Some were trimmed before they were read.
+            self.rebuild = entry.number != Some(*number);
+            if self.rebuild {
+                return;
+            }
+        }
         let step = if self.suspects.handling(Suspect::Entry(entry.id)) {
             self.control.change(|figures| figures.quarantined += 1);
             Step::Quarantined(entry)

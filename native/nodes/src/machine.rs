@@ -41,6 +41,8 @@ pub trait Machine: Sized {
     fn stream(place: &Place, write_partition: u16) -> String;
     /// Where that stream's reading begins.
     fn position(beginning: &Beginning) -> StreamId;
+    /// The number of the last entry up to there; none: its ticks count the entries.
+    fn number(beginning: &Beginning) -> Option<u64>;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
     /// Which documents it needs for a rebuild.
@@ -75,6 +77,10 @@ impl Machine for FilterNode {
 
     fn position(beginning: &Beginning) -> StreamId {
         beginning.writes
+    }
+
+    fn number(_: &Beginning) -> Option<u64> {
+        None
     }
 
     fn reads_writes(write_partition: u16) -> Option<u16> {
@@ -170,6 +176,10 @@ impl Machine for SortNode {
 
     fn position(beginning: &Beginning) -> StreamId {
         beginning.log
+    }
+
+    fn number(beginning: &Beginning) -> Option<u64> {
+        Some(beginning.log_number)
     }
 
     fn reads_writes(_: u16) -> Option<u16> {

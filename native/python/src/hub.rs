@@ -156,6 +156,12 @@ impl Hub {
         self.locked().lost(partition);
     }
 
+    /// Have queries of a log registered again that the event layer has forgotten.
+    fn forgotten(&self, partition: u16, held: Vec<[u8; 16]>) {
+        let held = held.into_iter().map(QueryHash).collect();
+        self.locked().forgotten(partition, &held);
+    }
+
     /// Follow another grid: what is read from here on is of its logs.
     #[pyo3(signature = (*, installation, epoch, write_partitions, query_partitions))]
     fn moved(&self, installation: u64, epoch: u32, write_partitions: u16, query_partitions: u16) {

@@ -25,9 +25,12 @@ from graphql import (
     GraphQLObjectType,
     GraphQLScalarType,
     GraphQLSchema,
+    get_named_type,
+    is_scalar_type,
 )
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.utils.str_converters import to_camel_case
 
 from documents.store.database import pool, scope
 from foundation.json_types import JsonObject
@@ -47,6 +50,7 @@ from rillbase_server.graphql.documents import (
 )
 from rillbase_server.graphql.live import DocumentSubscriptions
 from rillbase_server.graphql.operations import Texts
+from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.topics import (
     SCALARS,
     TopicMutations,
@@ -155,6 +159,9 @@ def static_schema() -> GraphQLSchema:
     for name in _OF_MANY:
         for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():
             _read_directly(shown)
+    for root in (schema.query_type, schema.mutation_type):
+        for asked in root.fields.values() if root is not None else ():
+            _call_directly(asked)
     return schema
 
 
@@ -167,6 +174,24 @@ def _read_directly(field: GraphQLField) -> None:
     if declared.base_resolver is None:
         attribute = attrgetter(declared.python_name)
         field.resolve = lambda source, _: attribute(source)
+        field.extensions = {**(field.extensions or {}), READ: attribute}
+
+
+def _call_directly(field: GraphQLField) -> None:
+    """Let a field's arguments go to its function as they are, where all are plain values or JSON.
+
+    The library looks at each of them for enums and inputs to convert, and for how it is spelled.
+    """
+    if not all(is_scalar_type(get_named_type(given.type)) for given in field.args.values()):
+        return
+    declared = (field.extensions or {})[GraphQLCoreConverter.DEFINITION_BACKREF]
+    function = declared.base_resolver.wrapped_func
+    for argument in declared.arguments:
+        spelled = argument.graphql_name or to_camel_case(argument.python_name)
+        field.args[spelled].out_name = argument.python_name
+    field.resolve = lambda source, info, **given: function(
+        source, strawberry.Info(_raw_info=info, _field=declared), **given
+    )
 
 
 @lru_cache(maxsize=1)

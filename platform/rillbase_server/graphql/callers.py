@@ -30,7 +30,7 @@ def _look_up(head: Head) -> tuple[Principal, TenantFacts | None]:
     principal = authenticate.require(head)
     if principal.user_id is not None and not head.headers.get(TENANT_HEADER):
         return principal, None
-    return authenticate.authenticate_data_plane(head)
+    return authenticate.enter_data_plane(principal, head)
 
 
 async def let_in(principal: Principal, tenant: TenantFacts | None, headers: dict[str, str]) -> None:

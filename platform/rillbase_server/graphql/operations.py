@@ -33,6 +33,7 @@ from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import failures
 from rillbase_server.graphql.bounds import MAX_TOKENS, Bounded, bounded
 from rillbase_server.graphql.context import Context
+from rillbase_server.graphql.rows import PlanningExecutor
 
 MAX_TEXT_CHARS = 100_000
 MAX_KEPT_CHARS = 4_000_000
@@ -164,6 +165,7 @@ async def answer(prepared: Prepared, variables: dict[str, object], context: Cont
         context_value=context,
         variable_values=variables,
         operation_name=prepared.name,
+        executor_class=PlanningExecutor,
     )
     return _rendered(await _come(result))
 
@@ -184,7 +186,7 @@ class Stream:
 async def begun(prepared: Prepared, variables: dict[str, object], context: Context) -> Stream:
     """Begin a subscription, or raise `Refused`."""
     _check(prepared, variables, context)
-    executor = Executor.build(
+    executor = PlanningExecutor.build(
         prepared.schema,
         prepared.document,
         context_value=context,

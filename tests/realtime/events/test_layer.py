@@ -204,6 +204,19 @@ async def test_a_query_that_comes_back_in_time_lives_on(
     assert QUERY in registry(client)
 
 
+async def test_a_server_that_registered_too_early_holds_what_it_registered(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    await grid.hub_alive("hub", LONG_MS)
+    await register(grid)
+    client.flushall()
+    assert await grid.held(0, "hub") == []
+    await register(grid)
+    assert not await grid.hub_alive("hub", LONG_MS)
+    assert await grid.held(0, "hub") == [QUERY]
+    assert await grid.hub_alive("hub", LONG_MS)
+
+
 async def test_a_query_that_has_ended_comes_back_with_a_higher_number(
     grid: GridLayer, client: redis.Redis
 ) -> None:
@@ -311,6 +324,16 @@ async def test_ends_are_those_of_streams_as_they_stand(
     (last, _), *_ = cast("list[tuple[bytes, object]]", client.xrevrange(log(1, 1, 0)))
     assert found.writes == ("0-0", entry.decode())
     assert found.log == last.decode()
+
+
+async def test_entries_of_the_log_are_numbered_without_a_hole(
+    grid: GridLayer, client: redis.Redis
+) -> None:
+    token = (await grid.lease(NODE, "one", LONG_MS)).token
+    await grid.append(NODE, token, 0, [b"one", b"two"])
+    await grid.append(NODE, token, 0, [])
+    await grid.append(NODE, token, 0, [b"three"])
+    assert [fields[b"n"] for fields in entries(client, log(1, 1, 0))] == [b"1", b"2", b"3"]
 
 
 async def test_the_log_is_bounded_in_bytes(grid: GridLayer, client: redis.Redis) -> None:

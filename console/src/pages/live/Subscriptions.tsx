@@ -14,6 +14,8 @@ import { duration } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
 import { size } from "../collections/documents/Transfer";
 import { useSubscriptions } from "./useSubscriptions";
+import { Why } from "./Why";
+import "./activity.css";
 
 export default function Subscriptions() {
   const { slug } = useTenant();
@@ -145,6 +147,7 @@ function Row({ row, isOpen, onToggle, onEnd }: RowProps) {
         <tr>
           <td colSpan={8}>
             <Details row={row} />
+            <Why row={row} />
           </td>
         </tr>
       )}
@@ -173,7 +176,7 @@ function Details({ row }: { readonly row: Subscription }) {
   return (
     <div className="audit-details">
       <div>
-        <h3 className="soft">query, the access rule included</h3>
+        <h2 className="soft">query, the access rule included</h2>
         <pre className="mono">{JSON.stringify(row.query, null, 2)}</pre>
       </div>
       <dl className="facts">

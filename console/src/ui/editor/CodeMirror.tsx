@@ -8,7 +8,7 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { bracketMatching, indentOnInput } from "@codemirror/language";
 import { type Diagnostic, linter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState, type Extension } from "@codemirror/state";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import type { JsonEditorProps } from "../JsonEditor";
@@ -16,9 +16,10 @@ import { rangeOf } from "./pointer";
 import { colours } from "./theme";
 
 export default function CodeMirror(props: JsonEditorProps) {
-  const { value, label, mistakes = [] } = props;
+  const { value, label, support, mistakes = [] } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
+  const supported = useRef(new Compartment());
   const latest = useRef(props);
   latest.current = props;
 
@@ -29,7 +30,10 @@ export default function CodeMirror(props: JsonEditorProps) {
     const made = new EditorView({
       root,
       parent: root as unknown as Element,
-      state: EditorState.create({ doc: value, extensions: extensions(label, latest) }),
+      state: EditorState.create({
+        doc: value,
+        extensions: extensions(label, latest, supported.current),
+      }),
     });
     view.current = made;
     return () => made.destroy();
@@ -40,6 +44,10 @@ export default function CodeMirror(props: JsonEditorProps) {
     if (held === null || held.state.doc.toString() === value) return;
     held.dispatch({ changes: { from: 0, to: held.state.doc.length, insert: value } });
   }, [value]);
+
+  useEffect(() => {
+    view.current?.dispatch({ effects: supported.current.reconfigure(support ?? []) });
+  }, [support]);
 
   useEffect(() => {
     const held = view.current;
@@ -55,8 +63,12 @@ export default function CodeMirror(props: JsonEditorProps) {
   return <div ref={host} className="editor-host" />;
 }
 
-function extensions(label: string, latest: { current: JsonEditorProps }): Extension {
-  const { language = "json", onChange } = latest.current;
+function extensions(
+  label: string,
+  latest: { current: JsonEditorProps },
+  supported: Compartment,
+): Extension {
+  const { language = "json", onChange, support = [] } = latest.current;
   const submit = () => {
     latest.current.onSubmit?.();
     return latest.current.onSubmit !== undefined;
@@ -82,6 +94,7 @@ function extensions(label: string, latest: { current: JsonEditorProps }): Extens
       // Escape, then Tab, leaves the editor.
       indentWithTab,
     ]),
+    supported.of(support),
     language === "json" ? [json(), linter(lintJson, { delay: 400 })] : [],
     EditorView.updateListener.of((update) => {
       if (update.docChanged) latest.current.onChange?.(update.state.doc.toString());

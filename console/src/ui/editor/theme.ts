@@ -36,13 +36,23 @@ const looks = EditorView.theme({
     color: "var(--ink)",
   },
   ".cm-diagnostic": { fontFamily: "var(--sans)" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "15em" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "2px 8px" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": {
+    background: "var(--chosen)",
+    color: "var(--ink)",
+  },
+  ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal" },
+  ".cm-completionInfo": { maxWidth: "320px", padding: "6px 10px", fontFamily: "var(--sans)" },
 });
 
 const syntax = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--name)" },
   { tag: tags.string, color: "var(--string)" },
   { tag: tags.number, color: "var(--number)" },
-  { tag: [tags.bool, tags.null], color: "var(--keyword)" },
+  { tag: [tags.bool, tags.null, tags.keyword, tags.definitionKeyword], color: "var(--keyword)" },
+  { tag: [tags.variableName, tags.modifier], color: "var(--accent)" },
+  { tag: tags.lineComment, color: "var(--soft)", fontStyle: "italic" },
   { tag: [tags.punctuation, tags.separator], color: "var(--soft)" },
 ]);
 

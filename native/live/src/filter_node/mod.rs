@@ -9,7 +9,8 @@
 //!
 //! A query comes with the rows that its snapshot sees, and with the end of the write stream from
 //! before that snapshot. What came behind that end is replayed for it from what is [`retained`];
-//! what the snapshot sees is ignored for it, then and later ([`queries::Guard`]).
+//! what the snapshot sees is ignored for it, then and later ([`queries::Guard`]). Rows of those who
+//! join later may be [`ahead`] of what the node has handled.
 //!
 //! ```text
 //! write stream ── Write ─▶ stream (counts) ─▶ retained
@@ -19,6 +20,7 @@
 //! documents ──── Rows ───▶ rebuild ──▶ Start, Rebase …, Rebased
 //! ```
 
+mod ahead;
 mod config;
 mod documents;
 mod queries;
@@ -37,6 +39,7 @@ use rillbase_matching::{Matcher, QueryId, Statistics};
 use crate::message::{News, QueryHash, Request, Source, StreamId, Tick, WriteEntry};
 use crate::node::{self, Output, Voice, Why};
 
+use ahead::Ahead;
 use documents::Documents;
 use queries::Queries;
 use rebuild::Rebuild;
@@ -56,6 +59,7 @@ pub struct FilterNode {
     matcher: Matcher,
     queries: Queries,
     documents: Documents,
+    ahead: Ahead,
     retained: Retained,
     stream: Stream,
     /// The last request that was read.
@@ -96,6 +100,7 @@ impl FilterNode {
             matcher: Matcher::new(config.limits),
             queries: Queries::default(),
             documents: Documents::new(config.remembered_us),
+            ahead: Ahead::default(),
             retained: Retained::new(begin, config.retained_us, config.retained_bytes),
             stream: Stream::new(begin, 0),
             requests: begin,
@@ -223,6 +228,11 @@ impl FilterNode {
     fn release(&mut self, now_us: u64) {
         let (complete, end) = (self.stream.complete(), self.stream.end());
         self.queries.release(now_us, complete, end);
+        let (queries, documents) = (&self.queries, &mut self.documents);
+        self.ahead.release(complete, |name, member| {
+            let known = documents.get_mut(&name.collection, &name.key);
+            queries.is_alive(member) && !known.is_some_and(|known| known.has(member))
+        });
     }
 
     fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {

@@ -9,6 +9,7 @@ use crate::message::{News, Row};
 use crate::node::{Begin, Output};
 use crate::snapshot::Snapshot;
 
+use super::ahead::Ahead;
 use super::documents::Documents;
 use super::queries::Queries;
 use super::retained::Retained;
@@ -43,6 +44,7 @@ impl FilterNode {
         self.matcher = Matcher::new(config.limits);
         self.queries = Queries::default();
         self.documents = Documents::new(config.remembered_us);
+        self.ahead = Ahead::default();
         self.retained = Retained::new(begin.position, config.retained_us, config.retained_bytes);
         self.stream = Stream::new(begin.position, begin.count);
         self.requests = begin.requests;

@@ -108,11 +108,11 @@ impl FilterNode {
         self.answer(query, !joins, out);
     }
 
-    /// Makes others' rows members, or their leaving would go unnoticed: the node may not have
-    /// handled the version that they have, and not have found it matching. If it has handled a
-    /// higher version, which then came behind `position`, and that does not match, it says so now;
-    /// unless it has said since that the document left, which those who join hear, too: whoever goes
-    /// on from the log must not be told twice. False: that version is not here any more.
+    /// Takes in others' rows, or their leaving would go unnoticed. The version that they have may
+    /// be ahead of the node ([`super::ahead`]). If it has handled a higher one, which then came
+    /// behind `position`, and that does not match, it says so now; unless it has said since that
+    /// the document left, which those who join hear, too: whoever goes on from the log must not be
+    /// told twice. False: that version is not here any more.
     fn adopt(
         &mut self,
         member: Member,
@@ -122,17 +122,22 @@ impl FilterNode {
     ) -> bool {
         let query = registration.query;
         let mut left: HashMap<&[u8], (u64, u64)> = HashMap::new();
+        let mut ahead = Vec::new();
         for row in registration.rows {
             if !self.is_mine(&row.key) {
                 continue;
             }
             let known = self.documents.touch(query.collection, &row.key, now_us);
-            if row.version >= known.handled {
+            if row.version > known.handled {
+                ahead.push((Arc::clone(&row.key), row.version));
+            } else if row.version == known.handled {
                 known.join(member);
             } else if !known.has(member) {
                 left.insert(&row.key, (row.version, known.handled));
             }
         }
+        let seen = registration.snapshot;
+        self.ahead.join(member, query.collection, seen, &ahead);
         if left.is_empty() {
             return true;
         }
@@ -152,20 +157,27 @@ impl FilterNode {
                 said.push(image.clone());
             }
         }
-        self.say_that_they_left(query.hash, &said, out);
+        self.say_that_they_left(query, &said, out);
         left.is_empty()
     }
 
+    /// Nobody but those who join may have them.
     fn say_that_they_left(
         &mut self,
-        query: QueryHash,
+        query: &Definition,
         images: &[AfterImage],
         out: &mut Vec<Output>,
     ) {
         let mut batches = Vec::new();
         for image in images {
-            self.voice.say(one(image, query, true, false), out);
-            self.retained.one_left(image, query);
+            let news = News::Match {
+                image: image.clone(),
+                added: Vec::new(),
+                changed: Vec::from_iter((!query.sorted).then_some(query.hash)),
+                removed: vec![query.hash],
+            };
+            self.voice.say(news, out);
+            self.retained.one_left(image, query.hash);
             if !image.parts.is_empty() {
                 batches.push(image.xid);
             }

@@ -70,9 +70,11 @@ impl FilterNode {
         let doubtful = std::mem::take(&mut known.doubtful);
         known.obscure |= doubtful;
         let before = std::mem::take(&mut known.members);
+        let passed = self.ahead.handled(image);
         let scratch = self.find(image, out);
-        let difference = difference(&self.queries, image.xid, &before, &scratch.found);
+        let mut difference = difference(&self.queries, image.xid, &before, &scratch.found);
         self.scratch = scratch;
+        self.name_twice(&passed, image.xid, &mut difference);
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
             known.members = difference.members;
         }
@@ -96,6 +98,33 @@ impl FilterNode {
         if doubtful {
             let ids = self.queries.sorted(&image.collection);
             self.say_left(image, &ids, out);
+        }
+    }
+
+    /// Somebody joined these queries with a lower version, which was passed over. Where the node has
+    /// not told of another one before, nobody else may have the document.
+    fn name_twice(&self, passed: &[Member], xid: u64, difference: &mut Difference) {
+        for member in passed.iter().filter(|one| self.queries.is_alive(**one)) {
+            let query = self.queries.get(member.id);
+            let Some(query) = query.filter(|query| !query.has_seen(xid)) else {
+                continue;
+            };
+            let Difference {
+                added,
+                changed,
+                removed,
+                ..
+            } = difference;
+            let enters = added.contains(&query.hash);
+            if !enters && (changed.contains(&query.hash) || removed.contains(&query.hash)) {
+                continue;
+            }
+            if !enters {
+                removed.push(query.hash);
+            }
+            if !query.sorted {
+                changed.push(query.hash);
+            }
         }
     }
 

@@ -389,7 +389,9 @@ impl Client {
             let frame = frames::event(&self.name, self.seq, &body, part, token.as_deref());
             self.outbox.push(frame);
         }
-        let how = if count > 0 { How::Events } else { How::Muted };
+        // Changes that were put together may leave nothing to tell.
+        let is_heard = count > 0 || news.group.is_empty();
+        let how = if is_heard { How::Events } else { How::Muted };
         let number = self.outbox.last_number();
         self.trace.told(how, (first, self.seq), number);
     }

@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 
 use super::change::{Change, Leave, Rows, difference};
 use super::patience::Patience;
-use super::queue::{HeldBack, Item, Place, Queue, Step};
+use super::queue::{Concerns, HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::trace::QueryTrace;
 use super::window::Window;
@@ -58,6 +58,9 @@ pub(super) struct Query {
     pub(super) request: StreamId,
     /// By source, the last request that it answered in this life.
     active: HashMap<Source, StreamId>,
+    /// Filter nodes that have not said that they watch it, and since which place: behind that they
+    /// may have done their part of a batch for others alone.
+    unanswered: HashMap<Source, StreamId>,
     /// A sorted query's dealings with its sort node.
     window: Window,
     patience: Patience,
@@ -92,6 +95,7 @@ impl Query {
             outdated: false,
             request: StreamId::default(),
             active: HashMap::new(),
+            unanswered: from_the_beginning(write_partitions),
             window: Window::default(),
             patience: Patience::default(),
             parts: HashMap::new(),
@@ -113,6 +117,7 @@ impl Query {
         self.snapshot = Snapshot::default();
         self.live_us = None;
         self.active.clear();
+        self.unanswered = from_the_beginning(write_partitions);
         self.window = Window::default();
         self.parts.clear();
         self.queue.clear();
@@ -256,7 +261,14 @@ impl Query {
         if self.outdated {
             return None;
         }
-        let (items, broken) = self.queue.ready(log, &self.sources, now_us, self.live_us);
+        let mut queue = std::mem::take(&mut self.queue);
+        let concerns = |part: u16, at: StreamId| {
+            let since = self.unanswered.get(&Source::Filter(part));
+            since.is_none_or(|since| at <= *since)
+        };
+        let nodes: (&[Source], &Concerns<'_>) = (&self.sources, &concerns);
+        let (items, broken) = queue.ready(log, nodes, now_us, self.live_us);
+        self.queue = queue;
         let mut changes = Vec::new();
         for item in items {
             match item {
@@ -336,9 +348,15 @@ impl Query {
         }
     }
 
+    /// A node watches it, in whatever life and for whomever.
+    pub(super) fn watched_by(&mut self, source: Source) {
+        self.unanswered.remove(&source);
+    }
+
     /// A new holder has begun: nothing of it counts until it says that it watches the query.
-    pub(super) fn restarted(&mut self, source: Source) {
+    pub(super) fn restarted(&mut self, source: Source, at: StreamId) {
         self.active.remove(&source);
+        self.unanswered.entry(source).or_insert(at);
         self.window.restarted(source);
     }
 
@@ -401,12 +419,14 @@ impl Query {
     }
 
     /// The sort node's tick: a window that was followed unseen is shown once it holds whatever was
-    /// shown before.
+    /// shown before. While new rows are on their way to the sort node, ticks prove more than its
+    /// window holds.
     pub(super) fn sort_ticked(&mut self, snapshot: &Snapshot, time_us: u64) -> Vec<Change> {
         self.window.sort_ticked(time_us);
         if !self.is_complete()
             || !snapshot.covers(&self.snapshot)
             || !self.has_answered(Source::Sort)
+            || self.window.is_renewing()
             || self.outdated
         {
             return Vec::new();
@@ -447,6 +467,12 @@ impl Query {
         let leave = self.leave();
         self.rows.as_ref().map(|rows| then(&leave, rows))
     }
+}
+
+/// No filter node is known to watch.
+fn from_the_beginning(write_partitions: u16) -> HashMap<Source, StreamId> {
+    let filters = (0..write_partitions).map(Source::Filter);
+    filters.map(|one| (one, StreamId::default())).collect()
 }
 
 /// All filter nodes, and the sort node of a sorted query.

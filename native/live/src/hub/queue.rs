@@ -69,6 +69,10 @@ impl Item {
 /// By write partition, a place in the log.
 pub(super) type Said = HashMap<u16, StreamId>;
 
+/// Whether what the node of a write partition says at a place is said of a query, too: one that has
+/// not read the registration may tell of its part of a batch with its answer.
+pub(super) type Concerns<'c> = dyn Fn(u16, StreamId) -> bool + 'c;
+
 #[derive(Debug)]
 struct Waiting {
     item: Item,
@@ -236,7 +240,7 @@ impl Queue {
     pub(super) fn ready(
         &mut self,
         log: &Log,
-        sources: &[Source],
+        (sources, concerns): (&[Source], &Concerns<'_>),
         now_us: u64,
         live_us: Option<u64>,
     ) -> (Vec<Item>, bool) {
@@ -246,7 +250,7 @@ impl Queue {
         let mut broken = false;
         let mut count = 0;
         for (at, one) in self.waiting.iter().enumerate() {
-            if !self.is_complete(at, log, sources) {
+            if !self.is_complete(at, log, (sources, concerns)) {
                 if !late(one) {
                     break;
                 }
@@ -261,15 +265,21 @@ impl Queue {
         (items, broken && count > 0)
     }
 
-    fn is_complete(&self, at: usize, log: &Log, sources: &[Source]) -> bool {
+    fn is_complete(
+        &self,
+        at: usize,
+        log: &Log,
+        (sources, concerns): (&[Source], &Concerns<'_>),
+    ) -> bool {
         match self.waiting.get(at).map(|one| &one.item) {
             None => false,
             Some(Item::Writes { parts, .. }) if parts.is_empty() => true,
             Some(Item::Writes {
                 xid, parts, said, ..
             }) => {
-                log.is_done(*xid, parts, said)
-                    || (log.is_past(*xid, parts, said) && self.state_after(at, *xid, log, sources))
+                let told = (said, concerns);
+                log.is_done(*xid, parts, told)
+                    || (log.is_past(*xid, parts, told) && self.state_after(at, *xid, log, sources))
             }
             Some(Item::State { snapshot, .. }) => reached(log, sources, snapshot),
         }

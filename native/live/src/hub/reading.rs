@@ -1,5 +1,7 @@
 //! What the hub makes of the notification log.
 
+use std::collections::HashSet;
+
 use crate::message::{News, Notification, QueryHash, Source, StreamId};
 
 use super::query::{Query, Registration};
@@ -31,9 +33,17 @@ impl Hub {
 
     /// Makes all queries of a log be registered again: messages may be missing.
     pub fn lost(&mut self, partition: u16) {
+        self.forgotten(partition, &HashSet::new());
+    }
+
+    /// Makes queries of a log be registered again that the event layer has forgotten. Those that it
+    /// holds were registered since: nothing of them is lost, and nobody is told that it may be.
+    pub fn forgotten(&mut self, partition: u16, held: &HashSet<QueryHash>) {
         let queries = self.queries.iter();
-        let theirs = queries.filter(|(_, query)| query.partition == partition);
-        for hash in theirs.map(|(hash, _)| *hash).collect::<Vec<_>>() {
+        let lost = queries
+            .filter(|(hash, query)| query.partition == partition && !held.contains(hash))
+            .map(|(hash, _)| *hash);
+        for hash in lost.collect::<Vec<_>>() {
             self.register_again(&hash);
         }
     }
@@ -65,7 +75,9 @@ impl Hub {
             } => {
                 let all = added.iter().chain(changed).chain(removed);
                 let known = all.filter(|hash| self.queries.contains_key(hash));
-                let known: Vec<QueryHash> = known.copied().collect();
+                let mut known: Vec<QueryHash> = known.copied().collect();
+                known.sort_unstable();
+                known.dedup();
                 for hash in &known {
                     self.tell_query(hash, place, source, news);
                 }
@@ -95,7 +107,7 @@ impl Hub {
                 log.start(source, place.before);
                 for query in self.queries.values_mut() {
                     if query.partition == partition {
-                        query.restarted(source);
+                        query.restarted(source, place.at);
                     }
                 }
             }
@@ -145,6 +157,9 @@ impl Hub {
         }
         if query.rows.is_none() {
             return;
+        }
+        if let News::Active { .. } = news {
+            query.watched_by(source);
         }
         let life = query.activation;
         match news {

@@ -73,6 +73,15 @@ fn joined(groups: Vec<Group>, end: StreamId) -> Vec<Missed> {
     changes.zip(places).collect()
 }
 
+/// What a write does to a result.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Nothing,
+    Enters,
+    Stays,
+    Leaves,
+}
+
 struct Told<'q> {
     query: &'q Query,
     /// What the client held from the beginning.
@@ -117,11 +126,10 @@ impl Told<'_> {
                 changed,
                 removed,
             } if !sorted => {
-                let told = [(added, 0), (changed, 1), (removed, 2)];
-                let kind = told.iter().find(|(all, _)| all.contains(&hash));
-                if let Some((_, kind)) = kind {
+                let how = [added, changed, removed].map(|all| all.contains(&hash));
+                if how.contains(&true) {
                     self.may_show(image.rules_version)?;
-                    self.image(image, *kind, before, at);
+                    self.image(image, self.concerns(image, how)?, before, at);
                 }
             }
             _ => {}
@@ -129,15 +137,33 @@ impl Told<'_> {
         Some(())
     }
 
-    fn image(&mut self, image: &AfterImage, kind: u8, before: StreamId, at: StreamId) {
+    /// Whether a write is one that the client was told of, or that its first result holds.
+    fn is_known(&self, image: &AfterImage) -> bool {
         let known = self.versions.get(&image.key);
-        if self.seen.sees(image.xid) || known.is_some_and(|known| *known >= image.version) {
-            return;
-        }
-        self.versions.insert(Arc::clone(&image.key), image.version);
+        self.seen.sees(image.xid) || known.is_some_and(|known| *known >= image.version)
+    }
+
+    /// What a write does to what the client holds, by whether it enters, stays in or leaves the
+    /// query. Where that differs among those who watch, others joined with a version that was
+    /// passed over: who has seen nothing but what the log tells is none of them. None: who has, may
+    /// be.
+    fn concerns(&self, image: &AfterImage, how: [bool; 3]) -> Option<Kind> {
+        let unaided = *self.seen == Snapshot::default();
+        Some(match how {
+            _ if self.is_known(image) => Kind::Nothing,
+            [_, true, true] | [true, true, _] if !unaided => return None,
+            [true, ..] => Kind::Enters,
+            [_, true, true] => Kind::Nothing,
+            [_, _, true] => Kind::Leaves,
+            _ => Kind::Stays,
+        })
+    }
+
+    fn image(&mut self, image: &AfterImage, kind: Kind, before: StreamId, at: StreamId) {
         let Some(change) = change(image, kind) else {
             return;
         };
+        self.versions.insert(Arc::clone(&image.key), image.version);
         let next = self.groups.len();
         let place = if image.parts.is_empty() {
             next
@@ -204,7 +230,7 @@ fn step(step: &WindowChange) -> Change {
     }
 }
 
-fn change(image: &AfterImage, kind: u8) -> Option<Change> {
+fn change(image: &AfterImage, kind: Kind) -> Option<Change> {
     let (body, gone) = match &image.content {
         Content::Document(body) => (body, Gone::Left),
         Content::Deleted(id) => (id, Gone::Deleted),
@@ -219,9 +245,10 @@ fn change(image: &AfterImage, kind: u8) -> Option<Change> {
     });
     let index = None;
     Some(match kind {
-        0 => Change::Add { index, row },
-        1 => Change::Stay { index, row },
-        _ => Change::Remove {
+        Kind::Nothing => return None,
+        Kind::Enters => Change::Add { index, row },
+        Kind::Stays => Change::Stay { index, row },
+        Kind::Leaves => Change::Remove {
             old_index: None,
             version: image.version,
             row,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::message::{Incarnation, Source, StreamId, Tick, Token};
 use crate::snapshot::Snapshot;
 
-use super::queue::{Place, Said};
+use super::queue::{Concerns, Place, Said};
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -53,6 +53,8 @@ struct SourceState {
     reached: Snapshot,
     /// Where it said so.
     reached_at: StreamId,
+    /// In which life, as its last tick named it; none since it told everything.
+    life: Option<Incarnation>,
     /// A new holder has begun and has not told everything yet.
     rebuilding: bool,
     /// The place in front of its beginning, until it has caught up with the holder before: what it
@@ -91,14 +93,20 @@ impl Log {
         state.rebuilt_us = at.ms.saturating_mul(1000);
         state.reached = snapshot.clone();
         state.reached_at = at;
+        state.life = None;
     }
 
     /// Takes a tick; returns whether another life has begun since the one before.
     pub(super) fn tick(&mut self, source: Source, tick: &Tick, at: StreamId) -> bool {
         let state = self.sources.entry(source).or_default();
         state.tick_us = tick.time_us;
-        state.reached = tick.snapshot.clone();
-        state.reached_at = at;
+        // A node's first ticks may be older than the state with which it began.
+        let life = state.life.replace(tick.incarnation);
+        let same = life.is_none_or(|life| life == tick.incarnation);
+        if !same || tick.snapshot.covers(&state.reached) {
+            state.reached = tick.snapshot.clone();
+            state.reached_at = at;
+        }
         // Whoever ticks has told everything, also where the word that said so was lost.
         state.rebuilding = false;
         if tick.time_us >= state.rebuilt_us {
@@ -135,25 +143,23 @@ impl Log {
         parts.insert(partition, place.at);
     }
 
-    fn has_done(&self, xid: u64, part: u16, said: &Said) -> bool {
+    fn has_done(&self, xid: u64, part: u16, told: (&Said, &Concerns<'_>)) -> bool {
         let done = self.done.get(&xid).and_then(|(_, done)| done.get(&part));
-        done.is_some_and(|at| said.get(&part).is_none_or(|said| at > said))
+        done.is_some_and(|at| is_end(part, *at, told))
     }
 
     /// Whether all partitions have said, behind what they told of a batch, that they handled their
     /// part of it.
-    pub(super) fn is_done(&self, xid: u64, parts: &[u16], said: &Said) -> bool {
-        parts.iter().all(|&part| self.has_done(xid, part, said))
+    pub(super) fn is_done(&self, xid: u64, parts: &[u16], told: (&Said, &Concerns<'_>)) -> bool {
+        parts.iter().all(|&part| self.has_done(xid, part, told))
     }
 
     /// The same, where what a node has reached otherwise counts too.
-    pub(super) fn is_past(&self, xid: u64, parts: &[u16], said: &Said) -> bool {
+    pub(super) fn is_past(&self, xid: u64, parts: &[u16], told: (&Said, &Concerns<'_>)) -> bool {
         parts.iter().all(|&part| {
-            let reached = self.sources.get(&Source::Filter(part)).filter(|state| {
-                let said = said.get(&part);
-                said.is_none_or(|said| state.reached_at > *said)
-            });
-            self.has_done(xid, part, said) || reached.is_some_and(|state| state.reached.sees(xid))
+            let state = self.sources.get(&Source::Filter(part));
+            let reached = state.filter(|state| is_end(part, state.reached_at, told));
+            self.has_done(xid, part, told) || reached.is_some_and(|state| state.reached.sees(xid))
         })
     }
 
@@ -170,4 +176,10 @@ impl Log {
             .map(|source| self.sources.get(source).map_or(0, |state| state.tick_us));
         now_us.saturating_sub(ticks.min().unwrap_or(0))
     }
+}
+
+/// Whether a place lies behind what a node told of a batch, and what it says there concerns those who
+/// wait for the batch.
+fn is_end(part: u16, at: StreamId, (said, concerns): (&Said, &Concerns<'_>)) -> bool {
+    said.get(&part).is_none_or(|said| at > *said) && concerns(part, at)
 }

@@ -133,18 +133,23 @@ impl Hub {
         if !log.is_some_and(|log| query.is_live(log, self.now_us)) {
             return false;
         }
-        // Who goes on from the log must not miss what only the registration saw.
+        // Who goes on from the log must not miss what only the registration saw, nor be told once
+        // more what only its own first result held.
         let passed = query.is_past_registration();
-        let mut all = true;
-        for id in starting {
-            let client = self.clients.get(&id);
-            if client.is_some_and(Client::is_waiting) {
-                all = false;
-            } else if passed || client.is_some_and(|one| !matches!(one.phase, Phase::Resuming(_))) {
-                all &= self.make_ready(id);
-            } else {
-                all = false;
-            }
+        let can_go_on = |seen: &Snapshot| {
+            let mut sources = query.sources.iter();
+            passed && log.is_some_and(|log| sources.all(|source| log.has_reached(*source, seen)))
+        };
+        let waits = |client: &Client| match &client.phase {
+            Phase::Waiting => true,
+            Phase::Resuming(token) => !can_go_on(&token.seen),
+            _ => false,
+        };
+        let waits = |id: &u64| self.clients.get(id).is_some_and(waits);
+        let (late, ready): (Vec<u64>, Vec<u64>) = starting.into_iter().partition(waits);
+        let mut all = late.is_empty();
+        for id in ready {
+            all &= self.make_ready(id);
         }
         all
     }

@@ -69,6 +69,25 @@ fn a_new_nodes_state_from_before_a_batch_that_another_told_of_first_takes_nothin
 }
 
 #[test]
+fn a_batch_waits_for_a_node_that_has_not_read_the_registration() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.register(&q, until(6), &[row("a", 1, 1)]);
+    desk.active(F1, &q);
+    desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 6);
+    // Said of other queries: this one's part comes with the answer to its registration.
+    done(&mut desk, F0, 6);
+    assert_eq!(desk.lines(), ["s1 result a@1"]);
+    desk.matched(F0, part(6, "a", 2, Some(1)), Is::Changed, q.hash);
+    done(&mut desk, F0, 6);
+    desk.active(F0, &q);
+    desk.ticks(7);
+    let expected = ["s1 add b@1 #1 1/2", "s1 change a@2 #2 2/2", "s1 ready"];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
 fn only_the_last_event_of_a_group_carries_a_token() {
     let (mut desk, q) = opened();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);

@@ -80,6 +80,17 @@ impl Desk {
         other
     }
 
+    /// Reads what another process has read since.
+    pub(crate) fn follow(&mut self, other: &Self) {
+        for (at, notification) in other.log.iter().skip(self.log.len()) {
+            self.log.push((*at, notification.clone()));
+            self.hub.read(0, *at, notification);
+        }
+        self.counts.clone_from(&other.counts);
+        self.now_us = other.now_us;
+        self.pass(0);
+    }
+
     /// Other nodes speak from here on, in a log of their own.
     pub(crate) fn begin_anew(&mut self) {
         self.log.clear();
@@ -252,6 +263,24 @@ impl Desk {
             image,
             added: one(Is::Added),
             changed: one(Is::Changed),
+            removed: one(Is::Removed),
+        };
+        self.say(source, news);
+    }
+
+    /// A write by which some of those who watch joined with a version that was passed over.
+    pub(crate) fn matched_by_some(
+        &mut self,
+        source: Source,
+        image: AfterImage,
+        how: Is,
+        query: QueryHash,
+    ) {
+        let one = |is: Is| if how == is { vec![query] } else { Vec::new() };
+        let news = News::Match {
+            image,
+            added: one(Is::Added),
+            changed: vec![query],
             removed: one(Is::Removed),
         };
         self.say(source, news);

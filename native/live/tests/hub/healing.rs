@@ -1,10 +1,10 @@
 //! Standing still, and healing.
 
-use rillbase_live::hub::Wish;
+use rillbase_live::hub::{Options, Wish};
 use rillbase_live::message::News;
 
 use crate::common::{image, query, row, told, until};
-use crate::desk::{Desk, F0, F1, Is, watched};
+use crate::desk::{Desk, F0, F1, Is, token, watched};
 
 #[test]
 fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
@@ -263,4 +263,45 @@ fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
     desk.ticks(8);
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 live"]);
+}
+
+#[test]
+fn what_was_registered_since_the_event_layer_forgot_is_not_registered_again() {
+    let (mut desk, before) = watched(&[row("a", 1, 1)]);
+    let since = query("since", "{}");
+    desk.attach(2, &since);
+    desk.open(&since, 6, &[row("a", 1, 1)]);
+    desk.lines();
+    desk.wishes();
+    desk.hub.forgotten(0, &[since.hash].into());
+    assert_eq!(desk.wishes(), [Wish::Register(before.hash)]);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, since.hash);
+    let token = token(&desk.take());
+    desk.matched(F0, image(8, "a", 3, Some(1)), Is::Changed, since.hash);
+    desk.pass(250_000);
+    desk.take();
+    desk.attach_with(3, &since, Options::default(), Some(token));
+    desk.answer_replays();
+    assert_eq!(desk.lines(), ["s3 ready", "s3 change a@3 #2"]);
+}
+
+#[test]
+fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
+    desk.lines();
+    let end = desk.end();
+    desk.hub.lost(0);
+    for source in [F0, F1] {
+        desk.say(source, News::Start);
+        desk.rebase(source, &q, 12, &[]);
+        desk.active(source, &q);
+        let snapshot = until(12);
+        desk.say(source, News::Rebased { snapshot });
+    }
+    assert_eq!(desk.lines(), ["s1 stale", "s1 remove a@1 left #1"]);
+    desk.ticks(11);
+    // Rows that were read before the nodes' state, which took the row away.
+    desk.register_behind(&q, end, until(11), &[row("a", 1, 1)]);
+    assert!(desk.lines().is_empty());
 }

@@ -219,3 +219,74 @@ fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
     ];
     assert_eq!(other.lines(), expected);
 }
+
+/// A hub that read before the transaction 6, one that read before 7 with a row whose after-image has
+/// not come, and the tokens with which clients left them.
+fn two_who_differ() -> (Desk, Desk, Definition, [String; 2]) {
+    let (mut desk, q) = watched(&[]);
+    desk.pass(250_000);
+    desk.matched(F1, image(5, "z", 1, Some(1)), Is::Added, q.hash);
+    let first = token(&desk.take());
+    let mut other = desk.elsewhere();
+    other.attach(1, &q);
+    other.register(&q, until(7), &[row("a", 2, 1), row("z", 1, 1)]);
+    other.active(F0, &q);
+    other.active(F1, &q);
+    other.ticks(6);
+    let second = token(&other.take());
+    (desk, other, q, [first, second])
+}
+
+/// What the client is told that comes to the first hub, which has followed the log of the second.
+fn goes_on(desk: &mut Desk, other: &Desk, q: &Definition, token: String) -> Vec<String> {
+    desk.follow(other);
+    let mut lines = resume(desk, 2, q, token);
+    lines.retain(|line| line.starts_with("s2"));
+    lines
+}
+
+#[test]
+fn a_row_that_only_others_held_is_added_for_who_goes_on() {
+    let (mut desk, mut other, q, [first, _]) = two_who_differ();
+    other.matched_by_some(F0, image(7, "a", 3, Some(1)), Is::Added, q.hash);
+    other.ticks(8);
+    let told = goes_on(&mut desk, &other, &q, first);
+    assert_eq!(told, ["s2 ready", "s2 add a@3 #2"]);
+}
+
+#[test]
+fn a_row_that_only_others_held_is_not_removed_for_who_goes_on() {
+    let (mut desk, mut other, q, [first, _]) = two_who_differ();
+    other.matched_by_some(F0, image(7, "a", 3, None), Is::Removed, q.hash);
+    other.ticks(8);
+    assert_eq!(goes_on(&mut desk, &other, &q, first), ["s2 ready"]);
+}
+
+#[test]
+fn who_may_hold_a_row_that_others_do_not_begins_anew() {
+    let (mut desk, mut other, q, [_, second]) = two_who_differ();
+    other.matched_by_some(F0, image(7, "a", 3, Some(1)), Is::Added, q.hash);
+    other.ticks(8);
+    let told = goes_on(&mut desk, &other, &q, second);
+    let anew = [
+        "s2 reset resume_not_possible",
+        "s2 result a@3 z@1",
+        "s2 ready",
+    ];
+    assert_eq!(told, anew);
+}
+
+#[test]
+fn who_holds_what_the_log_does_not_tell_yet_goes_on_when_it_does() {
+    let (mut desk, mut other, q, [_, second]) = two_who_differ();
+    assert!(goes_on(&mut desk, &other, &q, second).is_empty());
+    other.matched(F0, image(6, "a", 2, Some(1)), Is::Added, q.hash);
+    other.matched(F0, image(7, "a", 3, Some(1)), Is::Changed, q.hash);
+    other.ticks(8);
+    desk.follow(&other);
+    desk.pass(250_000);
+    desk.answer_replays();
+    let lines = desk.lines();
+    let lines: Vec<_> = lines.iter().filter(|line| line.starts_with("s2")).collect();
+    assert_eq!(lines, ["s2 ready", "s2 change a@3 #1"]);
+}

@@ -145,6 +145,27 @@ fn changes_that_were_put_together_name_the_events_that_stand_for_them() {
 }
 
 #[test]
+fn changes_that_undo_one_another_are_told_together_by_no_event() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let options = Options {
+        throttle_us: 1_000_000,
+        ..Options::default()
+    };
+    desk.attach_with(1, &q, options, None);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.matched(F0, image(11, "a", 2, Some(1)), Is::Changed, q.hash);
+    desk.take();
+    desk.matched(F0, image(12, "b", 1, Some(1)), Is::Added, q.hash);
+    desk.matched(F0, image(13, "b", 2, None), Is::Removed, q.hash);
+    desk.pass(1_000_000);
+    assert!(desk.lines().is_empty());
+    for version in [1, 2] {
+        let said = Said::of(&desk, 1, "b", version);
+        assert_eq!(said.change(version, &["told", "first_event"]), "together -");
+    }
+}
+
+#[test]
 fn a_client_that_does_not_read_is_said_to_have_lost_what_waited() {
     let (mut desk, q) = (Desk::with(FEW, 2_000, 1 << 20), query("q", "{}"));
     desk.attach(1, &q);

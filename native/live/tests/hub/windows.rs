@@ -133,6 +133,41 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
 }
 
 #[test]
+fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
+    desk.attach(1, &q);
+    desk.register(&q, until(9), &[row("a", 2, 1)]);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    desk.rebase(SORT, &q, 5, &[row("a", 1, 1)]);
+    desk.active(SORT, &q);
+    let (query, activation) = (q.hash, q.activation);
+    let renew = News::Renew {
+        query,
+        activation,
+        slack: 4,
+    };
+    desk.say(SORT, renew);
+    desk.ticks(9);
+    assert_eq!(desk.lines(), ["s1 result a@2"]);
+    let newer = WindowChange::Change {
+        index: 0,
+        row: row("a", 2, 1),
+    };
+    let renewed = News::Window {
+        query,
+        activation,
+        rules_version: 0,
+        image: None,
+        changes: vec![newer, add(1, "b", 1)],
+    };
+    desk.say(SORT, renewed);
+    desk.pass(1000);
+    desk.ticks(9);
+    assert_eq!(desk.lines(), ["s1 add b@1 1 #1", "s1 ready"]);
+}
+
+#[test]
 fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
     let (mut desk, q) = opened();
     desk.say(SORT, News::Start);

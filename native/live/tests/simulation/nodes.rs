@@ -98,6 +98,8 @@ pub(crate) struct Driver {
     entries_at: StreamId,
     requests_at: StreamId,
     request_number: u64,
+    /// Of the log.
+    log_number: u64,
     /// Said and not appended yet.
     unsaid: Vec<Notification>,
     pub(crate) stopped_until_us: u64,
@@ -117,6 +119,7 @@ impl Driver {
             entries_at: StreamId::default(),
             requests_at: StreamId::default(),
             request_number: 0,
+            log_number: 0,
             unsaid: Vec::new(),
             stopped_until_us: 0,
             skew_us: 0,
@@ -192,6 +195,7 @@ impl Driver {
             Phase::Note => {
                 self.requests_at = valkey.requests.end();
                 self.request_number = valkey.requests.count;
+                self.log_number = valkey.log.count;
                 let (end, count) = match self.kind {
                     Kind::Filter(partition) => {
                         let stream = &valkey.writes[usize::from(partition)];
@@ -305,8 +309,12 @@ impl Driver {
                 node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }
             (Kind::Sort, Some(Machine::Sort(node))) => {
-                let (id, _, entry) = valkey.log.next(self.entries_at)?;
+                let (id, number, entry) = valkey.log.next(self.entries_at)?;
                 self.entries_at = id;
+                self.log_number += 1;
+                if number != self.log_number {
+                    return Some(false);
+                }
                 node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }
             _ => return None,

@@ -203,7 +203,7 @@ impl Process {
             return;
         }
         if !valkey.hub_alive(self.number) || now_us - self.alive_us > FORGOTTEN_US {
-            self.hub.lost(0);
+            self.hub.forgotten(0, &valkey.held(self.number));
         }
         self.alive_us = now_us;
     }

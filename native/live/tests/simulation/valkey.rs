@@ -1,7 +1,7 @@
 //! The event layer: streams that are trimmed, leases, the registry. It may lose all that it holds,
 //! or the end of it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use rillbase_live::message::{
     AfterImage, Definition, Notification, QueryHash, Request, StreamId, Tick, Token, WriteEntry,
@@ -323,6 +323,12 @@ impl Valkey {
     pub(crate) fn hub_alive(&mut self, hub: u64) -> bool {
         let known = self.hubs.insert(hub, self.now_us + HUB_US).is_some();
         known && !self.strangers.remove(&hub)
+    }
+
+    /// The queries that an app server holds.
+    pub(crate) fn held(&self, hub: u64) -> HashSet<QueryHash> {
+        let held = self.holders.iter().filter(|(_, all)| all.contains(&hub));
+        held.map(|(query, _)| *query).collect()
     }
 
     /// Forgets queries that nobody holds for long.

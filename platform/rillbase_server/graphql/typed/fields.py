@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Container, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import cast
 
 from graphql import (
@@ -25,12 +26,14 @@ from rillbase_server.graphql import documents, live
 from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.documents import AnyDocument, AnyDocumentConnection
 from rillbase_server.graphql.live import LiveDocuments
+from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.typed.filters import Filters, as_filter, as_sort, sort_input
 from rillbase_server.graphql.typed.shapes import Record
 from rillbase_server.graphql.typed.types import Types, written
 
 Fields = dict[str, GraphQLField]
 
+_DOCUMENT = attrgetter("document")
 _ENDINGS = ("", "Content", "Connection", "Edge", "Filter", "Sort", "SortField", "Input", "Live")
 
 
@@ -83,7 +86,7 @@ class CollectionFields:
         interface = cast("GraphQLInterfaceType", self.static.type_map["Node"])
         return GraphQLObjectType(
             self.declared.type,
-            {**kept, "document": GraphQLField(content)},
+            {**kept, "document": GraphQLField(content, extensions={READ: _DOCUMENT})},
             interfaces=[interface],
             description=f"A document of the collection {self.declared.collection}.",
         )

@@ -24,6 +24,7 @@ from graphql import (
 )
 
 from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Plain, Record, Shape
 from rillbase_server.graphql.typed.values import SCALARS, to_document
 
@@ -49,6 +50,7 @@ class Types:
                     self.output(member.shape, name + _capital(member.field)),
                     resolve=_resolver(member),
                     description=member.description,
+                    extensions={READ: _reader(member)},
                 )
                 for member in shape.members
             }
@@ -89,14 +91,15 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _resolver(member: Member) -> Callable[..., JsonValue]:
+def _reader(member: Member) -> Callable[[Mapping[str, JsonValue]], JsonValue]:
     """Return how a field's value is found in an object of a document."""
     name = member.name
+    return lambda source: source.get(name)
 
-    def resolve(source: Mapping[str, JsonValue], _: object) -> JsonValue:
-        return source.get(name)
 
-    return resolve
+def _resolver(member: Member) -> Callable[..., JsonValue]:
+    read = _reader(member)
+    return lambda source, _: read(source)
 
 
 def written(shape: Shape, given: object) -> JsonValue:

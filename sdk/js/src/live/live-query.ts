@@ -7,11 +7,12 @@ import type { Clock, Timer } from "../clock.js";
 import type { RillbaseError } from "../errors.js";
 import { overlaid, type Shown, shownRow } from "../local/overlay.js";
 import type { Holder, LocalWrites, Pending } from "../local/writes.js";
-import type { Channel, Connection, ConnectionState } from "./connection.js";
-import type { EventFrame, SubscriptionFrame } from "./frames.js";
-import { difference, type ItemChange, type QuerySnapshot, type QueryState } from "./snapshot.js";
+import type { Connection } from "./connection.js";
+import { type Done, Followed } from "./followed.js";
+import type { EventFrame } from "./frames.js";
+import { difference, type ItemChange, type QuerySnapshot } from "./snapshot.js";
 import { type QuerySpec, specBody } from "./spec.js";
-import { type Change, type Effect, type Row, View } from "./view.js";
+import type { Change, Effect, Row } from "./view.js";
 
 /** A change that the server has told, or the first answer. */
 export type Told =
@@ -43,18 +44,11 @@ const EMPTY: QuerySnapshot<unknown> = {
   error: null,
 };
 
-export class LiveQuery implements Channel, Holder {
+export class LiveQuery extends Followed implements Holder {
   /** What listeners were shown last. A new object whenever it is not the same. */
   snapshot: QuerySnapshot<unknown> = EMPTY;
-  private readonly view = new View();
   private shown: Shown[] = [];
-  private state: QueryState = "connecting";
-  private error: RillbaseError | null = null;
-  private isReady = false;
-  private isStale = false;
-  private isOffline = false;
   private isFirst = true;
-  private isScheduled = false;
   private readonly listeners = new Set<() => void>();
   private readonly tellings = new Set<(told: Told) => void>();
   /** The newest version heard of each document while writes are pending. */
@@ -66,7 +60,9 @@ export class LiveQuery implements Channel, Holder {
     readonly spec: QuerySpec,
     private readonly around: Surroundings,
     private readonly unused: () => void,
-  ) {}
+  ) {
+    super();
+  }
 
   /** Calls the listener whenever `snapshot` has changed. Returns how to stop. */
   listen(listener: () => void): () => void {
@@ -121,81 +117,34 @@ export class LiveQuery implements Channel, Holder {
 
   // What the connection tells
 
-  subscribe(): Record<string, unknown> {
-    this.view.interrupted();
-    this.isReady = false;
-    this.stateChanged();
-    const { resume } = this.view;
-    return { ...specBody(this.spec), ...(resume === undefined ? {} : { resume }) };
+  protected members(): Record<string, unknown> {
+    return specBody(this.spec);
   }
 
-  connection(state: ConnectionState): void {
-    if (state !== "open") this.isReady = false;
-    this.isOffline = state === "offline";
-    this.stateChanged();
-  }
-
-  failed(error: RillbaseError): void {
+  override failed(error: RillbaseError): void {
     this.error = error;
     this.isAttached = false;
     this.leave();
-    this.stateChanged();
+    super.failed(error);
     for (const tell of [...this.tellings]) tell({ kind: "failed", error });
   }
 
-  frame(frame: SubscriptionFrame): boolean {
-    switch (frame.type) {
-      case "result":
-        return this.took(this.view.result(frame));
-      case "event":
-        return this.took(this.event(frame));
-      case "ready":
-        this.view.ready(frame.resume);
-        this.isReady = true;
-        this.isStale = false;
-        break;
-      case "reset":
-        this.view.reset();
-        this.isStale = true;
-        this.isReady = false;
-        break;
-      case "status":
-        this.isStale = frame.state === "stale";
-        break;
-      case "end":
-        break;
-    }
-    this.stateChanged();
-    return true;
-  }
-
-  private event(frame: EventFrame): Effect {
-    const effect = this.view.event(frame);
+  protected override event(frame: EventFrame): Effect {
+    const effect = super.event(frame);
     if (effect.kind === "changed" && this.around.writes.of(this.spec.collection).length > 0) {
       for (const { row } of effect.changes) this.heard.set(row.key, row.version ?? 0);
     }
     return effect;
   }
 
-  /** Takes what a frame did; false: it cannot have been so. */
-  private took(effect: Effect): boolean {
-    switch (effect.kind) {
-      case "broken":
-        this.view.reset();
-        return false;
-      case "replaced":
-        this.tellReplaced(effect.before);
-        break;
-      case "changed":
-        this.tell({ kind: "changes", changes: effect.changes });
-        for (const { row } of effect.changes) if (row.isOmitted) this.complete(row);
-        break;
-      case "nothing":
-        return true;
+  protected took(done: Done): void {
+    if (done.kind === "replaced") {
+      this.tellReplaced(done.before);
+    } else {
+      this.tell({ kind: "changes", changes: done.changes });
+      for (const { row } of done.changes) if (row.isOmitted) this.complete(row);
     }
     this.catchUp();
-    this.schedule();
-    return true;
   }
 
   private tellReplaced(before: readonly Row[]): void {
@@ -289,28 +238,11 @@ export class LiveQuery implements Channel, Holder {
 
   // What listeners see
 
-  private stateChanged(): void {
-    const before = this.state;
-    if (this.error !== null) this.state = "failed";
-    else if (this.isReady) this.state = this.isStale ? "stale" : "live";
-    else if (this.isOffline) this.state = "offline";
-    else this.state = this.isStale && this.view.hasResult ? "stale" : "connecting";
-    if (this.state !== before) {
-      this.restartGraces();
-      this.schedule();
-    }
+  protected override stateTurned(): void {
+    this.restartGraces();
   }
 
-  private schedule(): void {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    queueMicrotask(() => {
-      this.isScheduled = false;
-      this.show();
-    });
-  }
-
-  private show(): void {
+  protected show(): void {
     const { spec, view } = this;
     const pending = this.around.writes.of(spec.collection).filter((one) => {
       return one.confirmation === undefined || one.waiting.has(this);

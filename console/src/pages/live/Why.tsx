@@ -1,0 +1,210 @@
+/** Why did (not) this client get this change? A question, and the way of the change as a timeline. */
+
+import { type FormEvent, useState } from "react";
+import { useTenant } from "../../api/tenant";
+import type { Subscription } from "../../api/types";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Field } from "../../ui/Field";
+import { Icon, type IconName } from "../../ui/Icon";
+import { type Asked, type Reason, type Step, type StepState, type Told, useWhy } from "./useWhy";
+import "./why.css";
+
+export function Why({ row }: { readonly row: Subscription }) {
+  const { may } = useTenant();
+  const [typed, setTyped] = useState<Asked>({ document: "", version: "" });
+  const [asked, setAsked] = useState<(Asked & { readonly at: number }) | null>(null);
+  const why = useWhy(row.id, asked);
+  if (row.collection === undefined || !may("developer")) return null;
+
+  function ask(question: Asked) {
+    setTyped(question);
+    setAsked({ ...question, at: Date.now() });
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (typed.document.trim() !== "") ask(typed);
+  }
+
+  return (
+    <section className="why" aria-label="Why did, or did not, this client get a change?">
+      <h2>Why did (not) this client get a change?</h2>
+      <form onSubmit={submit}>
+        <Field label={`_id of a document of ${row.collection}`}>
+          <input
+            className="input mono"
+            value={typed.document}
+            placeholder="the _id"
+            onChange={(event) => setTyped({ ...typed, document: event.target.value })}
+          />
+        </Field>
+        <Field label="Version">
+          <input
+            className="input mono"
+            inputMode="numeric"
+            pattern="[0-9]*"
+            value={typed.version}
+            placeholder="the newest"
+            onChange={(event) => setTyped({ ...typed, version: event.target.value })}
+          />
+        </Field>
+        <button type="submit" className="button primary" disabled={typed.document.trim() === ""}>
+          Why?
+        </button>
+      </form>
+      <div aria-live="polite">
+        {why.error !== null && <ErrorNotice error={why.error} onRetry={() => ask(typed)} />}
+        {why.data !== undefined && (
+          <Story
+            told={why.data}
+            onVersion={(version) => ask({ ...typed, version: `${version}` })}
+          />
+        )}
+        {asked === null && (
+          <p className="soft">
+            From the write to the client: which stage a change has passed, and where it stopped.
+            Recent changes are remembered for as long as there is room. An <code>_id</code> that is
+            a number is typed as one; <code>"17"</code> in quotes is text.
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface StoryProps {
+  readonly told: Told;
+  readonly onVersion: (version: number) => void;
+}
+
+function Story({ told, onVersion }: StoryProps) {
+  const { version, newest_version: newest } = told;
+  return (
+    <div className="why-story">
+      <header>
+        <span className={`badge ${tone(told)}`}>{told.verdict.replaceAll("_", " ")}</span>
+        <strong>{told.summary}</strong>
+        {version !== null && (
+          <span className="soft">
+            version {version}
+            {newest !== null && newest !== version && ` of ${newest}`}
+          </span>
+        )}
+        <span className="why-versions">
+          {version !== null && version > 1 && (
+            <button
+              type="button"
+              className="button small plain"
+              onClick={() => onVersion(version - 1)}
+            >
+              Version {version - 1}
+            </button>
+          )}
+          {version !== null && newest !== null && version < newest && (
+            <button
+              type="button"
+              className="button small plain"
+              onClick={() => onVersion(version + 1)}
+            >
+              Version {version + 1}
+            </button>
+          )}
+        </span>
+      </header>
+      <ol className="why-steps">
+        {told.steps.map((step) => (
+          <Stage key={step.stage} step={step} />
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+const REACHED = new Set(["told", "coalesced", "result", "in_result"]);
+const PENDING: ReadonlySet<StepState> = new Set(["waiting", "unknown"]);
+
+function tone({ verdict, steps }: Told): string {
+  if (REACHED.has(verdict)) return "good";
+  const last = steps.at(-1);
+  return last !== undefined && PENDING.has(last.state) ? "warn" : "bad";
+}
+
+const SIGNS: Record<StepState, readonly [IconName, string]> = {
+  passed: ["check", "passed"],
+  stopped: ["close", "stopped here"],
+  waiting: ["more", "waiting here"],
+  unknown: ["minus", "not known"],
+};
+
+function Stage({ step }: { readonly step: Step }) {
+  const [icon, words] = SIGNS[step.state];
+  const { explanation } = step.facts;
+  return (
+    <li className={step.state}>
+      <span className="why-sign" title={words}>
+        <Icon name={icon} size={11} />
+      </span>
+      <div>
+        <h3>
+          {step.title} <span className="hidden">({words})</span>
+          {step.at !== null && (
+            <time dateTime={step.at} title={new Date(step.at).toLocaleString()}>
+              {clock(step.at)}
+            </time>
+          )}
+        </h3>
+        <p>
+          <Marked text={step.detail} />
+        </p>
+        {explanation !== undefined && step.state !== "unknown" && (
+          <Clauses reason={explanation.reason} />
+        )}
+      </div>
+    </li>
+  );
+}
+
+/** A filter as a list of what it asks, each with what the document has. */
+function Clauses({ reason }: { readonly reason: Reason }) {
+  if (reason.parts.length === 0) return null;
+  return (
+    <div className="why-clauses">
+      <span className="soft">{reason.how === "all" ? "all of" : "one of"}</span>
+      <ul>
+        {reason.parts.map((part) => (
+          <li key={part.clause} className={part.decides ? "decides" : undefined}>
+            <span className={part.holds === true ? "holds" : "holds-not"}>
+              <Icon name={part.holds === true ? "check" : "close"} size={10} />
+              <span className="hidden">{part.holds === true ? "holds" : "does not hold"}</span>
+            </span>
+            <span>
+              <code>{part.clause}</code>
+              {part.how === "test" && part.found.length > 0 && (
+                <span className="soft">
+                  {" "}
+                  found <code>{part.found.join(", ")}</code>
+                  {part.more && " …"}
+                </span>
+              )}
+              <Clauses reason={part} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Text in which backquotes set code off. */
+function Marked({ text }: { readonly text: string }) {
+  const pieces = text.split("`").map((piece, place) => ({ piece, place }));
+  return pieces.map(({ piece, place }) =>
+    place % 2 === 1 ? <code key={place}>{piece}</code> : <span key={place}>{piece}</span>,
+  );
+}
+
+function clock(at: string): string {
+  const moment = new Date(at);
+  const ms = `${moment.getMilliseconds()}`.padStart(3, "0");
+  return `${moment.toLocaleTimeString("en-GB")}.${ms}`;
+}

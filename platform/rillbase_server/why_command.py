@@ -1,0 +1,146 @@
+"""``manage.py why``: why did (not) this client get this change?
+
+    python manage.py why                                    lists what is watched now
+    python manage.py why SUBSCRIPTION DOCUMENT              the newest version of the document
+    python manage.py why SUBSCRIPTION DOCUMENT --version 3  that version
+
+It asks the server by its API, as the key's owner may. It needs neither Django nor the database, so
+it works from wherever the server can be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+TIMEOUT_S = 30.0
+SIGNS = {
+    "passed": ("✓", "green"),
+    "stopped": ("✗", "bold red"),
+    "waiting": ("…", "bold yellow"),
+    "unknown": ("?", "dim"),
+}
+FAILED = 1
+
+
+class Refused(Exception):
+    """The server did not answer as was hoped; the message says why."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    console = Console(highlight=False)
+    try:
+        if asked.subscription is None:
+            _list(console, _get(asked, "subscriptions")["items"], as_json=asked.json)
+        else:
+            _tell(console, _get(asked, _why(asked)), as_json=asked.json)
+    except Refused as refused:
+        sys.stderr.write(f"Error: {refused}\n")
+        return FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="manage.py why", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("subscription", nargs="?", help="its id, as the list has it")
+    parser.add_argument("document", nargs="?", help="the `_id`, as in the path of a document")
+    parser.add_argument("--version", type=int, help="which version; else the newest")
+    parser.add_argument("--tenant", default=os.environ.get("RILLBASE_TENANT", "demo"))
+    parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
+    parser.add_argument(
+        "--key",
+        default=os.environ.get("RILLBASE_KEY", ""),
+        help="a key with the scope `admin`, or a personal token; else RILLBASE_KEY",
+    )
+    parser.add_argument("--json", action="store_true", help="print the server's answer as it is")
+    parser.set_defaults(parser=parser)
+    return parser
+
+
+def _why(asked: argparse.Namespace) -> str:
+    if asked.document is None:
+        asked.parser.error("name the document, too")
+    query = {"document": asked.document}
+    if asked.version is not None:
+        query["version"] = asked.version
+    return f"subscriptions/{quote(asked.subscription, safe='')}/why?{urlencode(query)}"
+
+
+def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
+    if not asked.key:
+        asked.parser.error("a key is needed: --key or RILLBASE_KEY")
+    if urlsplit(asked.url).scheme not in ("http", "https"):
+        asked.parser.error("--url is an http or https address")
+    address = f"{asked.url.rstrip('/')}/api/v1/tenants/{quote(asked.tenant, safe='')}/{path}"
+    request = urllib.request.Request(  # noqa: S310 -- the scheme has been looked at
+        address, headers={"Authorization": f"Bearer {asked.key}"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+            found: dict[str, Any] = json.load(answer)
+    except urllib.error.HTTPError as refused:
+        raise Refused(_problem(refused)) from None
+    except (OSError, ValueError) as away:
+        raise Refused(f"{asked.url} does not answer: {away}") from None
+    return found
+
+
+def _problem(refused: urllib.error.HTTPError) -> str:
+    try:
+        problem = json.load(refused)
+        return f"{problem.get('detail') or problem['title']} ({problem['code']})"
+    except (OSError, ValueError, KeyError):
+        return f"the server answered {refused.code}"
+
+
+def _list(console: Console, items: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(items, indent=2) + "\n")
+        return
+    if not items:
+        console.print("Nobody watches anything now.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("subscription", "user", "watches", "state", "events"):
+        table.add_column(head, overflow="fold" if head == "subscription" else "ellipsis")
+    for item in items:
+        source = item.get("collection") or item.get("topic") or item.get("aggregate") or ""
+        watches = f"{source} {json.dumps(item['query'].get('filter', {}))}"
+        row = (item["id"], item["user"], watches, item["state"], str(item["events"]))
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _tell(console: Console, told: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        return
+    document = json.dumps(told["document"])
+    console.print(Text(f"{told['collection']} {document}, version {told['version']}", "bold"))
+    console.print()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for step in told["steps"]:
+        sign, style = SIGNS[step["state"]]
+        at = (step["at"] or "")[11:23]
+        table.add_row(Text(sign, style), Text(step["title"]), at, Text(step["detail"]))
+    console.print(table)
+    console.print()
+    console.print(Text(told["summary"], "bold"))

@@ -1,0 +1,146 @@
+"""The side of the process that has the subscriptions: it waits for questions and answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from uuid import UUID
+
+import psycopg
+from redis.exceptions import RedisError
+
+from foundation.api.problems import translate
+from foundation.api.rendering import to_json
+from foundation.environment import environment
+from foundation.errors import ApiError, NotFound, NotTraceable, Unavailable
+from foundation.json_types import JsonObject
+from foundation.valkey_wire import ValkeyWire
+from realtime import valkey
+from realtime.hub.documents import Watched
+from realtime.registration import wanted as wanting
+from realtime.socket.crowd import Crowd
+from realtime.why import evidence, story, subjects
+from realtime.why.evidence import Subject
+from realtime.why.exchange import LIFETIME_S, answers, answers_here, questions
+from realtime.why.question import Hypothesis, Question
+from rillbase_native import Value
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 5
+RETRY_S = 0.5
+#: Questions that are worked on at once: events must not wait for answers.
+AT_ONCE = 4
+CONNECT_TIMEOUT_S = 1.0
+
+
+class Answers:
+    """Answers what is asked of one process."""
+
+    def __init__(self, process: str, crowd: Crowd) -> None:
+        self._process = process
+        self._crowd = crowd
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._wire: ValkeyWire | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._wire = ValkeyWire(
+            environment().events,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            answer_timeout_s=WAIT_S + 5,
+        )
+        self._task = asyncio.create_task(self._keep_listening(self._wire))
+        answers_here(self._process)
+
+    async def stop(self) -> None:
+        tasks = [*self._working, *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task = None
+        if self._wire is not None:
+            await self._wire.aclose()
+
+    async def _keep_listening(self, wire: ValkeyWire) -> None:
+        while True:
+            try:
+                await self._listen(wire)
+            except RedisError as away:
+                log.debug("nobody can ask why: %s", away)
+                await asyncio.sleep(RETRY_S)
+
+    async def _listen(self, wire: ValkeyWire) -> None:
+        await self._room.acquire()
+        try:
+            reply = await wire.call("BLPOP", questions(self._process), WAIT_S)
+            asked = _read(reply[1]) if isinstance(reply, list) else None
+        except BaseException:
+            self._room.release()
+            raise
+        if asked is None:
+            self._room.release()
+            return
+        task = asyncio.create_task(self._answer(asked))
+        self._working.add(task)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._working.discard(task)
+        self._room.release()
+
+    async def _answer(self, asked: Question) -> None:
+        try:
+            told = await self.explain(asked)
+        except Exception as failed:  # noqa: BLE001 -- whoever asked is told
+            told = _refusal(translate(failed))
+        try:
+            await valkey.wire().call("RPUSH", answers(asked.nonce), to_json(told))
+            await valkey.wire().call("EXPIRE", answers(asked.nonce), LIFETIME_S)
+        except RedisError as away:
+            log.info("nobody could be told why: %s", away)
+
+    async def explain(self, asked: Question) -> JsonObject:
+        """Explain what became of a version, for a subscription or for one that might be."""
+        try:
+            subject = await self._subject(asked)
+            found = await evidence.gather(subject, asked.key, asked.version)
+        except (psycopg.Error, OSError, RedisError) as away:
+            log.warning("a question could not be answered: %s", away)
+            raise Unavailable(headers={"Retry-After": "1"}) from None
+        return story.told(found)
+
+    async def _subject(self, asked: Question) -> Subject:
+        about = asked.about
+        if not isinstance(about, Hypothesis):
+            return await subjects.of_subscription(self._found(asked.tenant_id, about))
+        wanted = wanting.read(Value.parse(about.query.encode()))
+        return await subjects.of_query(
+            asked.tenant_id, wanted, about.claims, is_ruled=about.is_ruled
+        )
+
+    def _found(self, tenant_id: UUID, subscription: str) -> Watched:
+        for guest in self._crowd.connections.values():
+            if guest.party is None or guest.party.tenant.id != tenant_id:
+                continue
+            for held in guest.subscriptions:
+                if held.id == subscription and held.subscription is not None:
+                    if not isinstance(held.subscription, Watched):
+                        raise NotTraceable
+                    return held.subscription
+        raise NotFound("There is no such subscription.")
+
+
+def _read(text: object) -> Question | None:
+    if not isinstance(text, bytes):
+        return None
+    try:
+        return Question.from_json(text)
+    except (ValueError, KeyError, TypeError):
+        log.warning("a question could not be read")
+        return None
+
+
+def _refusal(error: ApiError) -> JsonObject:
+    return {"refused": {"code": error.code, "detail": error.detail}}

@@ -1,0 +1,293 @@
+"""What is known of one version of a document and of one subscription, gathered when asked for.
+
+| from | what |
+|---|---|
+| the documents | the newest version, with its content |
+| the outbox | which transaction committed a version, and when; kept for about a minute |
+| the marks | when that transaction was published |
+| the write stream | the entry itself with the content of then; kept for seconds |
+| filter and rule | why they match that content, or do not |
+| the hub | what it showed and told, as far as it remembers |
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+from documents.outbox.database import relay_pool
+from documents.outbox.entries import Image, Kind, MalformedEntry, decode
+from documents.outbox.events import stream
+from documents.store.database import pool, scope
+from documents.store.facts import CollectionFacts
+from foundation.json_types import JsonObject
+from foundation.postgres import Result, Statement
+from foundation.postgres.session import Oid, int8
+from realtime import valkey
+from realtime.grid.layout import Grid
+from realtime.hub.logs import listed
+from rillbase_native import Filter, key_hash
+
+#: Transactions of the outbox that are looked through: more than it holds of a busy minute.
+TRANSACTIONS = 300_000
+VERSIONS = 20
+#: Entries of the stream that are looked through, at most.
+ENTRIES, PAGE = 20_000, 500
+#: A writer's clock and Valkey's may differ by about so much, and a mark may come late.
+SLACK_MS = 5_000
+
+_DOCUMENT = Statement(
+    "SELECT version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = $2",
+    (Oid.UUID, Oid.BYTEA),
+)
+#: There is no index by key, for whoever writes would pay for it: recent rows are looked through.
+_OUTBOX = Statement(
+    "SELECT o.version, o.xid, o.created_at, o.batch_hashes IS NOT NULL, "
+    "(SELECT min(m.marked_at) FROM documents_outboxmark m WHERE m.xid = o.xid) "
+    "FROM documents_outbox o WHERE o.xid >= greatest(3, "
+    "pg_snapshot_xmax(pg_current_snapshot())::text::bigint - $5)::text::xid8 "
+    "AND o.tenant_id = $1 AND o.collection_id = $2 AND o.key = $3 AND o.version <= $4 "
+    "ORDER BY o.version DESC LIMIT $6",
+    (Oid.UUID, Oid.UUID, Oid.BYTEA, Oid.INT8, Oid.INT8, Oid.INT8),
+)
+ANY_VERSION = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The newest version of a document; without a body it is deleted."""
+
+    version: int
+    updated_ms: int
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A version's row of the outbox."""
+
+    version: int
+    xid: int
+    committed_ms: int
+    in_batch: bool
+    #: When its transaction was marked as published.
+    published_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A version's entry of a write stream."""
+
+    place: str
+    image: Image
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.place.partition("-")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What a filter says of the content."""
+
+    explanation: JsonObject
+    #: How live queries like this are found, at which paths, and whether the document is led there.
+    reach: tuple[str, list[str], bool]
+
+    @property
+    def matches(self) -> bool | None:
+        found = self.explanation["matches"]
+        return found if isinstance(found, bool) else None
+
+    @classmethod
+    def of(cls, wanted: Filter, body: bytes, now_ms: int) -> Clause:
+        explanation = cast("JsonObject", json.loads(wanted.explain(body, now_ms)))
+        return cls(explanation, wanted.reach(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One document among all tenants' documents: others have the same key."""
+
+    collection: CollectionFacts
+    key: bytes
+
+    def image(self, raw: bytes) -> Image | None:
+        """Read an entry of a write stream, if it is one of this document."""
+        if self.key not in raw:
+            return None
+        try:
+            entry = decode(raw)
+        except MalformedEntry:
+            return None
+        if not isinstance(entry, Image) or entry.key != self.key:
+            return None
+        its = (entry.tenant_id, entry.collection_id)
+        return entry if its == (self.collection.tenant_id, self.collection.id) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a version before the hub is asked."""
+
+    key: bytes
+    version: int
+    xid: int | None
+    #: Its content, if filter and rule match it.
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a question is about: a subscription, or somebody who might subscribe."""
+
+    collection: CollectionFacts
+    filter: Filter
+    #: The access rule with the user's claims; None: no rule binds the user, or it denies all.
+    rule: Filter | None
+    is_ruled: bool
+    grid: Grid
+    #: Says what a hub knows of a version.
+    ask_hub: Callable[[Known], Awaitable[JsonObject]]
+
+    def matches(self, body: bytes, now_ms: int) -> bool:
+        """Tell whether filter and rule match; what comes to no answer does not."""
+        if self.is_ruled and self.rule is None:
+            return False
+        wanted = self.filter if self.rule is None else self.filter.and_(self.rule)
+        found: object = json.loads(wanted.explain(body, now_ms))["matches"]
+        return found is True
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All of it."""
+
+    version: int | None
+    partition: int
+    stored: Stored | None
+    row: Row | None
+    entry: Entry | None
+    #: The content of the version; None: it is not known any more, or it is a deletion.
+    body: bytes | None
+    is_deletion: bool
+    #: What the subscriber's filter says; None: the content is not known.
+    filter: Clause | None
+    #: What the access rule says; None: no rule binds the subscriber, or the content is not known.
+    rule: Clause | None
+    #: Whether an access rule binds the subscriber.
+    is_ruled: bool
+    #: Whether the version before matched filter and rule; None: not known.
+    matched_before: bool | None
+    #: What the hub knows.
+    hub: JsonObject
+
+
+async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
+    """Find out what is known now; raise `NotFound`, or what servers that are away raise."""
+    collection = subject.collection
+    stored, rows = await _in_database(collection, key, version)
+    if version is None:
+        known = [stored.version] if stored is not None else []
+        version = max([*known, *(row.version for row in rows)], default=None)
+    row = next((row for row in rows if row.version == version), None)
+    partition = key_hash(key) % subject.grid.write_partitions
+    entries = dict[int, Entry]()
+    if version is not None:
+        since_ms = None if row is None else row.committed_ms - SLACK_MS
+        name = stream(subject.grid.installation, subject.grid.epoch, partition)
+        entries = await _in_stream(name, since_ms, Named(collection, key))
+    entry = entries.get(version or 0)
+    body, is_deletion = _content(version, stored, entry)
+    now_ms = time.time_ns() // 1_000_000
+    xid = row.xid if row is not None else entry.image.xid if entry is not None else None
+    matches = body is not None and subject.matches(body, now_ms)
+    known_of = Known(key, version or 0, xid, body if matches else None)
+    return Evidence(
+        version=version,
+        partition=partition,
+        stored=stored,
+        row=row,
+        entry=entry,
+        body=body,
+        is_deletion=is_deletion,
+        filter=None if body is None else Clause.of(subject.filter, body, now_ms),
+        rule=_rule(subject, body, now_ms),
+        is_ruled=subject.is_ruled,
+        matched_before=_before(subject, entries.get((version or 0) - 1), now_ms),
+        hub=await subject.ask_hub(known_of),
+    )
+
+
+async def _in_database(
+    collection: CollectionFacts, key: bytes, version: int | None
+) -> tuple[Stored | None, list[Row]]:
+    async with pool().session() as session:
+        _, found = await session.run(
+            [scope(collection.tenant_id), (_DOCUMENT, (collection.raw, key))]
+        )
+    numbers = (ANY_VERSION if version is None else version, TRANSACTIONS, VERSIONS)
+    async with relay_pool().session() as session:
+        parameters = (collection.tenant_id.bytes, collection.raw, key, *map(int8, numbers))
+        (rows,) = await session.run([(_OUTBOX, parameters)])
+    stored = None
+    if found.rows:
+        stored = Stored(found.integer(0, 0), found.time_ms(0, 2), found.raw(0, 3))
+    return stored, [_row(rows, number) for number in range(rows.rows)]
+
+
+def _row(rows: Result, number: int) -> Row:
+    published = rows.raw(number, 4)
+    return Row(
+        version=rows.integer(number, 0),
+        xid=rows.integer(number, 1),
+        committed_ms=rows.time_ms(number, 2),
+        in_batch=rows.boolean(number, 3),
+        published_ms=None if published is None else rows.time_ms(number, 4),
+    )
+
+
+async def _in_stream(name: str, since_ms: int | None, document: Named) -> dict[int, Entry]:
+    """Return what a write stream still has of the document, by version."""
+    first = "-" if since_ms is None else str(since_ms)
+    last, found = "+", dict[int, Entry]()
+    for _ in range(0, ENTRIES, PAGE):
+        reply = await valkey.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
+        entries = listed(reply)
+        for place, raw in entries:
+            image = document.image(raw)
+            if image is not None and image.version not in found:
+                found[image.version] = Entry(place, image)
+        if len(entries) < PAGE:
+            break
+        last = f"({entries[-1][0]}"
+    return found
+
+
+def _content(
+    version: int | None, stored: Stored | None, entry: Entry | None
+) -> tuple[bytes | None, bool]:
+    """Return what a version was, and whether it was a deletion."""
+    if stored is not None and stored.version == version:
+        return stored.body, stored.body is None
+    if entry is None or entry.image.kind is Kind.SUPERSEDED:
+        return None, False
+    if entry.image.kind is Kind.DELETE:
+        return None, True
+    return entry.image.body, False
+
+
+def _rule(subject: Subject, body: bytes | None, now_ms: int) -> Clause | None:
+    if body is None or subject.rule is None:
+        return None
+    return Clause.of(subject.rule, body, now_ms)
+
+
+def _before(subject: Subject, entry: Entry | None, now_ms: int) -> bool | None:
+    if entry is None or entry.image.kind is Kind.SUPERSEDED:
+        return None
+    return entry.image.kind is Kind.PUT and subject.matches(entry.image.body, now_ms)

@@ -1,0 +1,111 @@
+"""Questions and answers between processes, by lists in the event layer's Valkey.
+
+The process that has a subscription waits at a list of its own, so a question is answered at once,
+and by nobody else. Both lists last for seconds: a question that nobody takes is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import cast
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from foundation.environment import environment
+from foundation.errors import CATALOGUE, Internal, NotFound, NotTraceable, Unavailable
+from foundation.json_types import JsonObject
+from foundation.valkey_sockets import ValkeySockets
+from realtime.subscriptions import names, reading
+from realtime.why.question import Hypothesis, Question
+
+ANSWER_TIMEOUT_S = 6
+#: A question is worth an answer for so long.
+LIFETIME_S = 10
+CONNECT_TIMEOUT_S = 0.5
+_ROOT = "{rillbase}:live:why:"
+NOT_ANSWERED = "The server that holds the subscription did not answer."
+
+
+def questions(process: str) -> str:
+    """Return the list at which a process waits for questions."""
+    return f"{_ROOT}{process}"
+
+
+def answers(nonce: str) -> str:
+    """Return the list at which an answer is waited for."""
+    return f"{_ROOT}answer:{nonce}"
+
+
+def described(tenant_id: UUID, public: str) -> JsonObject:
+    """Return what the list of subscriptions says of one that can be asked about, or raise."""
+    found = [row for row in reading.listed(tenant_id) if row["id"] == public]
+    if not found:
+        raise NotFound("There is no such subscription.")
+    if "collection" not in found[0]:
+        raise NotTraceable
+    return found[0]
+
+
+def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonObject:
+    """Have one of the tenant's subscriptions explained by the process that has it."""
+    parts = names.split(public)
+    if parts is None:
+        raise NotFound("There is no such subscription.")
+    process, subscription = parts
+    return _asked(process, Question(tenant_id, subscription, key, version))
+
+
+def suppose(tenant_id: UUID, whom: Hypothesis, key: bytes, version: int | None) -> JsonObject:
+    """Have explained what a subscriber would be told, by this process itself."""
+    if not _Here.process:
+        raise Unavailable(NOT_ANSWERED, headers={"Retry-After": "1"})
+    return _asked(_Here.process, Question(tenant_id, whom, key, version))
+
+
+class _Here:
+    """Which process this is, once it answers questions."""
+
+    process = ""
+
+
+def answers_here(process: str) -> None:
+    """Learn the name under which this process waits for questions."""
+    _Here.process = process
+
+
+def _asked(process: str, question: Question) -> JsonObject:
+    try:
+        _sockets().call("RPUSH", questions(process), question.to_json())
+        _sockets().call("EXPIRE", questions(process), LIFETIME_S)
+        reply = _sockets().call("BLPOP", answers(question.nonce), ANSWER_TIMEOUT_S)
+    except RedisError:
+        raise Unavailable(NOT_ANSWERED, headers={"Retry-After": "1"}) from None
+    if not isinstance(reply, list) or not isinstance(reply[1], bytes):
+        raise Unavailable(NOT_ANSWERED, headers={"Retry-After": "1"})
+    return _read(reply[1])
+
+
+def _read(text: bytes) -> JsonObject:
+    """Return the answer, or raise what the other process refused it with."""
+    found = cast("JsonObject", json.loads(text))
+    refused = found.get("refused")
+    if isinstance(refused, dict):
+        error = CATALOGUE.get(str(refused.get("code")), Internal)
+        raise error(str(refused.get("detail")))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _sockets() -> ValkeySockets:
+    return ValkeySockets(
+        environment().events,
+        connect_timeout_s=CONNECT_TIMEOUT_S,
+        answer_timeout_s=ANSWER_TIMEOUT_S + 2,
+    )
+
+
+def close() -> None:
+    """Close the connections of this process."""
+    _sockets().close()

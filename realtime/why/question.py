@@ -1,0 +1,63 @@
+"""What is asked, as it travels from the process that was asked to the one that can answer."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from foundation.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """Somebody who might watch a query."""
+
+    #: A `subscribe`, as Extended JSON.
+    query: str
+    #: The user's claims; None: an anonymous caller.
+    claims: JsonObject | None
+    #: Whether access rules bind the caller: not those of keys and members.
+    is_ruled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Why has a subscription heard of a version of a document, or why not?"""
+
+    tenant_id: UUID
+    #: The subscription's id within its process, or who might subscribe.
+    about: str | Hypothesis
+    key: bytes
+    #: None: the newest one.
+    version: int | None
+    #: Where the answer is waited for.
+    nonce: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    def to_json(self) -> bytes:
+        about = self.about
+        return json.dumps(
+            {
+                "tenant": str(self.tenant_id),
+                "about": about
+                if isinstance(about, str)
+                else [about.query, about.claims, about.is_ruled],
+                "key": self.key.hex(),
+                "version": self.version,
+                "nonce": self.nonce,
+            }
+        ).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Question:
+        """Read a question, or raise `ValueError`, `KeyError` or `TypeError`."""
+        found = json.loads(text)
+        about = found["about"]
+        return cls(
+            UUID(found["tenant"]),
+            about if isinstance(about, str) else Hypothesis(*about),
+            bytes.fromhex(found["key"]),
+            found["version"],
+            found["nonce"],
+        )

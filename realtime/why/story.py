@@ -1,0 +1,348 @@
+"""From evidence to a story: the stages that a version of a document passes, and where it stopped.
+
+    write → publication → matching → filter → rule → window → hub → delivery
+
+A stage is `passed`, it is where the version `stopped`, it is one that it is `waiting` at, or nobody
+can say (`unknown`). Stages behind the one where it stopped are not told. Pure: evidence in, JSON
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from foundation.json_types import JsonObject, JsonValue
+from realtime.why import wording
+from realtime.why.evidence import Clause, Evidence
+
+State = Literal["passed", "stopped", "waiting", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one stage says."""
+
+    stage: str
+    state: State
+    detail: str
+    at_ms: float | None = None
+    facts: JsonObject = field(default_factory=dict)
+    #: What this stage makes of the whole, where it decides.
+    verdict: str = ""
+
+
+def told(evidence: Evidence) -> JsonObject:
+    """Tell what happened to the version."""
+    steps = _steps(evidence)
+    last = steps[-1]
+    verdict = last.verdict or "unclear"
+    return {
+        "version": evidence.version,
+        "newest_version": None if evidence.stored is None else evidence.stored.version,
+        "deleted": evidence.is_deletion,
+        "verdict": verdict,
+        "summary": wording.SUMMARIES[verdict],
+        "steps": [_rendered(step) for step in steps],
+    }
+
+
+def _steps(evidence: Evidence) -> list[Step]:
+    steps: list[Step] = []
+    for stage in _STAGES:
+        step = stage(evidence)
+        if step is not None:
+            steps.append(step)
+            if step.state in ("stopped", "waiting"):
+                break
+    return steps
+
+
+def _rendered(step: Step) -> JsonObject:
+    return {
+        "stage": step.stage,
+        "state": step.state,
+        "title": wording.TITLES[step.stage],
+        "detail": step.detail,
+        "at": None if step.at_ms is None else _moment(step.at_ms),
+        "facts": step.facts,
+    }
+
+
+def _moment(ms: float) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _write(evidence: Evidence) -> Step:
+    version, stored, row = evidence.version, evidence.stored, evidence.row
+    if version is None:
+        return Step("write", "stopped", wording.NEVER_WRITTEN, verdict="no_document")
+    if stored is not None and version > stored.version:
+        detail = wording.NOT_YET_WRITTEN.format(version=version, newest=stored.version)
+        return Step("write", "stopped", detail, verdict="no_such_version")
+    facts: JsonObject = {"partition": evidence.partition, "deletion": evidence.is_deletion}
+    at_ms: float | None = None
+    if row is not None:
+        at_ms = row.committed_ms
+        facts |= {"transaction": str(row.xid), "in_batch": row.in_batch}
+    elif evidence.entry is not None:
+        at_ms = evidence.entry.image.written_us / 1000
+        facts |= {"transaction": str(evidence.entry.image.xid)}
+    elif stored is not None and stored.version == version:
+        at_ms = stored.updated_ms
+    if at_ms is None:
+        return Step("write", "unknown", wording.LONG_AGO, facts=facts)
+    what = wording.DELETED if evidence.is_deletion else wording.WRITTEN
+    return Step("write", "passed", what.format(version=version), at_ms, facts)
+
+
+def _publication(evidence: Evidence) -> Step:
+    row, entry = evidence.row, evidence.entry
+    if entry is not None:
+        facts: JsonObject = {"entry": entry.place, "partition": evidence.partition}
+        return Step("publication", "passed", wording.PUBLISHED, entry.at_ms, facts)
+    if row is not None and row.published_ms is not None:
+        return Step("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
+    if _change(evidence) is not None:
+        return Step("publication", "passed", wording.PUBLISHED_SURELY)
+    if row is not None:
+        return Step("publication", "waiting", wording.NOT_PUBLISHED, verdict="not_published")
+    return Step("publication", "unknown", wording.PUBLISHED_LONG_AGO)
+
+
+def _is_hypothetical(evidence: Evidence) -> bool:
+    """Tell whether nobody subscribes: what a hub says of its nodes is missing then."""
+    return "nodes" not in evidence.hub
+
+
+def _matching(evidence: Evidence) -> Step:
+    nodes = _objects(evidence.hub.get("nodes"))
+    filters = [node for node in nodes if node["node"] == "filter"]
+    mine = [node for node in filters if node["partition"] == evidence.partition]
+    watches = all(node["watches"] for node in mine)
+    facts: JsonObject = {"partition": evidence.partition, "watches": watches}
+    detail = wording.WATCHED if watches else wording.NOT_WATCHED
+    if _is_hypothetical(evidence):
+        detail = wording.WOULD_BE_WATCHED
+    if evidence.filter is not None:
+        kind, paths, reached = evidence.filter.reach
+        facts |= {"found_by": kind, "paths": list(paths), "reached": reached}
+        detail += " " + wording.reach(kind, paths, reached=reached)
+    if watches or _change(evidence) is not None:
+        return Step("matching", "passed", detail, facts=facts)
+    return Step("matching", "waiting", detail, facts=facts, verdict="not_watched")
+
+
+def _filter(evidence: Evidence) -> Step:
+    return _clause(evidence, "filter", evidence.filter, "no_match")
+
+
+def _rule(evidence: Evidence) -> Step | None:
+    if not evidence.is_ruled:
+        return None
+    if evidence.hub.get("outdated") is True:
+        return Step("rule", "waiting", wording.RULES_CHANGED, verdict="rules_changed")
+    if evidence.rule is None and evidence.body is not None:
+        return Step("rule", "stopped", wording.DENIED, verdict="hidden")
+    return _clause(evidence, "rule", evidence.rule, "hidden")
+
+
+def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str) -> Step:
+    change = _change(evidence)
+    left = change is not None and change["match"] == "remove"
+    if evidence.is_deletion:
+        return Step(stage, "passed", wording.NOTHING_LEFT)
+    if clause is None:
+        if change is not None:
+            return Step(stage, "passed", wording.MATCHED_SURELY)
+        return Step(stage, "unknown", wording.CONTENT_GONE)
+    facts: JsonObject = {"explanation": clause.explanation, "before": evidence.matched_before}
+    sentences = wording.sentences(clause.explanation)
+    if clause.matches:
+        return Step(stage, "passed", f"{wording.HOLDS[stage]} {sentences}", facts=facts)
+    if left:
+        detail = f"{wording.HOLDS_NO_MORE[stage]} {sentences}"
+        return Step(stage, "passed", detail, facts=facts)
+    detail = f"{wording.HOLDS_NOT[stage]} {sentences}"
+    if evidence.matched_before is False:
+        detail += " " + wording.NOR_BEFORE
+    return Step(stage, "stopped", detail, None, facts, verdict)
+
+
+def _window(evidence: Evidence) -> Step | None:
+    hub, change = evidence.hub, _change(evidence)
+    if hub.get("sorted") is not True:
+        return None
+    facts: JsonObject = {
+        name: hub.get(name) for name in ("offset", "limit", "rows", "held_index", "place")
+    }
+    if change is not None:
+        return Step("window", "passed", wording.IN_WINDOW, facts=facts)
+    if hub.get("held_version") == evidence.version:
+        place = int(str(hub["held_index"])) + int(str(hub["offset"])) + 1
+        return Step("window", "passed", wording.AT_PLACE.format(place=place), facts=facts)
+    if hub.get("renewing") is True:
+        return Step("window", "waiting", wording.RENEWING, facts=facts, verdict="renewing")
+    if hub.get("place") in ("before", "behind") and evidence.body is not None:
+        detail = wording.OUTSIDE[str(hub["place"])].format(**_shown_window(hub))
+        return Step("window", "stopped", detail, None, facts, "outside_window")
+    if evidence.is_deletion:
+        return Step("window", "stopped", wording.NEVER_IN_WINDOW, None, facts, "outside_window")
+    return Step("window", "unknown", wording.WINDOW_UNKNOWN, facts=facts)
+
+
+def _shown_window(hub: JsonObject) -> dict[str, int]:
+    offset, rows = int(str(hub["offset"])), int(str(hub["rows"] or 0))
+    return {"first": offset + 1, "last": offset + rows}
+
+
+def _hub(evidence: Evidence) -> Step:
+    hub, change = evidence.hub, _change(evidence)
+    if _is_hypothetical(evidence):
+        return _supposed(evidence)
+    facts: JsonObject = {"state": hub.get("state"), "held_version": hub.get("held_version")}
+    if change is not None:
+        match = str(change["match"])
+        facts |= {"match": match, "log_position": change["position"], "changes": change["of"]}
+        detail = wording.SHOWN[match]
+        return Step("hub", "passed", detail, _us(change, "at_us"), facts)
+    return _unshown(evidence, facts)
+
+
+def _supposed(evidence: Evidence) -> Step:
+    if evidence.is_deletion:
+        return Step("hub", "stopped", wording.NEVER_HELD, verdict="deleted")
+    if evidence.body is None:
+        return Step("hub", "unknown", wording.CONTENT_GONE)
+    return Step("hub", "passed", wording.WOULD_HOLD, verdict="would_match")
+
+
+def _unshown(evidence: Evidence, facts: JsonObject) -> Step:
+    """Say why the hub has shown nothing of the version."""
+    hub = evidence.hub
+    if hub.get("waits_for_batch") is True:
+        return Step("hub", "waiting", wording.WAITS_FOR_BATCH, facts=facts, verdict="batch")
+    if evidence.is_deletion:
+        return _deletion_unshown(evidence, facts)
+    if _was_in_rows(evidence):
+        at_ms = _us(hub, "registered_us")
+        return Step("hub", "stopped", wording.IN_ROWS, at_ms, facts, "in_result")
+    if evidence.body is None:
+        return _nothing_known(hub, wording.NOTHING_SHOWN, facts)
+    later = _later(evidence)
+    if later is not None:
+        facts |= {"later_version": later}
+        detail = wording.OUTRUN.format(version=later)
+        return Step("hub", "stopped", detail, None, facts, "outrun")
+    if hub.get("state") == "starting":
+        return Step("hub", "waiting", wording.STARTING, facts=facts, verdict="starting")
+    if hub.get("forgot") is True:
+        return Step("hub", "unknown", wording.FORGOTTEN, facts=facts, verdict="forgotten")
+    return Step("hub", "waiting", wording.NOT_HEARD, facts=facts, verdict="under_way")
+
+
+def _deletion_unshown(evidence: Evidence, facts: JsonObject) -> Step:
+    hub = evidence.hub
+    if hub.get("held_version") is not None:
+        return Step("hub", "waiting", wording.NOT_HEARD, facts=facts, verdict="under_way")
+    if hub.get("gone_version") == evidence.version:
+        return _nothing_known(hub, wording.FORGOTTEN, facts)
+    return Step("hub", "stopped", wording.NEVER_HELD, None, facts, "no_match")
+
+
+def _nothing_known(hub: JsonObject, detail: str, facts: JsonObject) -> Step:
+    forgot = hub.get("forgot") is True
+    verdict = "forgotten" if forgot else "unclear"
+    return Step("hub", "unknown", wording.FORGOTTEN if forgot else detail, None, facts, verdict)
+
+
+def _later(evidence: Evidence) -> int | None:
+    """Return a later version that the hub knows of."""
+    versions = [evidence.hub.get("held_version"), evidence.hub.get("gone_version")]
+    versions += [change["version"] for change in _objects(evidence.hub.get("changes"))]
+    known = [version for version in versions if isinstance(version, int)]
+    later = [version for version in known if version > (evidence.version or 0)]
+    return min(later, default=None)
+
+
+def _delivery(evidence: Evidence) -> Step | None:
+    change = _change(evidence)
+    if change is None:
+        return None
+    how = str(change["told"])
+    at_ms = _us(change, "told_us")
+    facts: JsonObject = {
+        name: change.get(name)
+        for name in ("told", "reason", "groups", "first_event", "last_event", "delivery")
+    }
+    facts["in_front"] = change.get("in_front")
+    if how in wording.UNTOLD:
+        state, verdict = wording.UNTOLD_VERDICTS[how]
+        return Step("delivery", cast("State", state), wording.UNTOLD[how], None, facts, verdict)
+    detail = wording.TOLD[how].format(events=_events(change), reason=change.get("reason"))
+    if how == "together" and change.get("first_event") is None:
+        detail = wording.UNDONE
+    return _delivered(how, change, Step("delivery", "passed", detail, at_ms, facts))
+
+
+def _delivered(how: str, change: JsonObject, step: Step) -> Step:
+    delivery = str(change.get("delivery"))
+    if how == "muted":
+        return Step("delivery", "stopped", step.detail, step.at_ms, step.facts, "muted")
+    if how == "anew":
+        return Step("delivery", "stopped", step.detail, step.at_ms, step.facts, "dropped")
+    detail = f"{step.detail} {wording.DELIVERY[delivery].format(count=change.get('in_front'))}"
+    if delivery == "dropped":
+        return Step("delivery", "stopped", detail, step.at_ms, step.facts, "dropped")
+    if delivery != "taken":
+        return Step("delivery", "waiting", detail, step.at_ms, step.facts, "not_taken")
+    verdict = {"together": "coalesced", "result": "result"}.get(how, "told")
+    return Step("delivery", "passed", detail, step.at_ms, step.facts, verdict)
+
+
+def _events(change: JsonObject) -> str:
+    first, last = change.get("first_event"), change.get("last_event")
+    return f"event {first}" if first == last else f"events {first} to {last}"
+
+
+def _change(evidence: Evidence) -> JsonObject | None:
+    """Return what the hub showed of just this version."""
+    found = [
+        change
+        for change in _objects(evidence.hub.get("changes"))
+        if change["version"] == evidence.version
+    ]
+    return found[-1] if found else None
+
+
+def _was_in_rows(evidence: Evidence) -> bool:
+    """Tell whether the rows with which the subscription began had the version already.
+
+    That their snapshot sees the write says so only of a version that is known to match.
+    """
+    hub = evidence.hub
+    seen = hub.get("rows_have_it") is True and evidence.body is not None
+    return seen or hub.get("held_version") == evidence.version
+
+
+def _us(source: JsonObject, name: str) -> float | None:
+    found = source.get(name)
+    return found / 1000 if isinstance(found, int) else None
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+_STAGES: tuple[Callable[[Evidence], Step | None], ...] = (
+    _write,
+    _publication,
+    _matching,
+    _filter,
+    _rule,
+    _window,
+    _hub,
+    _delivery,
+)

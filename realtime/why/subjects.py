@@ -1,0 +1,99 @@
+"""Whom a question can be about: a subscription of this process, or who might watch a query."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import cast
+from uuid import UUID
+
+from documents.models.collection import NAME_PATTERN
+from documents.store import facts, queries
+from documents.store.access import Access, access_of, bind
+from documents.store.facts import CollectionFacts
+from documents.store.queries import Query
+from foundation.errors import Forbidden, NotFound, Unavailable
+from foundation.json_types import JsonObject, JsonValue
+from realtime.grid.layout import read_served
+from realtime.hub.documents import Watched
+from realtime.registration.wanted import Wanted
+from realtime.why.evidence import Known, Subject
+from rillbase_native import Filter, Value, id_key
+
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
+
+
+async def of_subscription(watched: Watched) -> Subject:
+    """Return the subject of a subscription, under the rules in force."""
+    collection = await facts.find(watched.subscriber.tenant.id, watched.wanted.collection)
+    access = access_of(collection, watched.subscriber.principal)
+
+    async def ask_hub(known: Known) -> JsonObject:
+        told = watched.running.hub.trace(
+            watched.number, known.key, known.version, xid=known.xid, body=known.body
+        )
+        return {} if told is None else cast("JsonObject", json.loads(told))
+
+    return Subject(
+        collection,
+        watched.wanted.filter,
+        _read_rule(access),
+        access is not None,
+        watched.running.grid,
+        ask_hub,
+    )
+
+
+async def of_query(
+    tenant_id: UUID, wanted: Wanted, claims: Mapping[str, JsonValue] | None, *, is_ruled: bool
+) -> Subject:
+    """Return the subject of a query that nobody need watch, as a user with these claims sees it."""
+    if not _NAME.match(wanted.collection):
+        raise NotFound(f"There is no collection {wanted.collection!r}.")
+    collection = await facts.find(tenant_id, wanted.collection)
+    access = bind(collection, claims) if is_ruled else None
+    rule, served = _read_rule(access), await read_served()
+    grids = served.of(tenant_id) or served.shared
+    if not grids:
+        raise Unavailable("There is no grid yet.", headers={"Retry-After": "1"})
+
+    async def ask_hub(known: Known) -> JsonObject:
+        if known.body is None or not wanted.has_window:
+            return {"sorted": False}
+        return await _place(collection, wanted, rule, known)
+
+    return Subject(collection, wanted.filter, rule, is_ruled, grids[-1], ask_hub)
+
+
+async def _place(
+    collection: CollectionFacts, wanted: Wanted, rule: Filter | None, known: Known
+) -> JsonObject:
+    """Say where a document stands beside a window, by reading the rows up to its end."""
+    limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit
+    readable = wanted.filter if rule is None else wanted.filter.and_(rule)
+    asked = Query(readable, wanted.sort, limit=limit)
+    selected = await queries.select(collection.tenant_id, collection.name, asked, None)
+    items = json.loads(selected.page(canonical=True).items)
+    keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
+    rows = max(0, len(keys) - wanted.offset)
+    place = keys.index(known.key) if known.key in keys else None
+    inside = place is not None and place >= wanted.offset
+    return {
+        "sorted": True,
+        "offset": wanted.offset,
+        "limit": wanted.limit,
+        "rows": rows,
+        "held_version": known.version if inside else None,
+        "held_index": place - wanted.offset if place is not None and inside else None,
+        "place": "inside" if inside else "behind" if place is None else "before",
+    }
+
+
+def _read_rule(access: Access | None) -> Filter | None:
+    if access is None:
+        return None
+    try:
+        return access.require("read")
+    except Forbidden:
+        return None

@@ -1,0 +1,181 @@
+"""What became of a change: for a subscription, or for a query and a user.
+
+`/api/v1/tenants/{tenant}/subscriptions/{subscription}/why` and `/api/v1/tenants/{tenant}/why`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from foundation.api.bodies import Body
+from foundation.errors import Forbidden, InvalidParameter
+from foundation.json_types import JsonObject
+from realtime.registration import wanted as wanting
+from realtime.subscriptions.views import TAG
+from realtime.why import exchange
+from realtime.why.question import Hypothesis
+from rillbase_native import Value, id_key, parse_id
+from tenants.api.base import TenantView
+from tenants.principals import Principal
+from tenants.reading import refusing
+from tenants.roles import Role
+
+READ = "documents:read"
+MAX_VERSION = 2**53
+QUERY = ("collection", "filter", "sort", "offset", "limit")
+
+
+class StepAnswer(serializers.Serializer[object]):
+    """One stage that the version passes."""
+
+    stage = serializers.ChoiceField(
+        ["write", "publication", "matching", "filter", "rule", "window", "hub", "delivery"]
+    )
+    state = serializers.ChoiceField(["passed", "stopped", "waiting", "unknown"])
+    title = serializers.CharField()
+    detail = serializers.CharField(help_text="What happened there, in words.")
+    at = serializers.CharField(allow_null=True, help_text="When, if that is known.")
+    facts = serializers.DictField(help_text="The same for programs; members may be added.")
+
+
+class StoryAnswer(serializers.Serializer[object]):
+    """What became of a version of a document."""
+
+    collection = serializers.CharField()
+    document = serializers.JSONField(help_text="The `_id`.")
+    version = serializers.IntegerField(allow_null=True)
+    newest_version = serializers.IntegerField(allow_null=True)
+    deleted = serializers.BooleanField(help_text="Whether the version is a deletion.")
+    verdict = serializers.CharField(help_text="`told`, `no_match`, …: see the guide for all.")
+    summary = serializers.CharField(help_text="The verdict in a sentence.")
+    steps = StepAnswer(many=True)
+
+
+class WhyAnswer(StoryAnswer):
+    """What became of a version of a document, for one subscription."""
+
+    subscription = serializers.CharField()
+
+
+class SupposedAnswer(StoryAnswer):
+    """What became of a version of a document, for somebody who might watch a query."""
+
+
+class Supposition(Body):
+    """A query, a user and a document."""
+
+    collection = serializers.CharField(max_length=63)
+    filter = serializers.JSONField(required=False)
+    sort = serializers.JSONField(required=False)
+    offset = serializers.IntegerField(required=False)
+    limit = serializers.IntegerField(required=False, allow_null=True)
+    document = serializers.JSONField(help_text="The `_id`, as Extended JSON.")
+    version = serializers.IntegerField(required=False, min_value=1, max_value=MAX_VERSION)
+    claims = serializers.DictField(
+        required=False,
+        allow_null=True,
+        help_text="`$auth` of the user; null: an anonymous caller. Left out: a key.",
+    )
+
+
+class SupposeView(TenantView):
+    """A query that somebody might watch, and one version of one document."""
+
+    roles: ClassVar = {"POST": Role.DEVELOPER}
+
+    @extend_schema(
+        operation_id="why",
+        tags=[TAG],
+        summary="Would a subscriber like this get this change, and why (not)?",
+        request=Supposition,
+        responses=SupposedAnswer,
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        asked = self.body(Supposition)
+        _may_read(self.principal, asked)
+        query = {name: asked[name] for name in QUERY if name in asked}
+        with refusing():
+            identity = Value.parse(json.dumps(asked["document"]).encode())
+            key = id_key(identity)
+            wanting.read(Value.parse(json.dumps(query).encode()))
+        claims, version = asked.get("claims"), asked.get("version")
+        whom = Hypothesis(
+            json.dumps(query),
+            claims if isinstance(claims, dict) else None,
+            is_ruled="claims" in asked,
+        )
+        newest = version if isinstance(version, int) else None
+        told = exchange.suppose(self.tenant.id, whom, key, newest)
+        shown = {"collection": asked["collection"], "document": json.loads(identity.ejson())}
+        return Response({**shown, **told})
+
+
+class WhyView(TenantView):
+    """One version of one document, and one subscription."""
+
+    roles: ClassVar = {"GET": Role.DEVELOPER}
+
+    @extend_schema(
+        operation_id="subscriptions_why",
+        tags=[TAG],
+        summary="Why did (not) this client get this change?",
+        parameters=[
+            OpenApiParameter(
+                "document",
+                str,
+                required=True,
+                description="The `_id`, written as in the path of a document.",
+            ),
+            OpenApiParameter("version", int, description="Which version; else the newest."),
+        ],
+        responses=WhyAnswer,
+    )
+    def get(self, request: Request, tenant: str, subscription: str) -> Response:
+        identity = _document(request.query_params.get("document"))
+        version = _version(request.query_params.get("version"))
+        row = exchange.described(self.tenant.id, subscription)
+        _may_read(self.principal, row)
+        told = exchange.ask(self.tenant.id, subscription, id_key(identity), version)
+        return Response(
+            {
+                "subscription": subscription,
+                "collection": row["collection"],
+                "document": json.loads(identity.ejson()),
+                **told,
+            }
+        )
+
+
+def _document(text: str | None) -> Value:
+    if not text:
+        raise InvalidParameter("`document` names the document by its `_id`.")
+    with refusing():
+        return parse_id(text)
+
+
+def _version(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_VERSION:
+        raise InvalidParameter("`version` is a whole number from 1.")
+    return int(text)
+
+
+def _may_read(principal: Principal, row: JsonObject) -> None:
+    """Raise unless the caller may read the documents that the answer speaks of."""
+    principal.require_scope(READ)
+    if principal.collections is not None and row["collection"] not in principal.collections:
+        raise Forbidden(f"The key may not be used for {row['collection']!r}.")
+
+
+urlpatterns = [
+    path("tenants/<str:tenant>/why", SupposeView.as_view()),
+    path("tenants/<str:tenant>/subscriptions/<str:subscription>/why", WhyView.as_view()),
+]

@@ -1,0 +1,65 @@
+"""The GraphQL page: an operation run, a subscription watched, the schema walked through."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.conftest import OpenWindow
+from tests.console.window import Window
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+WATCH = 'subscription { documents(collection: "notes") { kind items { key } node { document } } }'
+READ = 'query Read { documents(collection: "notes", first: 5) { nodes { document } } }'
+ANSWER = "document.querySelector('.graphql-answer .editor-host')?.shadowRoot?.textContent"
+
+
+def with_history(window: Window, operations: list[str]) -> None:
+    """Let a window have run operations before, the first one last."""
+    slot = f"rillbase:graphql:{window.tenant}"
+    held = json.dumps(json.dumps(operations))
+    window.open("/graphql")
+    window.evaluate(f"localStorage.setItem({json.dumps(slot)}, {held})")
+    window.open("/graphql")
+    window.wait("document.querySelector('.graphql-schema li')")
+
+
+def test_a_subscription_shows_what_comes_and_a_query_its_answer(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = open_window(notes.made)
+    with_history(window, [WATCH, READ])
+    window.click("button", "Run")
+    window.sees("READY", ".told")
+    notes.insert({"_id": "n9", "title": "Told at once"})
+    window.sees("Told at once", ".told")
+    window.click("button", "Stop")
+
+    window.click("button", "History")
+    window.click("[role=menuitem]", "query Read")
+    window.click("button", "Run")
+    window.wait(f"({ANSWER})?.includes('Note 1')")
+    assert window.complaints == []
+
+
+def test_the_schema_is_walked_through_and_searched(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = open_window(notes.made)
+    window.open("/graphql")
+    # The window is narrow, so there is room for one part.
+    window.click(".graphql-parts button", "Schema")
+    window.click(".graphql-schema .field-name", "documents")
+    window.sees("Documents of a collection, page by page.", ".graphql-schema")
+    window.click(".graphql-schema .type-link", "AnyDocumentConnection")
+    window.sees("totalCount", ".graphql-schema")
+    window.click(".graphql-schema .back")
+    window.type("[aria-label='Find a field or a type']", "errorentry")
+    window.sees("ErrorEntryConnection", ".graphql-schema")
+    assert window.complaints == []

@@ -1,0 +1,67 @@
+"""What counts as evidence of a document, among all that streams hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from documents.outbox.entries import Image, Kind, encode_image
+from documents.store.facts import CollectionFacts
+from realtime.why.evidence import Named
+from rillbase_native import Definition, Value, id_key
+
+KEY = id_key(Value.parse(b'"a"'))
+TENANT, COLLECTION = uuid4(), uuid4()
+IMAGE = Image(
+    kind=Kind.PUT,
+    xid=7,
+    tenant_id=TENANT,
+    collection_id=COLLECTION,
+    version=3,
+    rules_version=1,
+    created_ms=1,
+    written_us=2,
+    key=KEY,
+    body=Value.parse(b'{"_id":"a"}').bson(),
+)
+
+
+@pytest.fixture
+def named() -> Named:
+    facts = CollectionFacts(
+        id=COLLECTION,
+        raw=COLLECTION.bytes,
+        tenant_id=TENANT,
+        name="todos",
+        write_version=1,
+        rules_version=1,
+        definition=Definition(None, []),
+        rules={},
+        indexes=(),
+    )
+    return Named(facts, KEY)
+
+
+def test_an_entry_of_the_document_is_read(named: Named) -> None:
+    assert named.image(encode_image(IMAGE)) == IMAGE
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(IMAGE, tenant_id=uuid4()),
+        replace(IMAGE, collection_id=uuid4()),
+        replace(IMAGE, key=KEY + b"b"),
+        replace(IMAGE, tenant_id=UUID(int=0), body=KEY),
+    ],
+    ids=["tenant", "collection", "key", "content"],
+)
+def test_what_others_wrote_under_the_same_key_is_no_evidence(named: Named, other: Image) -> None:
+    assert named.image(encode_image(other)) is None
+
+
+def test_what_is_no_image_is_no_evidence(named: Named) -> None:
+    assert named.image(KEY) is None
+    assert named.image(b"\1\4" + KEY) is None

@@ -1,0 +1,199 @@
+"""What follows from evidence: each verdict, and the stage at which it falls."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from foundation.json_types import JsonObject
+from realtime.why import story, wording
+from realtime.why.evidence import Clause, Evidence, Row, Stored
+from rillbase_native import Filter, Value
+
+ROOT = Path(__file__).resolve().parents[3]
+BODY = Value.parse(b'{"_id":"a","n":2,"public":true}').bson()
+
+
+def clause(text: str) -> Clause:
+    return Clause.of(Filter.parse(Value.parse(text.encode())), BODY, 0)
+
+
+def hub(**known: object) -> JsonObject:
+    """What a hub says that watches and has heard of nothing."""
+    said = {
+        "state": "live",
+        "sorted": False,
+        "offset": 0,
+        "limit": None,
+        "rows": 3,
+        "outdated": False,
+        "renewing": False,
+        "nodes": [
+            {"node": "filter", "partition": 0, "watches": True},
+            {"node": "filter", "partition": 1, "watches": False},
+        ],
+        "registered_us": 1_000_000,
+        "rows_have_it": False,
+        "held_version": None,
+        "held_index": None,
+        "waits_for_batch": False,
+        "forgot": False,
+        "changes": [],
+        **known,
+    }
+    found: JsonObject = json.loads(json.dumps(said))
+    return found
+
+
+def shown(told: str, **more: object) -> list[object]:
+    """Version 2 as the hub showed it."""
+    return [
+        {
+            "at_us": 5_000_000,
+            "position": "5-1",
+            "version": 2,
+            "match": "add",
+            "of": 1,
+            "told": told,
+            "told_us": 6_000_000,
+            "groups": 1,
+            "first_event": 4,
+            "last_event": 4,
+            "delivery": "taken",
+            "in_front": 0,
+            **more,
+        }
+    ]
+
+
+EVIDENCE = Evidence(
+    version=2,
+    partition=0,
+    stored=Stored(2, 4_000, BODY),
+    row=Row(2, 77, 4_000, in_batch=False, published_ms=4_001),
+    entry=None,
+    body=BODY,
+    is_deletion=False,
+    filter=clause('{"n":{"$lt":9}}'),
+    rule=None,
+    is_ruled=False,
+    matched_before=None,
+    hub=hub(),
+)
+MISMATCH = clause('{"n":{"$gt":3}}')
+FILTER0 = [{"node": "filter", "partition": 0, "watches": False}]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "verdict", "stage"),
+    [
+        (replace(EVIDENCE, version=None, stored=None, row=None), "no_document", "write"),
+        (replace(EVIDENCE, version=9), "no_such_version", "write"),
+        (
+            replace(EVIDENCE, row=Row(2, 77, 4_000, in_batch=False, published_ms=None)),
+            "not_published",
+            "publication",
+        ),
+        (replace(EVIDENCE, hub=hub(nodes=FILTER0)), "not_watched", "matching"),
+        (replace(EVIDENCE, filter=MISMATCH), "no_match", "filter"),
+        (replace(EVIDENCE, is_ruled=True, rule=MISMATCH), "hidden", "rule"),
+        (replace(EVIDENCE, is_ruled=True), "hidden", "rule"),
+        (replace(EVIDENCE, is_ruled=True, hub=hub(outdated=True)), "rules_changed", "rule"),
+        (replace(EVIDENCE, hub=hub(sorted=True, place="behind")), "outside_window", "window"),
+        (replace(EVIDENCE, hub=hub(sorted=True, place="before")), "outside_window", "window"),
+        (replace(EVIDENCE, hub=hub(sorted=True, renewing=True)), "renewing", "window"),
+        (replace(EVIDENCE, hub=hub(waits_for_batch=True)), "batch", "hub"),
+        (replace(EVIDENCE, hub=hub(rows_have_it=True)), "in_result", "hub"),
+        (replace(EVIDENCE, hub=hub(held_version=2)), "in_result", "hub"),
+        (replace(EVIDENCE, hub=hub(held_version=5)), "outrun", "hub"),
+        (replace(EVIDENCE, hub=hub(gone_version=3)), "outrun", "hub"),
+        (replace(EVIDENCE, hub=hub(state="starting")), "starting", "hub"),
+        (replace(EVIDENCE, hub=hub(forgot=True)), "forgotten", "hub"),
+        (EVIDENCE, "under_way", "hub"),
+        (replace(EVIDENCE, body=None, filter=None), "unclear", "hub"),
+        (replace(EVIDENCE, body=None, filter=None, hub=hub(forgot=True)), "forgotten", "hub"),
+        (replace(EVIDENCE, body=None, filter=None, hub=hub(rows_have_it=True)), "unclear", "hub"),
+        (replace(EVIDENCE, body=None, filter=None, hub=hub(held_version=2)), "in_result", "hub"),
+        (replace(EVIDENCE, body=None, is_deletion=True), "no_match", "hub"),
+        (
+            replace(EVIDENCE, body=None, is_deletion=True, hub=hub(held_version=1)),
+            "under_way",
+            "hub",
+        ),
+        (replace(EVIDENCE, body=None, is_deletion=True, hub=hub(gone_version=2)), "unclear", "hub"),
+        (replace(EVIDENCE, hub={"sorted": False}), "would_match", "hub"),
+        (replace(EVIDENCE, hub={"sorted": False}, is_deletion=True, body=None), "deleted", "hub"),
+        (replace(EVIDENCE, hub=hub(changes=shown("events"))), "told", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("resumed"))), "told", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("together"))), "coalesced", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("result"))), "result", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("muted"))), "muted", "delivery"),
+        (
+            replace(EVIDENCE, hub=hub(changes=shown("anew", reason="too_slow"))),
+            "dropped",
+            "delivery",
+        ),
+        (
+            replace(EVIDENCE, hub=hub(changes=shown("events", delivery="dropped"))),
+            "dropped",
+            "delivery",
+        ),
+        (
+            replace(EVIDENCE, hub=hub(changes=shown("events", delivery="waiting", in_front=7))),
+            "not_taken",
+            "delivery",
+        ),
+        (replace(EVIDENCE, hub=hub(changes=shown("held"))), "held", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("cut_off"))), "dropped", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("waiting"))), "waiting", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("before"))), "in_result", "delivery"),
+        (replace(EVIDENCE, hub=hub(changes=shown("forgotten"))), "forgotten", "delivery"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_verdict_falls_at_its_stage(evidence: Evidence, verdict: str, stage: str) -> None:
+    told = story.told(evidence)
+    steps = told["steps"]
+    assert isinstance(steps, list)
+    last = steps[-1]
+    assert isinstance(last, dict)
+    assert (told["verdict"], last["stage"]) == (verdict, stage)
+    assert told["summary"] == wording.SUMMARIES[verdict]
+
+
+def test_every_verdict_has_its_sentence_and_its_row_in_the_guide() -> None:
+    text = (ROOT / "docs" / "guide" / "why.md").read_text()
+    assert [verdict for verdict in wording.SUMMARIES if f"`{verdict}`" not in text] == []
+
+
+def test_a_change_that_was_shown_is_told_although_its_content_is_gone() -> None:
+    gone = replace(
+        EVIDENCE,
+        row=None,
+        stored=Stored(8, 9_000, BODY),
+        body=None,
+        filter=None,
+        hub=hub(changes=shown("events")),
+    )
+    told = story.told(gone)
+    assert told["verdict"] == "told"
+    assert told["newest_version"] == 8
+
+
+def test_changes_that_undid_one_another_are_not_called_events() -> None:
+    changes = shown("together", first_event=None, last_event=None)
+    told = story.told(replace(EVIDENCE, hub=hub(changes=changes)))
+    assert told["verdict"] == "coalesced"
+    assert wording.UNDONE in json.dumps(told["steps"])
+
+
+def test_a_document_that_leaves_shows_why_it_no_longer_matches() -> None:
+    left = replace(EVIDENCE, filter=MISMATCH, hub=hub(changes=shown("events", match="remove")))
+    told = story.told(left)
+    steps = {step["stage"]: step for step in cast("list[JsonObject]", told["steps"])}
+    assert told["verdict"] == "told"
+    assert "`n` is 2; asked for is: greater than 3." in str(steps["filter"]["detail"])
