@@ -80,6 +80,12 @@ CELERY_QUEUE_LENGTH = Gauge(
     ("queue",),
     multiprocess_mode="mostrecent",
 )
+CLUSTERS = Gauge(
+    "rillbase_clusters",
+    "Tenants' own clusters by state.",
+    ("state",),
+    multiprocess_mode="mostrecent",
+)
 PUBLISHED = Counter(
     "rillbase_events_published_total",
     "Committed transactions by what their process could do: `published`, or left to the relay "

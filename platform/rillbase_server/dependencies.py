@@ -42,9 +42,10 @@ class NotMigrated(Exception):
 
 
 class DatabaseProbe:
-    """Asks through the application's own role and pool, as requests do."""
+    """Asks as the role and through the pool that the process works with: requests' own, usually."""
 
-    def __init__(self) -> None:
+    def __init__(self, alias: str = "default") -> None:
+        self._alias = alias
         self._known_migrated = False
 
     def ping(self) -> None:
@@ -66,8 +67,9 @@ class DatabaseProbe:
         self._known_migrated = True
 
     def _fetch(self, query: str) -> list[tuple[object, ...]]:
-        from django.db import connection  # noqa: PLC0415 - after set-up
+        from django.db import connections  # noqa: PLC0415 - after set-up
 
+        connection = connections[self._alias]
         try:
             with connection.cursor() as cursor:
                 cursor.execute(query)
@@ -108,3 +110,21 @@ class QueueProbe:
                 metrics.CELERY_QUEUE_LENGTH.labels(queue).set(float("nan"))
                 raise
             metrics.CELERY_QUEUE_LENGTH.labels(queue).set(int(str(waiting)))
+
+
+class ClusterProbe:
+    """Counts tenants' clusters by how they stand, for the metrics."""
+
+    def measure(self) -> None:
+        from django.db import connections  # noqa: PLC0415 - after set-up
+        from django.db.models import Count  # noqa: PLC0415
+
+        from realtime.models import Cluster  # noqa: PLC0415
+
+        try:
+            rows = Cluster.unscoped.using("relay").values_list("state")
+            found = dict(rows.annotate(Count("id")).order_by())
+        finally:
+            connections["relay"].close()
+        for state in Cluster.State.values:
+            metrics.CLUSTERS.labels(state).set(found.get(state, 0))

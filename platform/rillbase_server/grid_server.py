@@ -34,7 +34,8 @@ def build_grid(give_up: Callable[[], None], epoch: int | None) -> App:
             raise NotWatching
 
     own = Dependency("nodes", watching, required=True)
-    served = Health(status_app(supervisor.status), settings, [own])
+    # Nodes log in with one role; that of a tenant's own grid has no other.
+    served = Health(status_app(supervisor.status), settings, [own], database_alias="relay")
     return Lifespan(served, start=[supervisor.start], stop=[supervisor.stop])
 
 

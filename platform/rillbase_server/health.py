@@ -49,6 +49,7 @@ class Health:
         environment: Environment,
         more: Sequence[Dependency] = (),
         drain: Drain = DRAIN,
+        database_alias: str = "default",
     ) -> None:
         self._app = app
         self._drain = drain
@@ -62,8 +63,10 @@ class Health:
         if environment.storage_url:
             # The storage node answers as a Valkey does.
             valkeys["storage"] = environment.storage_url
-        database = dependencies.DatabaseProbe()
-        self._queues = dependencies.QueueProbe(environment.broker)
+        database = dependencies.DatabaseProbe(database_alias)
+        self._measured = [dependencies.QueueProbe(environment.broker).measure]
+        if environment.rillbase_clusters != "off":
+            self._measured.append(dependencies.ClusterProbe().measure)
         self._dependencies = (
             Dependency("database", database.ping, required=True),
             Dependency("migrations", database.migrated, required=True),
@@ -112,7 +115,9 @@ class Health:
             await _refuse(scope, send, "metrics", error)
             return
         metrics.POOLS.sample(force=True)
-        await dependencies.run(self._queues.measure, CHECK_TIMEOUT_S)
+        await asyncio.gather(
+            *(dependencies.run(measure, CHECK_TIMEOUT_S) for measure in self._measured)
+        )
         media_type = (b"content-type", metrics.CONTENT_TYPE.encode())
         await _send(scope, send, "metrics", 200, metrics.render(), media_type)
 

@@ -14,7 +14,7 @@ from documents.live import Outlet, Subscriber
 from documents.models.collection import NAME_PATTERN
 from documents.store import facts
 from documents.store.access import access_of
-from foundation.errors import ApiError, Forbidden, NotFound, Overloaded
+from foundation.errors import ApiError, Forbidden, NotFound, Overloaded, Unavailable
 from foundation.json_types import JsonObject
 from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
@@ -90,7 +90,11 @@ class DocumentQueries:
         for reads in list(self.by_reads):
             if not self._process.is_apart(reads.tenant_id):
                 continue
-            running = await self._process.running(reads.tenant_id)
+            try:
+                running = await self._process.running(reads.tenant_id)
+            except Unavailable:
+                # The next look tries again; others must not wait for it.
+                continue
             for watched in list(self.by_reads.get(reads, {}).values()):
                 if watched.running is not running:
                     watched.change(running)

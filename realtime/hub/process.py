@@ -119,17 +119,18 @@ class HubProcess:
         return running
 
     async def _close(self, place: Place) -> None:
-        running = self.now(place)
-        self._hubs.pop(place, None)
+        running, task = self.now(place), self._hubs.pop(place, None)
         if running is not None:
             await running.close()
+        elif task is not None:
+            task.cancel()
 
     async def _keep_following(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
                 await self._follow(await read_served())
-            except (*AWAY, Unavailable) as away:
+            except AWAY as away:
                 log.debug("nobody can say which grid there is: %s", away)
             except Exception:
                 log.exception("the hubs could not follow their grids")

@@ -6,6 +6,9 @@ so that tenants' live queries are really watched by them.
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import contextlib
 import datetime
 import json
 import os
@@ -17,14 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+import requests
 
 from scripts import kube_tools
 from tests.caller import with_key
+from tests.kube import spark
 from tests.make import MadeTenant, make_tenant, unique
 from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from realtime.grid.layout import Grid
     from realtime.models import Cluster
     from tests.kube.control_plane import ControlPlane
     from tests.kube.provisioner import Provisioner
@@ -35,13 +41,67 @@ COMES_UP_S = 240.0
 Object = dict[str, Any]
 
 
-def as_driver(pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What the image does for a driver's pod: the epoch that its command names, in processes."""
-    if (pod.metadata.labels or {}).get("app.kubernetes.io/component") != "grid":
-        return [], {}
-    command = pod.spec.containers[0].command
-    argv = [sys.executable, str(ROOT / "manage.py"), "grid", "--port", str(free_port())]
-    return [*argv, *command[command.index("--epoch") :]], dict(os.environ)
+class Drivers:
+    """What the image does for drivers' pods: the epoch that the command names, in processes.
+
+    They know what their objects tell them and nothing else of this installation.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        #: By epoch: where the newest driver answers.
+        self.ports: dict[str, int] = {}
+
+    def __call__(self, pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        from tests.kube.kubelet import machine_environment
+
+        if (pod.metadata.labels or {}).get("app.kubernetes.io/component") != "grid":
+            return [], {}
+        command = pod.spec.containers[0].command
+        epoch = command[command.index("--epoch") + 1]
+        self.ports[epoch] = free_port()
+        here = {
+            "RILLBASE_DATA_DIR": os.environ["RILLBASE_DATA_DIR"],
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+        }
+        argv = [sys.executable, str(ROOT / "manage.py"), "grid", "--epoch", epoch]
+        told = {**given, **self._secret(pod.metadata.namespace)}
+        environment = {**told, **machine_environment(), **here, **self._launched(pod)}
+        return [*argv, "--port", str(self.ports[epoch])], environment
+
+    def _launched(self, pod: Any) -> dict[str, str]:
+        """Say what launches the nodes."""
+        return {"RILLBASE_GRID": "processes", "RILLBASE_GRID_MASTER": ""}
+
+    def _secret(self, namespace: str) -> dict[str, str]:
+        command = ("--namespace", namespace, "get", "secret", "grid", "--output", "json")
+        found = json.loads(self._plane.kubectl(*command))["data"]
+        return {name: base64.b64decode(value).decode() for name, value in found.items()}
+
+    def is_ready(self, epoch: int) -> bool:
+        """Whether a driver says so itself."""
+        url = f"http://127.0.0.1:{self.ports[str(epoch)]}/readyz"
+        return bool(requests.get(url, timeout=10).ok)
+
+
+class SparkDrivers(Drivers):
+    """Drivers as they are: Spark makes their executors' pods, which are processes here as well."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        super().__init__(plane)
+        self._folder = folder
+
+    def __call__(self, pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        argv, environment = spark.as_executor(pod, given)
+        return (argv, environment) if argv else super().__call__(pod, given)
+
+    def _launched(self, pod: Any) -> dict[str, str]:
+        """Use the objects' own settings of Spark, and the rights of the pod's own account."""
+        namespace, account = pod.metadata.namespace, pod.spec.service_account_name
+        (config,) = [each.config_map.name for each in pod.spec.volumes if each.config_map]
+        folder = self._folder / pod.metadata.name
+        folder.mkdir()
+        return spark.lay_out(self._plane, namespace, config, account, folder)
 
 
 class Tenants:
@@ -105,8 +165,8 @@ class Tenants:
     def kubectl(self, made: MadeTenant, *arguments: str) -> str:
         return self.plane.kubectl("--namespace", self.space(made), *arguments)
 
-    def names(self, made: MadeTenant, kinds: str) -> list[str]:
-        return self.kubectl(made, "get", kinds, "--output", "name").split()
+    def names(self, made: MadeTenant, kinds: str, *more: str) -> list[str]:
+        return self.kubectl(made, "get", kinds, *more, "--output", "name").split()
 
     def close(self) -> None:
         from realtime.clusters import epochs
@@ -138,9 +198,9 @@ def tenants(
     found.close()
 
 
-@pytest.fixture
-def running(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[None]:
-    """A relay, and a machine on which drivers really run."""
+@contextlib.contextmanager
+def driving(found: Drivers, plane: ControlPlane, folder: Path, valkey_url: str) -> Iterator[None]:
+    """Have a relay, and a machine on which drivers really run."""
     from tests.kube.kubelet import Kubelet
     from tests.realtime.live.conftest import Backstage
 
@@ -148,12 +208,27 @@ def running(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[No
         client.flushdb()
         backstage = Backstage(client)
         backstage.start("relay")
-        kubelet = Kubelet(plane, tmp_path, as_driver)
+        (folder / "pods").mkdir()
+        kubelet = Kubelet(plane, folder / "pods", found)
         try:
             yield
         finally:
             kubelet.close()
             backstage.close()
+
+
+@pytest.fixture
+def drivers(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Drivers]:
+    found = Drivers(plane)
+    with driving(found, plane, tmp_path, valkey_url):
+        yield found
+
+
+@pytest.fixture
+def spark_drivers(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[SparkDrivers]:
+    found = SparkDrivers(plane, tmp_path)
+    with driving(found, plane, tmp_path, valkey_url):
+        yield found
 
 
 def changed(steps: list[Any]) -> dict[str, str]:
@@ -162,7 +237,7 @@ def changed(steps: list[Any]) -> dict[str, str]:
 
 
 def test_a_cluster_comes_up_is_resized_sleeps_wakes_and_leaves_nothing(
-    tenants: Tenants, running: None, server: str
+    tenants: Tenants, drivers: Drivers, server: str
 ) -> None:
     from realtime.clusters import epochs, grids
     from tests.documents.collection import make_collection
@@ -182,16 +257,9 @@ def test_a_cluster_comes_up_is_resized_sleeps_wakes_and_leaves_nothing(
         answer.until_shows([{"_id": "a"}])
         (before,) = epochs.of_tenant(made.tenant.pk)
         assert grids.queries(before) == 1
+        assert drivers.is_ready(before.epoch)
 
-        # A resize is a grid beside the first one, which goes when the new one watches.
-        assert tenants.call(made, "PATCH", {"write_partitions": 3}) == 202
-        tenants.look(made)
-        assert tenants.shown(made)["state"] == "resizing"
-        assert len(tenants.names(made, "deployments")) == 2
-        tenants.until(made, "running")
-        (after,) = epochs.of_tenant(made.tenant.pk)
-        assert (after.write_partitions, after.epoch > before.epoch) == (3, True)
-        assert tenants.names(made, "deployments") == [f"deployment.apps/grid-{after.epoch}"]
+        after = _resize(tenants, made, before)
         todos.insert({"_id": "b"})
         answer.until_shows([{"_id": "a"}, {"_id": "b"}])
         assert all(frame["type"] != "reset" for frame in answer.frames)
@@ -213,20 +281,76 @@ def test_a_cluster_comes_up_is_resized_sleeps_wakes_and_leaves_nothing(
     assert tenants.call(made, "POST", {}) == 202
 
 
-def _fall_asleep(tenants: Tenants, made: MadeTenant, grid: Any) -> None:
+def test_spark_makes_executors_within_the_tenants_bounds(
+    tenants: Tenants, spark_drivers: SparkDrivers, server: str
+) -> None:
+    from tests.documents.collection import make_collection
+    from tests.realtime.client import greeted
+    from tests.realtime.live.answer import subscribe
+
+    made = tenants.make(write_partitions=1)
+    tenants.until(made, "running")
+    (executor,) = tenants.names(made, "pods", "--selector=spark-role=executor")
+    found = json.loads(tenants.kubectl(made, "get", executor, "--output", "json"))
+    (owner,) = found["metadata"]["ownerReferences"]
+    assert owner["name"].startswith("grid-")
+    assert found["metadata"]["labels"]["rillbase.dev/tenant"] == made.slug
+    assert found["spec"]["serviceAccountName"] == "executor"
+    assert os.environ["RILLBASE_SECRET_KEY"] not in json.dumps(found)
+    used = json.loads(tenants.kubectl(made, "get", "resourcequota/cluster", "--output", "json"))
+    assert used["status"]["used"]["pods"] == "2"
+
+    todos = make_collection(server, made=made)
+    key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
+    with greeted(server, key) as client:
+        answer = subscribe(client, "s", collection=todos.name)
+        todos.insert({"_id": "a"})
+        answer.until_shows([{"_id": "a"}])
+        tenants.kubectl(made, "delete", executor, "--wait=false")
+        todos.insert({"_id": "b"})
+        answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=COMES_UP_S)
+        assert executor not in tenants.names(made, "pods")
+
+
+def _resize(tenants: Tenants, made: MadeTenant, before: Grid) -> Grid:
+    """Have a grid of another size beside the first one, which goes when the new one watches."""
+    from realtime.clusters import epochs
+
+    assert tenants.call(made, "PATCH", {"write_partitions": 3}) == 202
+    tenants.look(made)
+    assert tenants.shown(made)["state"] == "resizing"
+    assert len(tenants.names(made, "deployments")) == 2
+    tenants.until(made, "running")
+    (after,) = epochs.of_tenant(made.tenant.pk)
+    assert (after.write_partitions, after.epoch > before.epoch) == (3, True)
+    assert tenants.names(made, "deployments") == [f"deployment.apps/grid-{after.epoch}"]
+    return after
+
+
+def _fall_asleep(tenants: Tenants, made: MadeTenant, grid: Grid) -> None:
     """Have nobody watch for long: what keeps queries alive for two minutes is cut short."""
     from realtime.clusters import grids
-    from realtime.events import layer
 
-    with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
-        client.delete(layer.registry(grid.installation, grid.epoch, 0))
-    assert grids.queries(grid) == 0
+    def forgotten() -> bool:
+        asyncio.run(_expire(grid))
+        return grids.queries(grid) == 0
+
+    wait_until(forgotten, what="the query to end")
     tenants.look(made)
     long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
     tenants.rows(made).update(quiet_since=long_ago)
     tenants.look(made)
     assert tenants.shown(made)["state"] == "idle"
     wait_until(lambda: tenants.names(made, "pods") == [], what="the pods to go")
+
+
+async def _expire(grid: Grid) -> None:
+    from foundation.valkey_wire import ValkeyWire
+    from realtime.events.layer import GridLayer
+
+    wire = ValkeyWire(os.environ["REDIS_URL"], connect_timeout_s=10, answer_timeout_s=10)
+    await GridLayer(wire, grid.installation, grid.epoch).expire(1, ttl_ms=0)
+    await wire.aclose()
 
 
 def _remove(tenants: Tenants, made: MadeTenant) -> None:

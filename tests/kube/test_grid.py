@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 
-import pyspark
 import pytest
 import redis
 import yaml
 
 from scripts import kube_tools
+from tests.kube import spark
 from tests.kube.rendering import CHART, MINIMAL
 from tests.make import unique
 from tests.own_valkey import free_port
@@ -74,30 +73,6 @@ class Grid:
         return found if watching else {}
 
 
-def as_executor(pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What the image does for an executor's pod, with this machine's Java, Spark and servers."""
-    from tests.kube.kubelet import machine_environment
-
-    if (pod.metadata.labels or {}).get("spark-role") != "executor":
-        return [], {}
-    java = shutil.which("java")
-    assert java is not None
-    settings = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(("RILLBASE_", "DATABASE_", "REDIS_", "STORAGE_"))
-    }
-    settings["EVENTS_URL"] = os.environ["REDIS_URL"]
-    spark = {name: value for name, value in given.items() if name.startswith("SPARK_")}
-    environment = machine_environment() | spark | settings
-    environment["JAVA_HOME"] = str(Path(java).resolve().parents[1])
-    environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    environment["SPARK_LOCAL_DIRS"] = "spark-local"
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
-    container = pod.spec.containers[0]
-    return [str(ROOT / "images/spark-entrypoint.sh"), *container.args], environment
-
-
 @pytest.fixture
 def grid(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Grid]:
     from tests.kube.kubelet import Kubelet
@@ -110,11 +85,12 @@ def grid(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Grid]
     made = Grid(plane, namespace, f"http://127.0.0.1:{free_port()}")
     plane.kubectl("create", "namespace", namespace)
     (tmp_path / "pods").mkdir()
-    kubelet = Kubelet(plane, tmp_path / "pods", as_executor)
+    kubelet = Kubelet(plane, tmp_path / "pods", spark.as_executor)
     _install(made)
     plane.apply({**DRIVER, "metadata": {"name": "driver", "namespace": namespace}})
     processes = [_manage("relay", tmp_path, port=free_port())]
-    variables = _sparks_settings(made, tmp_path)
+    told = spark.lay_out(plane, namespace, "rb-rillbase-grid-spark", "rb-rillbase-grid", tmp_path)
+    variables = {**told, "POD_NAME": "driver"}
     port = int(made.url.rpartition(":")[2])
     processes.append(_manage("grid", tmp_path, port=port, **variables))
     try:
@@ -150,37 +126,6 @@ def _manage(command: str, folder: Path, *, port: int, **more: str) -> subprocess
             stdout=log,
             stderr=log,
         )
-
-
-def _sparks_settings(grid: Grid, folder: Path) -> dict[str, str]:
-    """Lay out the chart's own files for Spark; only places and addresses are this machine's."""
-    found = yaml.safe_load(grid.kubectl("get", "configmap", "rb-rillbase-grid-spark", "-o", "yaml"))
-    directory = folder / "spark"
-    directory.mkdir()
-    token = grid.kubectl("create", "token", "rb-rillbase-grid").strip()
-    (directory / "token").write_text(token)
-    (directory / "pod.yaml").write_text(found["data"]["pod.yaml"])
-    here = {
-        "spark.kubernetes.executor.podTemplateFile": str(directory / "pod.yaml"),
-        "spark.kubernetes.authenticate.oauthTokenFile": str(directory / "token"),
-        "spark.kubernetes.authenticate.caCertFile": str(grid.plane.certificate),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.port": str(free_port()),
-        "spark.driver.blockManager.port": str(free_port()),
-        "spark.executor.memoryOverhead": "384m",
-    }
-    lines = found["data"]["spark-defaults.conf"].splitlines()
-    kept = [line for line in lines if line.split(" ")[0] not in here]
-    text = "\n".join([*kept, *(f"{name} {value}" for name, value in here.items())])
-    (directory / "spark-defaults.conf").write_text(text + "\n")
-    return {
-        "RILLBASE_GRID": "spark",
-        "RILLBASE_GRID_MASTER": f"k8s://{grid.plane.url}",
-        "SPARK_CONF_DIR": str(directory),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "POD_NAME": "driver",
-    }
 
 
 def test_nodes_run_in_pods_that_heal_and_need_no_api_server_meanwhile(

@@ -103,6 +103,7 @@ async def test_metrics_show_waiting_tasks_and_the_database_pool(
     text = (await get("/metrics")).body.decode()
     assert 'rillbase_celery_queue_length{queue="default"} 3.0' in text
     assert 'rillbase_database_pool_connections{database="default",state="limit"} 8.0' in text
+    assert 'rillbase_clusters{state="failing"}' in text
     with_own_valkey.kill()
     answer = await get("/metrics")
     assert answer.status == 200
