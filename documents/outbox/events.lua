@@ -1,4 +1,4 @@
-#!lua name=rillbase_events_1
+#!lua name=rillbase_events_2
 
 -- Everybody who appends to the write streams does it here, so what is refused is refused to all.
 -- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>
@@ -264,12 +264,12 @@ local function trim_all(keys, _)
   return { 'ok', now }
 end
 
-redis.register_function('rillbase_events_1_append', append)
-redis.register_function('rillbase_events_1_tick', tick)
-redis.register_function('rillbase_events_1_install', install)
+redis.register_function('rillbase_events_2_append', append)
+redis.register_function('rillbase_events_2_tick', tick)
+redis.register_function('rillbase_events_2_install', install)
 redis.register_function {
-  function_name = 'rillbase_events_1_look', callback = look, flags = { 'no-writes' },
+  function_name = 'rillbase_events_2_look', callback = look, flags = { 'no-writes' },
 }
 redis.register_function {
-  function_name = 'rillbase_events_1_trim', callback = trim_all, flags = { 'allow-oom' },
+  function_name = 'rillbase_events_2_trim', callback = trim_all, flags = { 'allow-oom' },
 }

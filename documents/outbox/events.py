@@ -15,7 +15,7 @@ from foundation.valkey_functions import ValkeyFunctions, integer, items, text
 from foundation.valkey_wire import Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
-_LIBRARY = "rillbase_events_1"
+_LIBRARY = "rillbase_events_2"
 #: After-images are kept so that a query registered meanwhile can be matched with them.
 RETENTION_MS = 10_000
 RETENTION_BYTES = 256 * 1024 * 1024

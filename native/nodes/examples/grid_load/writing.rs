@@ -70,7 +70,7 @@ pub(crate) fn write(server: &Server, options: &Options, workload: &Workload) -> 
 fn begin(connection: &mut Connection, options: &Options, writes: u64) {
     connection.begin(6 + 4 * usize::try_from(writes).unwrap_or(0));
     let stamp = now_us().to_string();
-    let function = "rillbase_events_1_append";
+    let function = "rillbase_events_2_append";
     for part in ["FCALL", function, "1", &options.prefix, &stamp, ""] {
         connection.argument(part.as_bytes());
     }
