@@ -60,6 +60,20 @@ def add(tenant_id: UUID, write_partitions: int) -> None:
         )
 
 
+def foreseen(tenant_id: UUID, write_partitions: int) -> list[OwnGrid]:
+    """Return the grids that would be in force after `add`, and add nothing."""
+    found = in_force(tenant_id)
+    if any(own.grid.write_partitions == write_partitions for own in found):
+        return found
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(
+            "SELECT epoch, coalesce(pg_sequence_last_value('documents_tenantgrid'), 1000) + 1 "
+            "FROM documents_installation"
+        )
+        installation, number = cursor.fetchone()
+    return [*found, OwnGrid(Grid(installation, number, write_partitions), ready=False)]
+
+
 def note_ready(epoch: int) -> None:
     """Have the tenant's queries go to a grid."""
     _execute(

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,20 @@ from tests.waiting import wait_until
 ADMIN_TOKEN = "administrators-token"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
+#: Objects are kept by the first two; by the others something comes of them.
+KEEPING = ("etcd", "kube-apiserver")
+COMPONENTS = (*KEEPING, "kube-controller-manager", "kube-scheduler")
 
 
 class ControlPlane:
     """Owns the processes. Each may be stopped and started again; etcd keeps what there is."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, components: Sequence[str] = COMPONENTS) -> None:
         self.folder = folder
         self.port, self._etcd_port = free_port(), free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._prepare()
-        for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+        for name in components:
             self.start(name)
 
     @property
@@ -199,8 +202,8 @@ class ControlPlane:
         ]
 
 
-def started(folder: Path) -> ControlPlane:
+def started(folder: Path, components: Sequence[str] = COMPONENTS) -> ControlPlane:
     """Return a running one, or skip the test with what would be needed."""
     if kube_tools.program("kubernetes", "kube-apiserver") is None:
         pytest.skip("Kubernetes is not here: python -m scripts.kube_tools kubernetes")
-    return ControlPlane(folder)
+    return ControlPlane(folder, components)

@@ -536,6 +536,7 @@ def test_the_command_line_tells_what_it_would_do_and_does(
 
     planned = told("plan")
     assert "+ namespace/" in planned
+    assert "+ deployment/grid-" in planned
     assert "Nothing has been done" in planned
     assert tenants.space(made) not in tenants.plane.kubectl("get", "namespaces")
 

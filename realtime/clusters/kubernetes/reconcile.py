@@ -80,9 +80,10 @@ def claim(tenant_id: UUID) -> Cluster | None:
 
 
 def intended(cluster: Cluster) -> Wanted:
-    """Return what a cluster shall be at this moment, with the grids that there are."""
-    awake, _ = _awake(cluster, epochs.in_force(cluster.tenant_id))
-    return _wish(cluster, epochs.in_force(cluster.tenant_id), awake=awake)
+    """Return what a cluster would be made now, and change nothing."""
+    own = epochs.foreseen(cluster.tenant_id, cluster.write_partitions)
+    awake, _ = _awake(cluster, own)
+    return _wish(cluster, own, awake=awake)
 
 
 def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> Wanted:

@@ -1,0 +1,130 @@
+"""A tenant's objects in a real API server: made, kept, repaired, resized.
+
+The short form of `test_clusters.py`: nothing runs, so an API server and etcd will do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+if TYPE_CHECKING:
+    from realtime.clusters.kubernetes.server import ApiServer
+    from realtime.clusters.kubernetes.wanted import Wanted
+    from tests.kube.control_plane import ControlPlane
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server that keeps objects, of which nothing comes."""
+    # The client of Kubernetes takes seconds to import.
+    from tests.kube.control_plane import KEEPING, started
+
+    running = started(tmp_path_factory.mktemp("keeper"), KEEPING)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def server(keeper: ControlPlane) -> ApiServer:
+    from realtime.clusters.kubernetes.server import ApiServer
+
+    return ApiServer(keeper.api())
+
+
+@pytest.fixture
+def wanted() -> Wanted:
+    from tests.realtime.clusters.wishes import USUAL
+
+    return replace(USUAL, tenant_id=uuid4())
+
+
+def verbs(steps: list[Any]) -> Counter[str]:
+    return Counter(str(step.verb) for step in steps)
+
+
+def test_objects_are_made_once_and_then_kept(server: ApiServer, wanted: Wanted) -> None:
+    from realtime.clusters.kubernetes.steps import foresee, take
+
+    planned = list(foresee(server, wanted))
+    made = list(take(server, wanted))
+    assert [step.object for step in made] == [step.object for step in planned]
+    assert verbs(planned) == verbs(made) == {"create": len(made)}
+    for steps in (list(take(server, wanted)), list(foresee(server, wanted))):
+        assert verbs(steps) == {"keep": len(made)}
+
+
+def test_what_was_changed_added_or_removed_by_hand_is_put_back(
+    keeper: ControlPlane, server: ApiServer, wanted: Wanted
+) -> None:
+    from realtime.clusters.kubernetes.steps import foresee, take
+
+    list(take(server, wanted))
+
+    def by_hand(*arguments: str) -> None:
+        keeper.kubectl("--namespace", wanted.namespace, *arguments)
+
+    by_hand("scale", "deployment/grid-1001", "--replicas=3")
+    sidecar = {"spec": {"template": {"spec": {"containers": [{"name": "spy", "image": "spy"}]}}}}
+    by_hand("patch", "deployment/grid-1001", "--patch", json.dumps(sidecar))
+    by_hand("patch", "secret/grid", "--patch", json.dumps({"data": {"ADDED": "Ynk="}}))
+    by_hand("delete", "networkpolicy/closed")
+    by_hand("label", "deployment/grid-1001", "team=theirs")
+
+    expected = {
+        "deployment/grid-1001": "change",
+        "secret/grid": "change",
+        "networkpolicy/closed": "create",
+    }
+    for steps in (list(foresee(server, wanted)), list(take(server, wanted))):
+        found = {str(step.object): str(step.verb) for step in steps if str(step.verb) != "keep"}
+        assert found == expected
+    assert verbs(list(take(server, wanted))).keys() == {"keep"}
+    (driver,) = server.find("Deployment", wanted.namespace, {})
+    shown = json.dumps(driver["spec"])
+    assert "spy" not in shown
+    assert '"team": "theirs"' in json.dumps(driver["metadata"])
+    (secret,) = server.find("Secret", wanted.namespace, {})
+    assert isinstance(secret["data"], dict)
+    assert set(secret["data"]) == set(wanted.secrets)
+
+
+def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
+    server: ApiServer, wanted: Wanted
+) -> None:
+    from realtime.clusters.kubernetes.steps import take
+    from realtime.clusters.kubernetes.wanted import WantedGrid
+
+    first, second = WantedGrid(1001, 2), WantedGrid(1002, 4)
+    list(take(server, replace(wanted, grids=(first,))))
+    both = list(take(server, replace(wanted, grids=(first, second))))
+    assert {str(step.object) for step in both if str(step.verb) == "create"} == {
+        "configmap/grid-1002",
+        "service/grid-1002",
+        "deployment/grid-1002",
+        "poddisruptionbudget/grid-1002-executors",
+    }
+    last = list(take(server, replace(wanted, grids=(second,))))
+    assert {str(step.object) for step in last if str(step.verb) == "delete"} == {
+        "configmap/grid-1001",
+        "service/grid-1001",
+        "deployment/grid-1001",
+        "poddisruptionbudget/grid-1001-executors",
+    }
+
+
+def test_two_tenants_objects_are_looked_after_apart(server: ApiServer, wanted: Wanted) -> None:
+    from realtime.clusters.kubernetes.steps import take
+
+    list(take(server, wanted))
+    other = replace(wanted, tenant_id=uuid4(), slug="other")
+    assert verbs(list(take(server, other))).keys() == {"create"}
+    assert verbs(list(take(server, wanted))).keys() == {"keep"}
