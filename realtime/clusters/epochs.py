@@ -51,12 +51,17 @@ def in_force(tenant_id: UUID) -> list[OwnGrid]:
 
 
 def add(tenant_id: UUID, write_partitions: int) -> None:
-    """Add a grid, which the relay fills from now on, unless there is one of this size."""
+    """Add a grid, which the relay fills from now on, unless there is one of this size.
+
+    A number is taken only for a grid that is added: there is an end to them.
+    """
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(
             "INSERT INTO documents_gridepoch (number, write_partitions, tenant_id) "
-            "VALUES (nextval('documents_tenantgrid'), %s, %s) ON CONFLICT DO NOTHING",
-            [write_partitions, tenant_id],
+            "SELECT nextval('documents_tenantgrid'), %(size)s, %(tenant)s WHERE NOT EXISTS ("
+            "SELECT FROM documents_gridepoch WHERE tenant_id = %(tenant)s "
+            "AND write_partitions = %(size)s AND retired_at IS NULL) ON CONFLICT DO NOTHING",
+            {"size": write_partitions, "tenant": tenant_id},
         )
 
 

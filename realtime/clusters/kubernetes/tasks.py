@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 SWEEP_TASK, ORPHANS_TASK = "realtime.clusters.sweep", "realtime.clusters.orphans"
 #: Clusters that one sweep sends on their way.
 AT_ONCE = 200
+#: Whoever is still due by then is sent again: messages must not heap up while nobody takes them.
+MESSAGE_LIFETIME_S = 10.0
 
 
 @task(name=RECONCILE_TASK, policy=PERIODIC, quiet=True)
@@ -50,7 +52,13 @@ def sweep() -> None:
     rows = Cluster.unscoped.using(reconcile.ALIAS).filter(due_at__lte=timezone.now())
     for tenant_id in rows.order_by("due_at").values_list("tenant_id", flat=True)[:AT_ONCE]:
         arguments = {"tenant": str(tenant_id)}
-        app.send_task(RECONCILE_TASK, kwargs=arguments, queue=queue_of(RECONCILE_TASK), retry=False)
+        app.send_task(
+            RECONCILE_TASK,
+            kwargs=arguments,
+            queue=queue_of(RECONCILE_TASK),
+            expires=MESSAGE_LIFETIME_S,
+            retry=False,
+        )
 
 
 def _wake() -> None:

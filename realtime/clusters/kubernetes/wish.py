@@ -47,7 +47,7 @@ def installation() -> Installation:
         version=str(django_settings.SPECTACULAR_SETTINGS["VERSION"]),
         api_networks=tuple(settings.rillbase_clusters_api_networks),
         servers=(
-            _server(settings.database_url, _POSTGRESQL_PORT),
+            _server(settings.role_url(Role.RELAY), _POSTGRESQL_PORT),
             _server(settings.events, _VALKEY_PORT),
         ),
     )
@@ -74,10 +74,10 @@ def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
     A process must have a secret key and a pepper. Those of a grid derive from the installation's,
     open nothing, and are the same each time.
     """
-    key = settings.rillbase_secret_key.get_secret_value()
+    key, login = settings.rillbase_secret_key.get_secret_value(), settings.role_url(Role.RELAY)
     return {
-        "DATABASE_URL": _without_login(settings.database_url),
-        "DATABASE_RELAY_URL": settings.role_url(Role.RELAY),
+        "DATABASE_URL": _without_login(login),
+        "DATABASE_RELAY_URL": login,
         "EVENTS_URL": settings.events,
         "RILLBASE_SECRET_KEY": _derived(key, tenant_id, "secret-key"),
         "RILLBASE_KEY_PEPPER": _derived(key, tenant_id, "key-pepper"),

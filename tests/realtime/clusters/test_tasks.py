@@ -125,6 +125,21 @@ def test_a_cluster_that_sleeps_is_due_when_somebody_watches(
     valkey.delete(key)
 
 
+def test_a_grid_that_is_there_takes_no_further_number(cluster: Cluster) -> None:
+    epochs.add(cluster.tenant_id, 1)
+    (first,) = epochs.in_force(cluster.tenant_id)
+    for _ in range(3):
+        epochs.add(cluster.tenant_id, 1)
+    (foreseen, other) = epochs.foreseen(cluster.tenant_id, 2)
+    assert foreseen == first
+    epochs.add(cluster.tenant_id, 2)
+    assert [own.grid.epoch for own in epochs.in_force(cluster.tenant_id)] == [
+        first.grid.epoch,
+        first.grid.epoch + 1,
+    ]
+    assert other.grid.epoch == first.grid.epoch + 1
+
+
 def test_clusters_are_swept_only_where_there_may_be_some(
     settings_environment: pytest.MonkeyPatch,
 ) -> None:

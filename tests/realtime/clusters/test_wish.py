@@ -1,0 +1,103 @@
+"""What a cluster shall be, made of a row and of this installation's settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from foundation.database_roles import Role, role_password
+from foundation.environment import environment
+from realtime.clusters.epochs import OwnGrid
+from realtime.clusters.kubernetes.wanted import Server, Wanted, WantedGrid
+from realtime.clusters.kubernetes.wish import wish
+from realtime.grid.layout import Grid
+from realtime.models import Cluster
+
+GRIDS = [OwnGrid(Grid(1, 1001, 2), ready=True), OwnGrid(Grid(1, 1002, 4), ready=False)]
+SECRET = "s" * 40
+
+
+@pytest.fixture(autouse=True)
+def installation(settings_environment: pytest.MonkeyPatch) -> None:
+    settings_environment.setenv("RILLBASE_SECRET_KEY", SECRET)
+    settings_environment.setenv("RILLBASE_KEY_PEPPER", "p" * 40)
+    settings_environment.setenv("DATABASE_URL", "postgresql://rb-postgresql.data.svc/rillbase")
+    settings_environment.setenv("EVENTS_URL", "redis://:password@valkey.example.com:6380/0")
+    settings_environment.setenv("RILLBASE_CLUSTERS_NAMESPACE", "data")
+
+
+def row(**values: object) -> Cluster:
+    usual: dict[str, object] = {"write_partitions": 4, "node_size": "small", "tier": "burstable"}
+    return Cluster(tenant_id=uuid4(), **{**usual, **values})
+
+
+def wished(cluster: Cluster) -> Wanted:
+    return wish(cluster, "acme", GRIDS, awake=True)
+
+
+def test_all_grids_in_force_are_wanted() -> None:
+    assert wished(row()).grids == (WantedGrid(1001, 2), WantedGrid(1002, 4))
+
+
+def test_the_same_row_gives_the_same_wish_and_another_tenant_other_secrets() -> None:
+    cluster, other = row(), row()
+    assert wished(cluster) == wished(cluster)
+    first, second = wished(cluster).secrets, wished(other).secrets
+    assert first["RILLBASE_SECRET_KEY"] != second["RILLBASE_SECRET_KEY"]
+
+
+def test_nodes_get_one_login_and_none_of_the_installations_keys() -> None:
+    secrets = wished(row()).secrets
+    assert role_password(SECRET, Role.RELAY) in secrets["DATABASE_RELAY_URL"]
+    assert secrets["DATABASE_URL"] == "postgresql://rb-postgresql.data.svc/rillbase"
+    told = "".join(secrets.values())
+    for role in set(Role) - {Role.RELAY}:
+        assert role_password(SECRET, role) not in told
+    assert SECRET not in told
+    assert environment().rillbase_key_pepper.get_secret_value() not in told
+
+
+def test_nodes_may_start_in_production_with_what_they_are_told(
+    settings_environment: pytest.MonkeyPatch,
+) -> None:
+    from foundation.environment import Environment
+
+    production = {
+        "RILLBASE_ENV": "production",
+        "RILLBASE_PUBLIC_URL": "https://db.example.com",
+        "RILLBASE_HOSTS": "db.example.com",
+    }
+    for name, value in production.items():
+        settings_environment.setenv(name, value)
+    settings_environment.setenv("RILLBASE_ALLOW_LOOPBACK_TARGETS", "false")
+    settings_environment.setenv("RILLBASE_EMAIL_URL", "smtp://mail.example.com")
+    told = wished(row())
+    for name, value in {**told.settings, **told.secrets}.items():
+        settings_environment.setenv(name, value)
+    assert Environment().role_url(Role.RELAY) == told.secrets["DATABASE_RELAY_URL"]
+    assert Environment().rillbase_env == "production"
+
+
+def test_servers_are_known_by_host_and_port() -> None:
+    found = wished(row()).installation
+    assert found.namespace == "data"
+    assert found.servers == (
+        Server("rb-postgresql.data.svc", 5432),
+        Server("valkey.example.com", 6380),
+    )
+    assert [server.in_cluster for server in found.servers] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "image"),
+    [("", "rillbase/spark:1"), ("next", "rillbase/spark:2"), ("gone", "rillbase/spark:1")],
+)
+def test_an_image_is_one_that_is_offered(chosen: str, image: str) -> None:
+    assert wished(row(image=chosen)).image == image
+
+
+def test_a_wish_is_of_use_without_what_is_secret() -> None:
+    assert "password" not in repr(wished(row()))
+    assert replace(wished(row()), secrets={}).namespace.startswith("rillbase-t-")
