@@ -23,7 +23,8 @@ def api_server() -> Iterator[ApiServer]:
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError) as missing:
-        raise Away(f"nothing says how to reach Kubernetes: {missing}") from None
+        place = file or "the account of this pod"
+        raise Away(f"{place} does not say how to reach Kubernetes: {missing}") from None
     server = ApiServer(client.ApiClient(settings))
     try:
         yield server

@@ -116,7 +116,7 @@ class ApiServer:
 
     def delete(self, wanted: Reference) -> bool:
         """Delete an object with what belongs to it; return whether there was one."""
-        body: Object = {"propagationPolicy": "Foreground"}
+        body: Object = {"propagationPolicy": "Background"}
         try:
             self._call("DELETE", wanted.path, {}, body)
         except Refused as refused:
