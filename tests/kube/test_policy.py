@@ -148,3 +148,31 @@ def test_nobody_else_comes_to_the_servers() -> None:
         policies = release.of("NetworkPolicy")
         assert not any(allows(e, "ingress", pods[server], stranger, port) for e in policies)
         assert not is_open(release, pods["postgresql"], pods["storage-node"], 6390)
+
+
+def test_drivers_of_tenants_grids_have_the_rights_of_the_shared_one() -> None:
+    release = rendered("everything")
+    shared, own = release.one("Role", "-grid"), release.one("ClusterRole", "-driver")
+    assert own["rules"] == shared["rules"]
+
+
+def test_whoever_looks_after_clusters_may_bind_two_roles_and_write_none() -> None:
+    release = rendered("everything")
+    everywhere = release.one("ClusterRole", "-provisioner")["rules"]
+    roles = {each["metadata"]["name"].rpartition("-")[2] for each in release.of("ClusterRole")}
+    assert roles == {"provisioner", "tenant", "driver"}
+    for rule in everywhere:
+        if "clusterroles" in rule["resources"]:
+            assert rule["verbs"] == ["bind"]
+            assert len(rule["resourceNames"]) == 2
+        assert not {"roles", "secrets", "pods"} & set(rule["resources"])
+        assert "*" not in rule["verbs"] + rule["resources"]
+
+
+def test_workers_leave_clusters_to_the_provisioner() -> None:
+    pods = dict(rendered("everything").pods())
+    (worker,) = [each for each in containers(pods["worker"]) if each["name"] == "worker"]
+    (ours,) = [each for each in containers(pods["provisioner"]) if each["name"] == "provisioner"]
+    assert worker["command"][-2:] == ["--exclude-queues", "clusters"]
+    assert ours["command"][-2:] == ["--queues", "clusters"]
+    assert "--exclude-queues" not in str(dict(rendered("minimal").pods())["worker"])
