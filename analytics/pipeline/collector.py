@@ -12,7 +12,7 @@ import time
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from analytics.models import Dataset, Run, StoredFile, Upload
@@ -22,9 +22,22 @@ from analytics.places import folder_of
 
 #: An upload that was opened, and what nobody was told of, after so long.
 ABANDONED_S = 24 * 3600
-#: A committed upload's name counts for so long after its rows have reached the authority.
+#: The name of an upload that was given up cannot be used again for so long.
 NAMES_KEPT_S = 7 * 24 * 3600
 _FOLDERS = ("incoming", "segments", "sorted", "merged", "changes", "authority")
+
+
+def with_leftovers() -> set[UUID]:
+    """Return the datasets of which something may have to be removed by now."""
+    before = timezone.now() - datetime.timedelta(seconds=ABANDONED_S)
+    files = StoredFile.unscoped.using(ALIAS).filter(superseded_at__isnull=False)
+    runs = Run.unscoped.using(ALIAS).filter(superseded_at__isnull=False)
+    opened = Upload.unscoped.using(ALIAS).filter(state=Upload.State.OPEN, created_at__lt=before)
+    return {
+        dataset_id
+        for rows in (files, runs, opened)
+        for dataset_id in rows.values_list("dataset_id", flat=True).distinct()
+    }
 
 
 def collect(authority: Authority, dataset_id: UUID) -> int:
@@ -35,13 +48,12 @@ def collect(authority: Authority, dataset_id: UUID) -> int:
     now = timezone.now()
     _forget_states(authority, row, now - datetime.timedelta(seconds=row.retention_s))
     _give_up_uploads(row, now - datetime.timedelta(seconds=ABANDONED_S))
-    gone = _remove_superseded(row, now - datetime.timedelta(seconds=row.retention_s))
-    _forget_uploads(row, now - datetime.timedelta(seconds=NAMES_KEPT_S))
-    return gone
+    return _remove_superseded(row, now - datetime.timedelta(seconds=row.retention_s))
 
 
 def sweep(dataset_id: UUID) -> int:
     """Remove files that nobody knows of. Return how many there were."""
+    _forget_uploads(dataset_id, timezone.now() - datetime.timedelta(seconds=NAMES_KEPT_S))
     folder = folder_of(dataset_id)
     before = time.time() - ABANDONED_S
     old = [
@@ -98,8 +110,7 @@ def _remove_superseded(row: Dataset, before: datetime.datetime) -> int:
     return len(gone)
 
 
-def _forget_uploads(row: Dataset, before: datetime.datetime) -> None:
-    uploads = Upload.unscoped.using(ALIAS).filter(dataset=row)
-    old = Q(committed_at__lt=before, number__lt=row.authority_state)
-    given_up = Q(state=Upload.State.ABORTED, created_at__lt=before)
-    uploads.filter(old | given_up).delete()
+def _forget_uploads(dataset_id: UUID, before: datetime.datetime) -> None:
+    """Forget uploads that were given up. Committed ones stay: they say which state was when."""
+    uploads = Upload.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
+    uploads.filter(state=Upload.State.ABORTED, created_at__lt=before).delete()

@@ -22,7 +22,7 @@ from django.db import DatabaseError, connections
 from analytics.models import Dataset
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, open_catalogue
-from analytics.pipeline.collector import collect, sweep
+from analytics.pipeline.collector import collect, sweep, with_leftovers
 from analytics.pipeline.decisions import Limits, Wanted, decide
 from analytics.pipeline.ledger import Overtaken, Standing
 from analytics.pipeline.steps import run_step
@@ -177,9 +177,11 @@ class Coordinator:
         if now - self._collected_s < COLLECT_S:
             return
         sweeps = now - self._swept_s >= SWEEP_S
-        for dataset_id in list(Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)):
+        for dataset_id in with_leftovers():
             collect(_authority(dataset_id), dataset_id)
-            if sweeps:
+        if sweeps:
+            datasets = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
+            for dataset_id in list(datasets):
                 sweep(dataset_id)
         self._collected_s = now
         if sweeps:

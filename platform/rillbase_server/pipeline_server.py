@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analytics.pipeline.coordinator import Coordinator
-from analytics.pipeline.workers import ThreadWorkers, Workers
+from analytics.pipeline.waiting import Pipeline
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
@@ -15,7 +14,7 @@ from rillbase_server.status_app import status_app
 
 
 class NotLooking(Exception):
-    """It has not even been able to ask whether somebody else leads."""
+    """It has not even been able to ask what there is to do, or whether somebody else leads."""
 
 
 def build_pipeline(give_up: Callable[[], None]) -> App:
@@ -25,21 +24,12 @@ def build_pipeline(give_up: Callable[[], None]) -> App:
     """
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
-    coordinator = Coordinator(_workers(settings.rillbase_analytics_workers), give_up)
+    pipeline = Pipeline(give_up)
 
     def looking() -> None:
-        if not coordinator.ready:
+        if not pipeline.ready:
             raise NotLooking
 
     own = Dependency("pipeline", looking, required=True)
-    served = Health(status_app(coordinator.status), settings, [own])
-    return Lifespan(served, start=[coordinator.start], stop=[coordinator.stop])
-
-
-def _workers(kind: str) -> Workers:
-    if kind == "threads":
-        return ThreadWorkers()
-    # Spark takes a second to import, and is there only where it is used.
-    from analytics.pipeline.spark import SparkWorkers  # noqa: PLC0415
-
-    return SparkWorkers()
+    served = Health(status_app(pipeline.status), settings, [own])
+    return Lifespan(served, start=[pipeline.start], stop=[pipeline.stop])

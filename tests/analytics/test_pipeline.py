@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from analytics.pipeline import ledger
-from analytics.pipeline.collector import collect
+from analytics.pipeline.collector import collect, sweep, with_leftovers
 from analytics.pipeline.decisions import Limits, Step
 from analytics.pipeline.ledger import Overtaken
 from analytics.pipeline.steps import run_step
@@ -198,6 +199,7 @@ def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> 
         shop.insert("orders", {"id": number})
         backstage.drain(shop)
     authority = backstage.authority_of(shop)
+    assert shop.id in with_leftovers()
     assert collect(authority, shop.id) == 0
     assert len(shop.query("orders", state=1)["rows"]) == 1
     with scoped(tenant_id=shop.made.tenant.id):
@@ -205,6 +207,7 @@ def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> 
 
         Dataset.objects.filter(pk=shop.id).update(retention_s=0)
     assert collect(authority, shop.id) > 0
+    assert shop.id not in with_leftovers()
     answer = shop.caller.post(f"{shop.path}/query", {"table": "orders", "state": 1})
     problem(answer, 410, "state_expired")
     assert len(shop.rows("orders")) == 3
@@ -242,3 +245,37 @@ def test_the_pipeline_says_how_far_uploads_have_come(shop: Made) -> None:
     assert reads["any"]["files"] == {"authority": 1}
     assert reads[0]["files"] == {"authority": 1, "sorted": 1, "unsorted": 1}
     assert told["iceberg"]["tag"] == "state-1"
+
+
+async def test_the_first_dataset_starts_the_coordinator(shop: Made) -> None:
+    from analytics.pipeline.waiting import Pipeline
+    from tests.waiting import until
+
+    pipeline = Pipeline(lambda: None)
+    assert not pipeline.ready
+    await pipeline.start()
+    try:
+        await until(
+            lambda: pipeline.ready and pipeline.status()["leading"] is True, "the pipeline to lead"
+        )
+    finally:
+        await pipeline.stop()
+
+
+def test_what_nobody_was_told_of_is_removed_once_it_is_old(shop: Made) -> None:
+    from analytics.places import folder_of
+
+    shop.insert("orders", {"id": 1})
+    backstage.drain(shop)
+    folder = folder_of(shop.id)
+    strays = [folder / "segments" / "a.arrow", folder / "authority" / "b.parquet"]
+    known = [path for path in folder.rglob("*.parquet") if path.is_file()]
+    for path in strays:
+        path.write_bytes(b"begun and never ended")
+    assert sweep(shop.id) == 0, "it may still be on its way"
+    for path in [*strays, *known]:
+        os.utime(path, (0, 0))
+    assert sweep(shop.id) == 2
+    assert not any(path.exists() for path in strays)
+    assert all(path.exists() for path in known)
+    assert len(shop.rows("orders")) == 1
