@@ -16,6 +16,7 @@ from django.utils import timezone
 from foundation.scope import scoped
 from realtime.clusters import epochs
 from realtime.clusters.kubernetes import reconcile, tasks
+from realtime.clusters.kubernetes.server import Away
 from realtime.events import layer
 from realtime.models import Cluster
 from rillbase_server.celery import beat_schedule
@@ -91,7 +92,7 @@ def test_without_kubernetes_the_row_says_so_and_it_is_tried_later(
         row = now(cluster)
         assert (row.failures, row.state) == (failures, "failing")
         pauses_s.append((row.due_at - before).total_seconds())
-    (told,) = row.conditions
+    (told,) = now(cluster).conditions
     assert (told["type"], told["status"], told["reason"]) == ("Applied", "Unknown", "ApiServerAway")
     assert "/nonexistent/kubeconfig" in told["message"]
     # At least half of 2, 4 and 8 seconds.
@@ -104,7 +105,7 @@ def test_a_wish_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> None:
     assert claimed is not None
     changed_at = timezone.now()
     rows(cluster.tenant_id).update(version=2, due_at=changed_at)
-    reconcile.note_failure(claimed, reconcile.Away("too late"))
+    reconcile.note_failure(claimed, Away("too late"))
     row = now(cluster)
     assert (row.failures, row.due_at) == (0, changed_at)
 
