@@ -429,7 +429,17 @@ def _is_applied(tenants: Tenants, made: MadeTenant) -> bool:
     return "Applied" in holding(tenants, made)
 
 
-def test_a_namespace_that_belongs_to_nobody_is_removed(tenants: Tenants) -> None:
+@pytest.fixture
+def machine(plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
+    """A machine on which pods seem to run, and end when they are told to."""
+    from tests.kube.kubelet import Kubelet
+
+    kubelet = Kubelet(plane, tmp_path)
+    yield
+    kubelet.close()
+
+
+def test_a_namespace_that_belongs_to_nobody_is_removed(tenants: Tenants, machine: None) -> None:
     from realtime.clusters.kubernetes.reconcile import orphans
 
     lost, kept = tenants.make(), tenants.make()
@@ -444,6 +454,7 @@ def test_a_namespace_that_belongs_to_nobody_is_removed(tenants: Tenants) -> None
     wait_until(
         lambda: tenants.space(lost) not in tenants.plane.kubectl("get", "namespaces"),
         what="the namespace to go",
+        timeout_s=COMES_UP_S,
     )
     assert tenants.space(kept) in tenants.plane.kubectl("get", "namespaces")
 
