@@ -42,8 +42,8 @@ WITH_EXAMPLES = [page for page in pages() if examples(page)]
 
 
 @pytest.fixture(scope="module")
-def backstage(valkey_url: str) -> Iterator[Backstage]:
-    with running(valkey_url) as backstage:
+def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
+    with running(server, valkey_url) as backstage:
         backstage.start_worker()
         yield backstage
 
