@@ -6,7 +6,7 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rillbase import ejson
@@ -35,6 +35,8 @@ COMPARABLE = VALUES.filter(_is_comparable)
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(document=DOCUMENTS, filter=FILTERS)
+@example(document={"_id": 1, "a": [[1]]}, filter={"a.0": 1})
+@example(document={"_id": 1, "a": [{"0": [1]}]}, filter={"a.0": 1})
 def test_a_verdict_about_a_filter_is_the_servers(
     document: dict[str, Any],
     filter: dict[str, Any],  # noqa: A002

@@ -99,7 +99,13 @@ test("values sort as the server sorts them", () => {
 });
 
 test("a filter is judged where that is certain, and only there", () => {
-  const document = { n: 3, tags: ["x", "y"], in: { side: [{ v: 1 }, { v: 2 }] }, at: new Date(5) };
+  const document = {
+    n: 3,
+    tags: ["x", "y"],
+    in: { side: [{ v: 1 }, { v: 2 }] },
+    at: new Date(5),
+    grid: [[1]],
+  };
   const cases: [Record<string, unknown>, boolean | undefined][] = [
     [{}, true],
     [{ n: 3 }, true],
@@ -110,6 +116,7 @@ test("a filter is judged where that is certain, and only there", () => {
     [{ tags: { $size: 3 } }, false],
     [{ "in.side.v": 2 }, true],
     [{ "in.side.0.v": 2 }, false],
+    [{ "grid.0": 1 }, undefined],
     [{ missing: null }, true],
     [{ missing: { $exists: true } }, false],
     [{ n: { $in: [1, 3] } }, true],

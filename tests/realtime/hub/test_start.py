@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from documents.outbox.database import close_relay_pool
 from realtime import valkey as event_layer
 from realtime.hub import process
 from realtime.hub.process import HubProcess
@@ -30,3 +31,4 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_away(
     assert await found is hub.now(None)
     await hub.stop()
     await event_layer.close()
+    await close_relay_pool()

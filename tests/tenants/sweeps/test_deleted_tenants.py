@@ -12,6 +12,7 @@ from django.db import connections
 from django.utils import timezone
 
 from aggregates.models import Aggregate
+from analytics.models import Dataset, Run, Stage, StoredFile, Upload
 from documents.models import Collection, ImportJob, Index
 from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
@@ -87,6 +88,7 @@ def _fill(made: MadeTenant) -> None:
     )
     _fill_documents(tenant)
     _fill_topics(tenant, webhook)
+    _fill_datasets(tenant)
     with scoped(tenant_id=tenant.id):
         Aggregate.objects.create(name="sums", definition="{}")
         Cluster.objects.create(
@@ -123,6 +125,32 @@ def _fill_topics(tenant: Tenant, webhook: Webhook) -> None:
             public_id="y.1",
             position=1,
             expires_at=timezone.now() + HOUR,
+        )
+
+
+def _fill_datasets(tenant: Tenant) -> None:
+    with scoped(tenant_id=tenant.id):
+        dataset = Dataset.objects.create(name="posts", definition="{}", retention_s=60)
+        upload = Upload.objects.create(dataset=dataset, name="u")
+        StoredFile.objects.create(
+            dataset=dataset,
+            stage=Stage.UNSORTED,
+            upload=upload,
+            table="posts",
+            path="u.arrow",
+            rows=1,
+            bytes=1,
+        )
+        now = timezone.now()
+        Run.objects.create(
+            dataset=dataset,
+            stage=Run.Stage.SORTED,
+            first=1,
+            last=1,
+            rows=1,
+            bytes=1,
+            first_at=now,
+            last_at=now,
         )
 
 

@@ -15,7 +15,12 @@ export function matches(filter: Plain, document: unknown): Verdict {
 }
 
 function clause(name: string, condition: unknown, document: unknown): Verdict {
-  if (!name.startsWith("$")) return field(valuesAt(document, name), condition);
+  if (!name.startsWith("$")) {
+    const values = valuesAt(document, name);
+    // An element of a list that is a list itself counts as a whole, unless its number is a name.
+    const isElement = /\.\d+$/.test(name) && values.some(Array.isArray);
+    return isElement ? undefined : field(values, condition);
+  }
   if (name === "$comment") return true;
   if (!Array.isArray(condition)) return undefined;
   const each = (part: unknown) => (isPlain(part) ? matches(part, document) : undefined);

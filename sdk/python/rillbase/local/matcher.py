@@ -54,12 +54,17 @@ class _Found:
     values: Sequence[object]
     #: Whether it leads through a list: there, what is missing in one element may be in another.
     is_through_list: bool
+    #: Whether it may name an element of a list that is a list itself: that one counts as a whole,
+    #: unless its number was the name of a member.
+    is_element: bool
 
 
 def _found(document: Document, path: str) -> _Found:
     above, dot, _ = path.rpartition(".")
     through = bool(dot) and any(isinstance(one, list) for one in _ancestors(document, above))
-    return _Found(values_at(document, path), through)
+    values = values_at(document, path)
+    by_number = path.rpartition(".")[2].isdecimal() and any(isinstance(v, list) for v in values)
+    return _Found(values, through, is_element=by_number)
 
 
 def _ancestors(document: Document, path: str) -> Iterator[object]:
@@ -69,6 +74,8 @@ def _ancestors(document: Document, path: str) -> Iterator[object]:
 
 
 def _field(found: _Found, condition: object) -> Verdict:
+    if found.is_element:
+        return None
     if not isinstance(condition, dict) or not any(name.startswith("$") for name in condition):
         return _equals(found, condition)
     return _all(_operator(name, found, operand) for name, operand in condition.items())
