@@ -3,13 +3,18 @@
 A hub that comes back to an event layer without its queries has thousands of them to register. Only
 so many registrations are under way at once; whoever gets its turn takes along those of the same
 collection that still wait, so that they share a snapshot and a call. While nobody waits each query
-goes by itself, at once.
+goes by itself, at once. A tenant has half of the turns at most: queries that no index helps may
+read their whole collections, and nobody else shall wait for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from foundation.errors import ApiError
 from realtime.events.layer import GridLayer, query_partition
@@ -23,6 +28,21 @@ _Place = tuple[Grid, Source, int]
 AT_ONCE = 100
 
 
+class Registers(Protocol):
+    """What registers several queries of one collection, or the first ones of them."""
+
+    def __call__(
+        self,
+        layer: GridLayer,
+        grid: Grid,
+        hub: str,
+        queries: Sequence[LiveQuery],
+        source: Source,
+        *,
+        renewal: bool,
+    ) -> Awaitable[Sequence[Registration]]: ...
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     query: LiveQuery
@@ -34,8 +54,12 @@ class _Waiting:
 class Together:
     """Registers on behalf of one hub."""
 
-    def __init__(self, under_way: int) -> None:
+    def __init__(self, under_way: int, registers: Registers = register_all) -> None:
         self._room = asyncio.Semaphore(under_way)
+        self._of_a_tenant = max(1, under_way // 2)
+        #: Forgotten with the last who has or waits for a turn.
+        self._rooms: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+        self._registers = registers
         self._waiting: dict[_Place, list[_Waiting]] = {}
 
     async def register(
@@ -45,7 +69,8 @@ class Together:
         mine = _Waiting(query, asyncio.get_running_loop().create_future())
         place = (grid, source, query_partition(query.hash, grid.query_partitions))
         self._waiting.setdefault(place, []).append(mine)
-        async with self._room:
+        own = self._rooms.setdefault(source.tenant_id, asyncio.Semaphore(self._of_a_tenant))
+        async with own, self._room:
             while not mine.taken:
                 await self._serve(layer, grid, hub, source, self._take(place))
         return await mine.answer
@@ -64,7 +89,7 @@ class Together:
     ) -> None:
         queries = [one.query for one in taken]
         try:
-            found = await register_all(layer, grid, hub, queries, source, renewal=False)
+            found = await self._registers(layer, grid, hub, queries, source, renewal=False)
         except (ApiError, OtherRules) as refused:
             if len(taken) == 1:
                 _fail(taken, refused)

@@ -1,0 +1,68 @@
+"""Queries wait for their turn to be registered, and one tenant's do not hold up another's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID, uuid4
+
+from documents.outbox.entries import Snapshot
+from realtime.events.layer import GridLayer
+from realtime.grid.layout import Grid
+from realtime.registration.register import Registration, Source
+from realtime.registration.together import AT_ONCE, Together
+from rillbase_native import Filter, LiveQuery, Sort, Value
+from tests.waiting import until
+
+GRID = Grid(1, 1, 2)
+DONE = Registration(1, "1-0", "0-0", Snapshot(1, 1, ()), [])
+
+
+def query_of(tenant_id: UUID, number: int) -> LiveQuery:
+    wanted = Filter.parse(Value.parse(b'{"n":%d}' % number))
+    return LiveQuery(
+        tenant_id.bytes,
+        tenant_id.bytes,
+        wanted,
+        Sort.parse(None, wanted),
+        None,
+        offset=0,
+        limit=None,
+        rules_version=0,
+        slack=0,
+    )
+
+
+async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else(
+    grid: GridLayer,
+) -> None:
+    slow, quick = Source(uuid4(), "large"), Source(uuid4(), "small")
+    reads_on, under_way = asyncio.Event(), 0
+
+    async def read(
+        layer: GridLayer,
+        grid: Grid,
+        hub: str,
+        queries: Sequence[LiveQuery],
+        source: Source,
+        *,
+        renewal: bool,
+    ) -> list[Registration]:
+        nonlocal under_way
+        if source == slow:
+            under_way += 1
+            await reads_on.wait()
+        return [DONE for _ in queries]
+
+    together = Together(2, read)
+
+    async def register(source: Source, number: int) -> Registration:
+        query = query_of(source.tenant_id, number)
+        return await together.register(grid, GRID, "hub", query, source)
+
+    many = [asyncio.create_task(register(slow, n)) for n in range(2 * AT_ONCE)]
+    await until(lambda: under_way > 0, "the long reading to begin")
+    assert await register(quick, 0) is DONE
+    assert under_way == 1
+    reads_on.set()
+    assert await asyncio.gather(*many) == [DONE] * len(many)
