@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from analytics.definitions.checks import check_change, completed
 from analytics.definitions.describe import describe
+from analytics.definitions.removal import REMOVE_TASK
 from analytics.models import Dataset
 from analytics.places import root
 from analytics.schema import TableDefinition
@@ -18,7 +19,6 @@ from tenants.models import Tenant
 from tenants.principals import Principal
 from tenants.quotas import ensure_room
 
-REMOVE_TASK = "analytics.remove"
 #: Uploads and queries that were under way have ended by then, or find that the dataset is gone.
 AGAIN_AFTER_S = 600.0
 

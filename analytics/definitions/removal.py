@@ -2,6 +2,8 @@
 
 The row has gone by now, so nobody begins anything with the files. Whoever was reading them
 keeps them open, or is told that the dataset is not there.
+
+Every worker loads this module, so nothing that works on columns is loaded with it.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from analytics.definitions.actions import REMOVE_TASK
 from analytics.models import Dataset
 from analytics.places import folder_of, namespace_of
 from foundation.tasks import task
 
 ALIAS = "relay"
+REMOVE_TASK = "analytics.remove"
 
 
 @task(name=REMOVE_TASK)
