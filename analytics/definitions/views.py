@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import cast
 
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -15,11 +15,9 @@ from analytics.definitions.describe import describe
 from analytics.definitions.forms import DatasetChange, DatasetCreation
 from analytics.models import Dataset
 from analytics.schema import TYPES
-from foundation.api.cursors import page
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import find, find_for_change
+from tenants.api.declared import DeclaredView
 from tenants.api.schemas import page_of
-from tenants.models import Tenant
-from tenants.roles import Role
 
 TAG = "Datasets"
 
@@ -74,13 +72,8 @@ _NEW_DATASET = OpenApiExample(
 )
 
 
-class _DatasetsView(TenantView):
-    roles: ClassVar = {
-        "GET": Role.VIEWER,
-        "POST": Role.DEVELOPER,
-        "PATCH": Role.DEVELOPER,
-        "DELETE": Role.DEVELOPER,
-    }
+class _DatasetsView(DeclaredView):
+    kind = "datasets"
 
 
 class DatasetsView(_DatasetsView):
@@ -93,8 +86,7 @@ class DatasetsView(_DatasetsView):
         responses=page_of(DatasetAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        name = f"datasets:{self.tenant.id}"
-        return Response(page(request, Dataset.objects.all(), describe, name=name))
+        return self.listed(request, Dataset.objects.all(), describe)
 
     @extend_schema(
         operation_id="datasets_create",
@@ -106,14 +98,8 @@ class DatasetsView(_DatasetsView):
     )
     def post(self, request: Request, tenant: str) -> Response:
         values = cast("actions.DatasetValues", self.body(DatasetCreation))
-        owner = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
-        dataset = actions.do_create(self.principal, owner, values)
-        return self.one(
-            describe(dataset),
-            dataset.version,
-            status=201,
-            location=self.url("datasets", dataset.name),
-        )
+        dataset = actions.do_create(self.principal, self.owner(), values)
+        return self.created(dataset, dataset.name, describe(dataset))
 
 
 class DatasetView(_DatasetsView):

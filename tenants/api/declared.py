@@ -1,4 +1,4 @@
-"""Views of what a tenant's developers declare by name: collections, topics, aggregates."""
+"""Views of what developers declare by name: collections, topics, aggregates, datasets."""
 
 from __future__ import annotations
 
