@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -21,6 +22,7 @@ from typing import IO
 from .account import Account
 
 PR_SET_PDEATHSIG = 1
+FAMILY_ENDS_S, FAMILY_POLL_S = 1.0, 0.002
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "LD_LIBRARY_PATH")
 
 Output = IO[bytes] | int
@@ -63,6 +65,21 @@ def signal_family(leader_pid: int, number: signal.Signals) -> None:
         os.killpg(leader_pid, number)
     except ProcessLookupError:
         return
+
+
+def end_family(leader_pid: int) -> None:
+    """Kill what is left of a process group, and wait until it is gone.
+
+    The kernel kills in its own time, and a successor must not meet who still holds a port or a
+    file. Whoever stays (until init has noticed its end) is waited for no longer than a moment.
+    """
+    deadline_s = time.monotonic() + FAMILY_ENDS_S
+    while time.monotonic() < deadline_s:
+        try:
+            os.killpg(leader_pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        time.sleep(FAMILY_POLL_S)
 
 
 def _die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:

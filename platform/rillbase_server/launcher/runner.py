@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from .child import signal_family, spawn
+from .child import end_family, signal_family, spawn
 from .lifecycle import (
     WITH_PROCESS,
     BecameReady,
@@ -88,7 +88,7 @@ class Runner:
         if process is None or process.poll() is None:
             return
         # What the leader leaves behind (pool workers) must not outlive it.
-        signal_family(process.pid, signal.SIGKILL)
+        end_family(process.pid)
         if self._reader is not None:
             self._reader.drain()
         self._process = None
