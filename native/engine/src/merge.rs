@@ -15,6 +15,11 @@ pub trait Merge: Debug + Send + Sync {
     /// without the value below.
     fn partial(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>>;
 
+    /// Whether an operand with nothing below it is the value that it comes to, as it is.
+    fn is_value_alone(&self) -> bool {
+        false
+    }
+
     /// Whether a value says no more than that there is none: operands on top of it come to what they
     /// come to by themselves. Such a value is dropped where nothing older can lie below it.
     fn is_nothing(&self, value: &[u8]) -> bool {

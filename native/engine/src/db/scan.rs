@@ -290,8 +290,9 @@ impl Scan {
     /// Folds operands from the cursor on, which comes to stand behind the key.
     fn fold_forward(&mut self) -> Result<()> {
         let covering = self.covering();
-        // Mostly there is one.
-        let first = self.cursor.value().to_vec();
+        // Mostly there is one, which is the value already.
+        self.folded.clear();
+        self.folded.extend_from_slice(self.cursor.value());
         let mut others: Vec<Vec<u8>> = Vec::new();
         let mut below = None;
         self.cursor.next()?;
@@ -309,10 +310,12 @@ impl Scan {
         }
         self.skip_key()?;
         self.place = Place::Behind;
-        if others.is_empty() {
-            return self.fold(below.as_deref(), &[&first]);
+        let merge = merge_of(self.keyspace.options())?;
+        if others.is_empty() && below.is_none() && merge.is_value_alone() {
+            return Ok(());
         }
-        let oldest_first = others.iter().rev().chain(std::iter::once(&first));
+        let newest = std::mem::take(&mut self.folded);
+        let oldest_first = others.iter().rev().chain(std::iter::once(&newest));
         let operands: Vec<&[u8]> = oldest_first.map(Vec::as_slice).collect();
         self.fold(below.as_deref(), &operands)
     }

@@ -16,7 +16,7 @@
 //!   no moment that the cursor's reader sees.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,7 +42,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// Adds an entry.
     pub(crate) fn insert(&self, key: &[u8], value: &[u8], tag: Tag) {
-        let entry = (tag, Value::from(value.to_vec()));
+        let entry = (tag, Value::copied(value));
         self.added.fetch_add(1, Ordering::Relaxed);
         let mut rows = self.rows.write();
         if let Some(row) = rows.get_mut(key) {
@@ -114,20 +114,37 @@ fn join(
         Some(Kind::Put) => (Kind::Put, merge.full(key, Some(below), &[operand])),
         _ => (Kind::Merge, merge.partial(key, &[below, operand])?),
     };
-    Some((Tag::new(tag.sequence(), kind), Value::from(value)))
+    Some((Tag::new(tag.sequence(), kind), Value::copied(&value)))
 }
 
-/// An entry of a row, by the row's key.
-type Entry = (Arc<[u8]>, Tag, Value);
-
-/// A cursor that goes on and on copies so many rows at once.
+/// A cursor that goes on and on copies so many rows at once, and no more once it has so many bytes.
 const MOST_AHEAD: usize = 64;
+const MOST_AHEAD_BYTES: usize = 16 << 10;
+/// Smaller values are copied, larger ones are held.
+const COPIED_BYTES: usize = 128;
+
+/// An entry of a row that a cursor has copied.
+#[derive(Debug, Clone)]
+struct Entry {
+    /// Where its key is among the copied bytes.
+    key: Range<usize>,
+    tag: Tag,
+    value: Copied,
+}
+
+#[derive(Debug, Clone)]
+enum Copied {
+    /// It is among the copied bytes.
+    Here(Range<usize>),
+    Held(Value),
+}
 
 /// A place among rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowsCursor {
     /// Those of one row or of several behind one another, each row's newest first; none is nowhere.
     entries: Vec<Entry>,
+    bytes: Vec<u8>,
     at: usize,
     /// How many rows were copied last by going on.
     ahead: usize,
@@ -136,15 +153,33 @@ pub(crate) struct RowsCursor {
 impl RowsCursor {
     /// Copies a row's entries behind those that are there.
     fn copy(&mut self, (key, row): (&Arc<[u8]>, &Vec<RowEntry>)) {
-        let newest_first = row.iter().rev();
-        let named = newest_first.map(|(tag, value)| (Arc::clone(key), *tag, value.clone()));
-        self.entries.extend(named);
+        let key = self.keep(key);
+        for (tag, value) in row.iter().rev() {
+            let value = if value.len() <= COPIED_BYTES {
+                Copied::Here(self.keep(value))
+            } else {
+                Copied::Held(value.clone())
+            };
+            let (key, tag) = (key.clone(), *tag);
+            self.entries.push(Entry { key, tag, value });
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes.clear();
     }
 
     /// To the newest entry of the row, or to the oldest.
     fn enter(&mut self, found: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
         self.ahead = 0;
-        self.entries.clear();
+        self.clear();
         if let Some(row) = found {
             self.copy(row);
         }
@@ -159,18 +194,26 @@ impl RowsCursor {
         self.at < self.entries.len()
     }
 
+    fn slice(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.get(range.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn key(&self) -> &[u8] {
-        self.entries.get(self.at).map_or(&[], |(key, ..)| key)
+        let entry = self.entries.get(self.at);
+        entry.map_or(&[], |entry| self.slice(&entry.key))
     }
 
     pub(crate) fn tag(&self) -> Tag {
-        self.entries
-            .get(self.at)
-            .map_or(Tag::OLDEST, |(_, tag, _)| *tag)
+        let entry = self.entries.get(self.at);
+        entry.map_or(Tag::OLDEST, |entry| entry.tag)
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        self.entries.get(self.at).map_or(&[], |(.., value)| value)
+        match self.entries.get(self.at).map(|entry| &entry.value) {
+            None => &[],
+            Some(Copied::Here(range)) => self.slice(range),
+            Some(Copied::Held(value)) => value,
+        }
     }
 
     pub(crate) fn first(&mut self, rows: &Rows) {
@@ -198,7 +241,7 @@ impl RowsCursor {
         if self.key() != key {
             return;
         }
-        let place = self.entries.iter().position(|(_, other, _)| *other <= tag);
+        let place = self.entries.iter().position(|entry| entry.tag <= tag);
         match place {
             Some(place) => self.at = place,
             None => self.behind(rows, Bound::Excluded(key)),
@@ -208,7 +251,7 @@ impl RowsCursor {
     /// To the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, rows: &Rows, key: &[u8], tag: Tag) {
         self.behind(rows, Bound::Included(key));
-        let newer = self.entries.iter().rposition(|(_, other, _)| *other > tag);
+        let newer = self.entries.iter().rposition(|entry| entry.tag > tag);
         match newer.filter(|_| self.key() == key) {
             Some(place) => self.at = place,
             None => self.before(rows, key),
@@ -223,20 +266,23 @@ impl RowsCursor {
         if self.at < self.entries.len() {
             return;
         }
-        if let Some((key, ..)) = self.entries.pop() {
-            self.go_on(rows, &key);
-        }
+        self.at -= 1;
+        let key = self.key().to_vec();
+        self.go_on(rows, &key);
     }
 
     /// To the row behind a key; the longer this goes on, the more rows are copied at once.
     fn go_on(&mut self, rows: &Rows, key: &[u8]) {
-        self.entries.clear();
+        self.clear();
         self.at = 0;
         self.ahead = (2 * self.ahead).clamp(1, MOST_AHEAD);
         let rows = rows.rows.read();
         let behind = (Bound::Excluded(key), Bound::Unbounded);
         for row in rows.range::<[u8], _>(behind).take(self.ahead) {
             self.copy(row);
+            if self.bytes.len() >= MOST_AHEAD_BYTES {
+                break;
+            }
         }
     }
 
@@ -246,8 +292,8 @@ impl RowsCursor {
         }
         if let Some(newer) = self.at.checked_sub(1) {
             self.at = newer;
-        } else if let Some((key, ..)) = self.entries.first() {
-            let key = Arc::clone(key);
+        } else {
+            let key = self.key().to_vec();
             self.before(rows, &key);
         }
     }
