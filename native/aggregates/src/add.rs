@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use rillbase_engine::{Batch, Millis, Sequence, prefix_end};
@@ -18,7 +19,7 @@ use crate::contribution::Contribution;
 use crate::definition::{Definition, Source};
 use crate::deltas::{Deltas, Generation};
 use crate::error::{Code, Error, Result, malformed};
-use crate::fields::{Fields, Read};
+use crate::fields::{Fields, Flat, Read};
 use crate::store::{Aggregates, bounds};
 
 /// For so long an event is known by its id, in milliseconds.
@@ -32,7 +33,8 @@ const FACT_BYTES: usize = 256 << 10;
 /// An event that was read.
 #[derive(Debug, Clone)]
 struct Event {
-    json: Box<[u8]>,
+    /// Where it is among those that were sent.
+    json: Range<usize>,
     id: Option<Id>,
     /// For the generation that is seen, and for the one that is built.
     contributions: (Contribution, Option<Contribution>),
@@ -50,6 +52,8 @@ struct Id {
 pub struct Add {
     pub(crate) aggregate: Arc<Aggregate>,
     pub(crate) shape: Arc<Shape>,
+    /// All events, as they were sent.
+    json: Vec<u8>,
     events: Vec<Event>,
 }
 
@@ -77,15 +81,32 @@ impl Add {
         }
         let shape = aggregate.shape();
         let now = i64::try_from(now).unwrap_or(i64::MAX);
-        let read = |(index, json): (usize, &[u8])| {
-            Event::read(aggregate, &shape, json, now).map_err(|error| error.of_event(index))
-        };
-        let events: Result<Vec<Event>> = events.enumerate().map(read).collect();
-        Ok(Self {
+        let mut add = Self {
             aggregate: Arc::clone(aggregate),
-            events: events?,
+            json: Vec::new(),
+            events: Vec::with_capacity(events.len()),
             shape,
-        })
+        };
+        let mut room = Flat::default();
+        for (index, json) in events.enumerate() {
+            let read = add.take(json, &mut room, now);
+            read.map_err(|error| error.of_event(index))?;
+        }
+        Ok(add)
+    }
+
+    fn take(&mut self, json: &[u8], room: &mut Flat, now: i64) -> Result<()> {
+        let place = self.json.len()..self.json.len() + json.len();
+        self.json.extend_from_slice(json);
+        let read = Read::event(json, room)?;
+        let event = Event::of((read.fields(), place), &self.aggregate, &self.shape, now)?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// An event, as it was sent.
+    fn sent(&self, event: &Event) -> &[u8] {
+        self.json.get(event.json.clone()).unwrap_or_default()
     }
 
     /// Reads them again, if the aggregate has become another.
@@ -93,7 +114,7 @@ impl Add {
         if Arc::ptr_eq(&self.shape, &self.aggregate.shape()) {
             return Ok(None);
         }
-        let events = self.events.iter().map(|event| &*event.json);
+        let events = self.events.iter().map(|event| self.sent(event));
         Self::read(&self.aggregate, events, now).map(Some)
     }
 
@@ -104,14 +125,17 @@ impl Add {
 }
 
 impl Event {
-    fn read(aggregate: &Aggregate, shape: &Shape, json: &[u8], now: i64) -> Result<Self> {
+    fn of(
+        (fields, json): (Fields<'_>, Range<usize>),
+        aggregate: &Aggregate,
+        shape: &Shape,
+        now: i64,
+    ) -> Result<Self> {
         let definition = &shape.current.definition;
         if definition.source == Source::View {
             let detail = "this aggregate follows a collection, and takes no events";
             return Err(Error::new(Code::BadEvent, detail));
         }
-        let read = Read::event(json)?;
-        let fields = read.fields();
         let contribution = Contribution::of(definition, fields, now)?;
         let expires = contribution
             .bucket
@@ -129,7 +153,7 @@ impl Event {
             )?),
         };
         Ok(Self {
-            json: json.into(),
+            json,
             id: read_id(aggregate, definition, fields, now)?,
             contributions: (contribution, building),
         })
@@ -248,7 +272,7 @@ impl Group {
         }
         let facts = self.facts.entry(add.aggregate.number).or_default();
         for (event, _) in add.events.iter().zip(&fresh).filter(|(_, fresh)| **fresh) {
-            facts.push(&event.json);
+            facts.push(add.sent(event));
             for (generation, contribution) in event.told(&add.shape) {
                 let bucket = contribution.bucket;
                 let expires = bucket.and_then(|at| generation.definition.expires(at));

@@ -86,6 +86,9 @@ fn each(sight: Sight<'_>, generation: &Generation, query: &Query, take: Take<'_>
         generation,
         plan: &plan,
     };
+    if plan.is_in_order() && sight.own.is_none() {
+        return answering.stream(take);
+    }
     let groups = answering.groups(0)?;
     let earlier = match plan.earlier {
         Some(earlier) => Some(answering.groups(earlier)?),
@@ -124,19 +127,56 @@ impl Answering<'_> {
         let walk = Walk::new(self.sight, self.generation.number, self.plan, period);
         let mut groups = Groups::default();
         let mut key = Vec::new();
-        let has_items = self.plan.measures.iter().any(|(_, one)| one.has_items);
         walk.run(&mut |found: Found<'_>| {
             key.clear();
             self.key(&mut key, &found.parts, earlier);
-            let mut items = None;
-            if has_items {
-                let mut all = vec![Items::new(); self.plan.measures.len()];
-                self.take_items(&walk, found.key, &mut all)?;
-                items = Some(all.into());
-            }
-            groups.take(&key, found.row, items)
+            groups.take(&key, found.row, self.items(&walk, found.key)?)?;
+            Ok(true)
         })?;
         groups.finish()
+    }
+
+    /// Tells groups while rows are read in the order of groups: one is whole once a row of the next
+    /// comes.
+    fn stream(&self, take: Take<'_>) -> Result<()> {
+        let mut writer = Writer::new(self.plan);
+        let (mut groups, mut key, mut row) = (Groups::default(), Vec::new(), Row::default());
+        let mut left = self.plan.query.limit;
+        let mut tell = |groups: &Groups| -> Result<usize> {
+            match groups.last().filter(|(_, group)| groups.counts(group)) {
+                None => Ok(0),
+                Some((key, group)) => {
+                    let sum = groups.sum(group, &mut row)?;
+                    take(&mut writer, key, (sum, None), 0)?;
+                    Ok(1)
+                }
+            }
+        };
+        let period = (self.plan.from, self.plan.to);
+        let walk = Walk::new(self.sight, self.generation.number, self.plan, period);
+        walk.run(&mut |found: Found<'_>| {
+            key.clear();
+            self.key(&mut key, &found.parts, 0);
+            if groups.last().is_some_and(|(own, _)| own != key) {
+                left -= tell(&groups)?;
+                groups.clear();
+            }
+            if left > 0 {
+                groups.take(&key, found.row, self.items(&walk, found.key)?)?;
+            }
+            Ok(left > 0)
+        })?;
+        tell(&groups).map(drop)
+    }
+
+    /// The items of a row, for each measure that is shown, if one has any.
+    fn items(&self, walk: &Walk<'_>, key: &[u8]) -> Result<Option<Box<[Items]>>> {
+        if !self.plan.measures.iter().any(|(_, one)| one.has_items) {
+            return Ok(None);
+        }
+        let mut all = vec![Items::new(); self.plan.measures.len()];
+        self.take_items(walk, key, &mut all)?;
+        Ok(Some(all.into()))
     }
 
     fn key(&self, key: &mut Vec<u8>, parts: &Parts<'_>, earlier: i64) {
@@ -145,7 +185,12 @@ impl Answering<'_> {
                 By::Value(place) => key.extend_from_slice(parts.value(*place)),
                 By::Bucket => {
                     let at = parts.bucket.unwrap_or_default();
-                    let at = at - at.rem_euclid(self.plan.bucket);
+                    // Rows are of the definition's own buckets.
+                    let at = if self.plan.has_own_buckets() {
+                        at
+                    } else {
+                        at - at.rem_euclid(self.plan.bucket)
+                    };
                     put_millis(key, at.saturating_add(earlier));
                 }
             }

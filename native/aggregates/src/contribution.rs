@@ -295,7 +295,7 @@ fn misfit_of_integer(value: ValueRef<'_>) -> Misfit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::Read;
+    use crate::fields::{Flat, Read};
 
     const DEFINITION: &str = r#"{"dimensions":["a","b.c"],"time":{"field":"at","bucket":"5m"},
         "measures":{"n":{"op":"count"},"t":{"op":"sum","field":"x","type":"decimal"},
@@ -304,7 +304,8 @@ mod tests {
     fn of(event: &str, source: &str) -> Result<Contribution> {
         let definition = DEFINITION.replacen('{', &format!(r#"{{"source":"{source}","#), 1);
         let definition = Definition::parse(definition.as_bytes()).unwrap();
-        let event = Read::event(event.as_bytes()).unwrap();
+        let mut room = Flat::default();
+        let event = Read::event(event.as_bytes(), &mut room).unwrap();
         Contribution::of(&definition, event.fields(), 1_000_000)
     }
 

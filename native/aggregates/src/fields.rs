@@ -47,22 +47,20 @@ impl<'a> Fields<'a> {
 
 /// An event that was read.
 #[derive(Debug)]
-pub(crate) enum Read {
+pub(crate) enum Read<'a> {
     Document(DocumentBuf),
-    Flat(Flat),
+    Flat(&'a Flat),
 }
 
-impl Read {
-    /// Reads an event.
-    pub(crate) fn event(json: &[u8]) -> Result<Self> {
-        let mut flat = Flat {
-            // Names and strings are a part of the event; few have more members.
-            text: String::with_capacity(json.len()),
-            members: Vec::with_capacity(USUAL_MEMBERS),
-            ..Flat::default()
-        };
-        if read(json, &Limits::default(), &mut flat).is_ok() {
-            return Ok(Self::Flat(flat));
+impl<'a> Read<'a> {
+    /// Reads an event into `room`, which may have been another's before.
+    pub(crate) fn event(json: &[u8], room: &'a mut Flat) -> Result<Self> {
+        room.clear();
+        // Names and strings are a part of the event; few have more members.
+        room.text.reserve(json.len());
+        room.members.reserve(USUAL_MEMBERS);
+        if read(json, &Limits::default(), room).is_ok() {
+            return Ok(Self::Flat(room));
         }
         let parsed = ejson::parse_document(json);
         let parsed =
@@ -103,6 +101,12 @@ pub struct Flat {
 pub struct Nested;
 
 impl Flat {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.members.clear();
+        self.is_begun = false;
+    }
+
     fn get(&self, name: &str) -> Option<ValueRef<'_>> {
         let text = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
         let (_, value) = self.members.iter().find(|(own, _)| text(own) == name)?;
@@ -194,7 +198,8 @@ mod tests {
     #[test]
     fn flat_events_are_read_as_documents_are() {
         let json = br#"{"a":"x\u00e9","n":-3,"d":1.5,"t":true,"z":null,"e":""}"#;
-        let flat = Read::event(json).unwrap();
+        let mut room = Flat::default();
+        let flat = Read::event(json, &mut room).unwrap();
         assert!(matches!(flat, Read::Flat(_)));
         let document = ejson::parse_document(json).unwrap();
         for name in ["a", "n", "d", "t", "z", "e", "missing"] {
@@ -205,16 +210,17 @@ mod tests {
 
     #[test]
     fn what_is_not_flat_is_a_document() {
+        let mut room = Flat::default();
         for json in [
             r#"{"a":{"b":1}}"#,
             r#"{"a":[1]}"#,
             r#"{"a":{"$numberLong":"1"}}"#,
         ] {
-            let read = Read::event(json.as_bytes()).unwrap();
+            let read = Read::event(json.as_bytes(), &mut room).unwrap();
             assert!(matches!(read, Read::Document(_)), "{json}");
         }
         for json in ["1", "[]", r#"{"a":1,"a":2}"#, r#"{"a":1"#, "\"a\""] {
-            assert!(Read::event(json.as_bytes()).is_err(), "{json}");
+            assert!(Read::event(json.as_bytes(), &mut room).is_err(), "{json}");
         }
     }
 
@@ -222,7 +228,12 @@ mod tests {
         #[test]
         fn what_is_refused_as_a_document_is_refused(json in "[{}\\[\\]\"a:,1e. -]{0,12}") {
             let as_document = ejson::parse_document(json.as_bytes());
-            prop_assert_eq!(Read::event(json.as_bytes()).is_ok(), as_document.is_ok());
+            let mut room = Flat::default();
+            // What was there before is of no moment.
+            let before = Read::event(br#"{"a":1"#, &mut room).is_ok();
+            prop_assert!(!before);
+            let read = Read::event(json.as_bytes(), &mut room);
+            prop_assert_eq!(read.is_ok(), as_document.is_ok());
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::coding::{Reader, put_varint};
 use crate::contribution::Contribution;
 use crate::deltas::Deltas;
 use crate::error::{Result, malformed};
-use crate::fields::Read;
+use crate::fields::{Flat, Read};
 use crate::store::Aggregates;
 
 /// So many events are brought in by one step.
@@ -49,13 +49,13 @@ impl Aggregates {
         }
         let facts = self.facts(aggregate, (sequence, index), STEP)?;
         let mut deltas = Deltas::default();
-        let mut last = None;
+        let (mut last, mut room) = (None, Flat::default());
         for fact in facts
             .iter()
             .take_while(|fact| fact.sequence <= building.since)
         {
             last = Some((fact.sequence, fact.index));
-            let event = Read::event(&fact.json)?;
+            let event = Read::event(&fact.json, &mut room)?;
             // The time of an event that did not say was that of its writing, which is not kept
             // apart: it counts as of now.
             let now = i64::try_from(self.db.now()).unwrap_or(i64::MAX);

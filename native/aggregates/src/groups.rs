@@ -4,6 +4,7 @@
 //! told apart by: then each is like the one before it or behind it, and nothing is looked up. Where
 //! that is not so, the same may be here several times until all are sorted.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -68,6 +69,15 @@ pub(crate) fn check_count(items: &Items) -> Result<()> {
 }
 
 impl Group {
+    /// Whether anything counts for it.
+    fn counts(&self, bytes: &[u8]) -> bool {
+        let count = match &self.sum {
+            Some(sum) => sum.0.first().cloned(),
+            None => State::first(slice(bytes, &self.first)),
+        };
+        matches!(count, Some(State::Count(count)) if count > 0)
+    }
+
     fn merge(&mut self, bytes: &[u8], row: &Row, items: Option<&[Items]>) -> Result<()> {
         if let Some(sum) = &mut self.sum {
             sum.merge(row);
@@ -101,12 +111,12 @@ impl Groups {
         items: Option<Box<[Items]>>,
     ) -> Result<()> {
         if let Some(last) = self.list.last_mut() {
-            let before = slice(&self.bytes, &last.key);
-            if before == key {
+            let order = slice(&self.bytes, &last.key).cmp(key);
+            if order == Ordering::Equal {
                 let row = Row::from_bytes(row).ok_or_else(malformed)?;
                 return last.merge(&self.bytes, &row, items.as_deref());
             }
-            self.is_mixed |= before > key;
+            self.is_mixed |= order == Ordering::Greater;
         }
         let (key, first) = (self.keep(key), self.keep(row));
         self.list.push(Group {
@@ -151,14 +161,25 @@ impl Groups {
             self.sort()?;
         }
         let Self { bytes, list, .. } = &mut self;
-        list.retain(|group| {
-            let count = match &group.sum {
-                Some(sum) => sum.0.first().cloned(),
-                None => State::first(slice(bytes, &group.first)),
-            };
-            matches!(count, Some(State::Count(count)) if count > 0)
-        });
+        list.retain(|group| group.counts(bytes));
         Ok(self)
+    }
+
+    /// The group that a row was taken into last.
+    pub(crate) fn last(&self) -> Option<(&[u8], &Group)> {
+        let group = self.list.last()?;
+        Some((slice(&self.bytes, &group.key), group))
+    }
+
+    /// Whether anything counts for a group.
+    pub(crate) fn counts(&self, group: &Group) -> bool {
+        group.counts(&self.bytes)
+    }
+
+    /// Forgets all groups, but keeps their room.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.list.clear();
     }
 
     pub(crate) fn len(&self) -> usize {

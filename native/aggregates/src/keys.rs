@@ -53,6 +53,41 @@ pub(crate) struct Parts<'a> {
     pub(crate) bucket: Option<i64>,
 }
 
+/// The values of one key, so that those behind it that have the same are not taken apart again.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    values: Vec<u8>,
+    ends: [u32; MOST_VALUES],
+}
+
+impl Seen {
+    /// The parts of a key, if its values are those that were seen.
+    pub(crate) fn parts<'k>(&self, key: &'k [u8], has_time: bool) -> Option<Parts<'k>> {
+        let rest = key.get(ROLLUP_BYTES..)?;
+        let values = rest.get(..self.values.len())?;
+        let mut reader = Reader(rest.get(self.values.len()..)?);
+        if values != self.values.as_slice() || self.values.is_empty() {
+            return None;
+        }
+        let bucket = if has_time {
+            Some(millis(&mut reader)?)
+        } else {
+            None
+        };
+        Some(Parts {
+            values,
+            ends: self.ends,
+            bucket,
+        })
+    }
+
+    pub(crate) fn note(&mut self, parts: &Parts<'_>) {
+        self.values.clear();
+        self.values.extend_from_slice(parts.values);
+        self.ends = parts.ends;
+    }
+}
+
 impl<'a> Parts<'a> {
     /// Takes the key of a row, or of an item, of a rollup with so many dimensions apart.
     pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {

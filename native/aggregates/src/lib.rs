@@ -86,6 +86,6 @@ pub use fields::{Fields, Flat, Nested};
 pub use query::{Compare, Moment, Query};
 pub use staged::Staged;
 pub use state::{Fold, Row, State};
-pub use store::{Aggregates, Answer, Lifetimes, keyspaces};
+pub use store::{Aggregates, Answer, Lifetimes, Period, keyspaces};
 pub use value::Value;
 pub use walk::Sight;

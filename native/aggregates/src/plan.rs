@@ -93,6 +93,32 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
+    /// Whether rows lie in the database in the order in which they are shown, those that are shown as
+    /// one behind one another.
+    pub(crate) fn is_in_order(&self) -> bool {
+        let is_single = |place: usize| {
+            let allowed = self.allowed.get(place).and_then(Option::as_ref);
+            allowed.is_some_and(|allowed| allowed.len() == 1)
+        };
+        // A value that all rows have changes no order.
+        let changes = |by: &&By| !matches!(by, By::Value(place) if is_single(*place));
+        let values = (0..self.dimensions.len()).map(By::Value);
+        let keys: Vec<By> = values.chain([By::Bucket]).collect();
+        let mut of_keys = keys.iter().filter(changes);
+        let in_order = self
+            .by
+            .iter()
+            .filter(changes)
+            .all(|by| of_keys.next() == Some(by));
+        in_order && self.sort.is_empty() && self.earlier.is_none()
+    }
+
+    /// Whether the buckets that are shown are those of rows.
+    pub(crate) fn has_own_buckets(&self) -> bool {
+        let time = self.definition.time.as_ref();
+        time.is_none_or(|time| time.bucket == self.bucket)
+    }
+
     fn find_earlier(&self) -> Result<Option<i64>> {
         let by_time = self.by.contains(&By::Bucket);
         match (self.query.compare, self.definition.time.is_some()) {

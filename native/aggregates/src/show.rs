@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use rillbase_query::bson::ValueRef;
+use rillbase_query::ejson::date::DAY_MS;
 use rillbase_query::ejson::{self, Form};
 
 use crate::answer::{Pair, skip, whole};
@@ -29,6 +30,63 @@ struct Told {
     /// The value that was written last, and its text: rows behind one another often have the same.
     value: Vec<u8>,
     text: String,
+    day: Day,
+}
+
+impl Told {
+    fn write(&mut self, value: &[u8]) -> Result<()> {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        self.text.clear();
+        let mut reader = Reader(value);
+        match self.by {
+            By::Bucket => {
+                let at = millis(&mut reader).ok_or_else(malformed)?;
+                self.day.write(&mut self.text, at);
+            }
+            By::Value(_) => {
+                let value = Value::decode(&mut reader).ok_or_else(malformed)?;
+                value.write(&mut self.text);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes moments of one day after the other: most of a moment's text is its day.
+#[derive(Debug, Default)]
+struct Day {
+    /// The day that was written last, since 1970, and its text up to the hour.
+    number: Option<i64>,
+    text: String,
+}
+
+impl Day {
+    fn write(&mut self, out: &mut String, at: i64) {
+        let (number, rest) = (at.div_euclid(DAY_MS), at.rem_euclid(DAY_MS));
+        if self.number != Some(number) {
+            self.text.clear();
+            write_moment(&mut self.text, number.saturating_mul(DAY_MS));
+            // Days that have no text but a number are not cut.
+            self.number = self.text.find('T').map(|at| {
+                self.text.truncate(at + 1);
+                number
+            });
+        }
+        if self.number.is_none() || rest % 1000 != 0 {
+            return write_moment(out, at);
+        }
+        out.push_str(&self.text);
+        for (number, end) in [
+            (rest / 3_600_000, ':'),
+            (rest / 60_000 % 60, ':'),
+            (rest / 1000 % 60, 'Z'),
+        ] {
+            let digit = |digit: i64| char::from(b'0' + u8::try_from(digit).unwrap_or_default());
+            out.extend([digit(number / 10), digit(number % 10), end]);
+        }
+        out.push('"');
+    }
 }
 
 /// Writes rows.
@@ -47,6 +105,7 @@ impl<'a> Writer<'a> {
             name: member(name_of(plan, *by)),
             value: Vec::new(),
             text: String::new(),
+            day: Day::default(),
         });
         let names = plan
             .measures
@@ -69,10 +128,7 @@ impl<'a> Writer<'a> {
             let value = before.len() - reader.0.len();
             let value = before.get(..value).unwrap_or_default();
             if told.value != value {
-                told.value.clear();
-                told.value.extend_from_slice(value);
-                told.text.clear();
-                write_by(&mut told.text, told.by, value)?;
+                told.write(value)?;
             }
             separate(out);
             out.push_str(&told.name);
@@ -125,15 +181,6 @@ fn name_of<'a>(plan: &Plan<'a>, by: By) -> &'a str {
         }
     };
     field.map_or("", |field| &field.name)
-}
-
-fn write_by(out: &mut String, by: By, value: &[u8]) -> Result<()> {
-    let mut reader = Reader(value);
-    match by {
-        By::Bucket => write_moment(out, millis(&mut reader).ok_or_else(malformed)?),
-        By::Value(_) => Value::decode(&mut reader).ok_or_else(malformed)?.write(out),
-    }
-    Ok(())
 }
 
 /// The begin of a member of an object.
@@ -267,4 +314,28 @@ fn write_top(out: &mut String, mut items: Vec<(&Vec<u8>, &i64)>, k: usize) {
         out.push('}');
     }
     out.push(']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn moments_behind_one_another_are_written_as_each_is_alone(
+            moments in prop::collection::vec(
+                prop_oneof![any::<i64>(), -DAY_MS..3 * DAY_MS, (0_i64..99).prop_map(|at| at * 1_800_000)],
+                1..9,
+            ),
+        ) {
+            let mut day = Day::default();
+            for at in moments {
+                let (mut text, mut alone) = (String::new(), String::new());
+                day.write(&mut text, at);
+                write_moment(&mut alone, at);
+                prop_assert_eq!(text, alone);
+            }
+        }
+    }
 }

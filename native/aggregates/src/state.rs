@@ -207,6 +207,10 @@ impl Merge for Fold {
         Some(Self::fold(operands.iter().copied()))
     }
 
+    fn is_value_alone(&self) -> bool {
+        true
+    }
+
     /// Rows and items of which everything has been taken away again.
     fn is_nothing(&self, value: &[u8]) -> bool {
         Row::from_bytes(value).is_some_and(|row| row.0.iter().all(State::is_nothing))

@@ -20,6 +20,7 @@ use crate::definition::{Definition, Source};
 use crate::deltas::{Deltas, Generation};
 use crate::error::{Result, malformed};
 use crate::keys;
+use crate::plan::Plan;
 use crate::query::Query;
 use crate::state::Fold;
 use crate::walk::Sight;
@@ -57,6 +58,9 @@ pub struct Aggregates {
     pub(crate) applying: Mutex<()>,
     pub(crate) durability: Durability,
 }
+
+/// From when on, and until when, as far as that is said.
+pub type Period = (Option<i64>, Option<i64>);
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -310,6 +314,19 @@ impl Aggregates {
     ) -> Result<()> {
         let generation = aggregate.seen_at(snapshot.sequence())?;
         answer_json(self.sight(snapshot, own), &generation, query, out)
+    }
+
+    /// The period that a query comes to: times that are relative to now differ each time that it is
+    /// asked, the buckets that they lie in do not.
+    pub fn period(
+        &self,
+        aggregate: &Aggregate,
+        query: &Query,
+        snapshot: &Snapshot,
+    ) -> Result<Period> {
+        let generation = aggregate.seen_at(snapshot.sequence())?;
+        let plan = Plan::new(&generation.definition, query)?;
+        Ok((plan.from, plan.to))
     }
 
     fn sight<'a>(&'a self, snapshot: &'a Snapshot, own: Option<&'a Deltas>) -> Sight<'a> {

@@ -9,9 +9,10 @@ use rillbase_query::bson::{DocumentBuf, DocumentWriter};
 use rillbase_query::filter::Filter;
 
 use crate::coding::Reader;
+use crate::definition::Definition;
 use crate::deltas::Deltas;
 use crate::error::{Code, Error, Result, malformed};
-use crate::keys::{self, Parts, ROLLUP_BYTES};
+use crate::keys::{self, Parts, ROLLUP_BYTES, Seen};
 use crate::plan::Plan;
 use crate::state::{Row, State};
 use crate::value::{BEHIND, Value, put_millis};
@@ -44,8 +45,8 @@ pub(crate) struct Found<'a> {
     pub(crate) row: &'a [u8],
 }
 
-/// Takes rows.
-pub(crate) type Take<'t> = &'t mut dyn FnMut(Found<'_>) -> Result<()>;
+/// Takes rows; says whether more are wanted.
+pub(crate) type Take<'t> = &'t mut dyn FnMut(Found<'_>) -> Result<bool>;
 
 /// A walk over the rows of a plan.
 pub(crate) struct Walk<'a> {
@@ -77,7 +78,7 @@ impl<'a> Walk<'a> {
             sight,
             generation,
             plan,
-            from,
+            from: from.max(kept_from(plan.definition, sight.snapshot)),
             to,
             filter: filter.map(|(_, filter)| filter),
         }
@@ -89,9 +90,11 @@ impl<'a> Walk<'a> {
         prefix
     }
 
-    /// Tells all rows that match.
+    /// Tells the rows that match, as long as more are wanted.
     pub(crate) fn run(&self, take: Take<'_>) -> Result<()> {
-        self.run_stored(take)?;
+        if !self.run_stored(take)? {
+            return Ok(());
+        }
         let Some(own) = self.sight.own else {
             return Ok(());
         };
@@ -100,13 +103,15 @@ impl<'a> Walk<'a> {
             let parts = self.parts(key)?;
             if matches!(self.wanted(key, &parts), Wanted::Yes) && self.matches(&parts)? {
                 let row = &row.to_bytes();
-                take(Found { key, parts, row })?;
+                if !take(Found { key, parts, row })? {
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    fn run_stored(&self, take: Take<'_>) -> Result<()> {
+    fn run_stored(&self, take: Take<'_>) -> Result<bool> {
         let prefix = self.prefix();
         let end = prefix_end(&prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -118,7 +123,8 @@ impl<'a> Walk<'a> {
             Some(self.sight.snapshot),
         )?;
         scan.seek(&self.start(&prefix))?;
-        let mut read = 0;
+        let (mut read, mut seen) = (0, Seen::default());
+        let has_time = self.plan.definition.time.is_some();
         while scan.is_valid() {
             read += 1;
             if read > MOST_READ {
@@ -126,21 +132,29 @@ impl<'a> Walk<'a> {
                     "the query reads more than a million rows: choose a smaller rollup or period";
                 return Err(Error::new(Code::TooExpensive, detail));
             }
-            let parts = self.parts(scan.key())?;
-            match self.wanted(scan.key(), &parts) {
+            let (parts, wanted) = if let Some(parts) = seen.parts(scan.key(), has_time) {
+                (parts, self.wanted_bucket(scan.key(), &parts))
+            } else {
+                let parts = self.parts(scan.key())?;
+                seen.note(&parts);
+                (parts, self.wanted(scan.key(), &parts))
+            };
+            match wanted {
                 Wanted::Seek(target) => {
                     scan.seek(&target)?;
                     continue;
                 }
                 Wanted::Yes if self.matches(&parts)? => {
                     let (key, row) = (scan.key(), scan.value());
-                    take(Found { key, parts, row })?;
+                    if !take(Found { key, parts, row })? {
+                        return Ok(false);
+                    }
                 }
                 Wanted::Yes => {}
             }
             scan.advance()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Where the first row may be.
@@ -185,6 +199,11 @@ impl<'a> Walk<'a> {
             }
             return Wanted::Seek(target);
         }
+        self.wanted_bucket(key, parts)
+    }
+
+    /// Whether the bucket is wanted, of values that are.
+    fn wanted_bucket(&self, key: &[u8], parts: &Parts<'_>) -> Wanted {
         let Some(bucket) = parts.bucket else {
             return Wanted::Yes;
         };
@@ -193,8 +212,7 @@ impl<'a> Walk<'a> {
                 .unwrap_or_default()
                 .to_vec()
         };
-        let kept_from = self.kept_from();
-        match self.from.max(kept_from) {
+        match self.from {
             Some(from) if bucket < from => {
                 let mut target = head();
                 put_millis(&mut target, from);
@@ -208,20 +226,6 @@ impl<'a> Walk<'a> {
             return Wanted::Seek(target);
         }
         Wanted::Yes
-    }
-
-    /// The first bucket that has not expired.
-    fn kept_from(&self) -> Option<i64> {
-        let definition = self.plan.definition;
-        let (time, retention) = (definition.time.as_ref()?, definition.retention?);
-        let now = i64::try_from(self.sight.snapshot.time()).unwrap_or(i64::MAX);
-        // The first whose end, and the retention behind it, is later than now.
-        let oldest = now.saturating_sub(retention).saturating_sub(time.bucket);
-        Some(
-            oldest
-                .saturating_sub(oldest.rem_euclid(time.bucket))
-                .saturating_add(time.bucket),
-        )
     }
 
     fn matches(&self, parts: &Parts<'_>) -> Result<bool> {
@@ -307,6 +311,19 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// The first bucket that has not expired.
+fn kept_from(definition: &Definition, snapshot: &Snapshot) -> Option<i64> {
+    let (time, retention) = (definition.time.as_ref()?, definition.retention?);
+    let now = i64::try_from(snapshot.time()).unwrap_or(i64::MAX);
+    // The first whose end, and the retention behind it, is later than now.
+    let oldest = now.saturating_sub(retention).saturating_sub(time.bucket);
+    Some(
+        oldest
+            .saturating_sub(oldest.rem_euclid(time.bucket))
+            .saturating_add(time.bucket),
+    )
 }
 
 /// A document of fields with dotted names.

@@ -244,6 +244,56 @@ fn rows_are_sorted_cut_and_set_beside_the_period_before() {
     );
 }
 
+/// Rows that lie in the order in which they are shown are told while they are read; an order that is
+/// asked for is made of all of them.
+#[test]
+fn rows_are_the_same_whether_their_order_is_asked_for_or_not() {
+    let mut world = World::new(5);
+    let mut random = Random::new(5);
+    world.define("calls", CALLS);
+    for _ in 0..6 {
+        let calls = (0..20).map(|_| Call::random(&mut random).json());
+        world.add("calls", &calls.collect::<Vec<_>>()).unwrap();
+        world.disturb(&mut random);
+    }
+    let filters = [
+        "{}",
+        r#"{"customer":"c1"}"#,
+        r#"{"app":{"$in":[0,1]}}"#,
+        r#"{"app":1,"customer":{"$ne":"c0"}}"#,
+    ];
+    let groups: [&[&str]; 9] = [
+        &[],
+        &["customer"],
+        &["app"],
+        &["at"],
+        &["app", "customer"],
+        &["customer", "at"],
+        &["at", "customer"],
+        &["customer", "app", "at"],
+        &["at", "app", "customer"],
+    ];
+    for (filter, group, limit) in filters
+        .iter()
+        .flat_map(|filter| groups.map(|group| (filter, group)))
+        .flat_map(|(filter, group)| [1, 2, 3, 100].map(|limit| (filter, group, limit)))
+    {
+        let order: Vec<String> = group
+            .iter()
+            .map(|name| format!(r#"["{name}",1]"#))
+            .collect();
+        let asked = format!(
+            r#"{{"rollup":["customer","app"],"filter":{filter},"group_by":{group:?},"limit":{limit},"bucket":"10m""#
+        );
+        let sorted = format!(r#"{asked},"order":[{}]}}"#, order.join(","));
+        assert_eq!(
+            world.rows("calls", &format!("{asked}}}")),
+            world.rows("calls", &sorted),
+            "{sorted}"
+        );
+    }
+}
+
 #[test]
 fn a_query_that_makes_no_sense_is_refused_with_its_place() {
     let world = World::new(4);
