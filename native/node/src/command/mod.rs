@@ -77,7 +77,7 @@ impl Node {
     fn try_begin(&self, session: &mut Session, words: &[&[u8]], out: &mut Vec<u8>) -> Result<Step> {
         let (command, words) = permitted(session, words)?;
         match command.run {
-            Run::Now(run) => {
+            Run::Now(run) | Run::Ask(run) => {
                 // HELLO changes the version of its own answer.
                 let mut reply = Reply::new(out, session.version);
                 run(self, session, words, &mut reply)
@@ -134,10 +134,10 @@ impl Node {
     }
 }
 
-/// Whether a request asks for a write that others may join.
-pub(crate) fn is_write(words: &[&[u8]]) -> bool {
+/// What a request comes to, if there is such a command.
+pub(crate) fn run_of(words: &[&[u8]]) -> Option<Run> {
     let command = words.first().and_then(|name| find(name));
-    command.is_some_and(|command| matches!(command.run, Run::Write(_)))
+    command.map(|command| command.run)
 }
 
 /// The command of a request, if the caller may give it, and the words behind its name.

@@ -27,9 +27,15 @@ pub(crate) enum Access {
 /// What a command does.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    Now(fn(&Node, &mut Session, Words<'_>, &mut Reply<'_>) -> Result<Step>),
+    Now(Answer),
+    /// The same, but it may read much: whoever asks waits neither for writes of others, nor do they
+    /// wait for it.
+    Ask(Answer),
     Write(fn(&Node, &mut Session, Words<'_>) -> Result<Pending>),
 }
+
+/// Answers a command.
+type Answer = fn(&Node, &mut Session, Words<'_>, &mut Reply<'_>) -> Result<Step>;
 
 /// A command.
 pub(crate) struct Command {
@@ -104,11 +110,11 @@ commands! {
     "RB.AGG.LIST" (0, 2) Tenant Now(aggregates::list) "[PREFIX prefix]" "The names of all aggregates."
     "RB.AGG.INFO" (1, 1) Tenant Now(aggregates::info) "aggregate" "An aggregate."
     "RB.AGG.ADD" (2, MANY) Tenant Write(aggregates::add) "aggregate event [event …]" "Count events, each once."
-    "RB.AGG.FACTS" (1, 5) Tenant Now(aggregates::facts) "aggregate [AFTER position] [COUNT number]" "Events that were added, the oldest first."
+    "RB.AGG.FACTS" (1, 5) Tenant Ask(aggregates::facts) "aggregate [AFTER position] [COUNT number]" "Events that were added, the oldest first."
     "RB.AGG.APPLY" (4, MANY) Tenant Write(aggregates::apply) "aggregate generation partition position|- [change …]" "Let a view follow documents."
     "RB.AGG.POSITIONS" (2, 2) Tenant Now(aggregates::positions) "aggregate generation" "Up to where a view has followed."
-    "RB.AGG.QUERY" (2, 2) Tenant Now(aggregates::query) "aggregate query" "Rows of an aggregate."
-    "RB.AGG.WATCH" (2, 4) Tenant Now(aggregates::watch) "aggregate query [FROM position]" "Rows of an aggregate, and then those that change."
+    "RB.AGG.QUERY" (2, 2) Tenant Ask(aggregates::query) "aggregate query" "Rows of an aggregate."
+    "RB.AGG.WATCH" (2, 4) Tenant Ask(aggregates::watch) "aggregate query [FROM position]" "Rows of an aggregate, and then those that change."
     "RB.AGG.UNWATCH" (1, 1) Tenant Now(aggregates::unwatch) "watch" "Be told no more."
     "RB.SNAPSHOT.OPEN" (0, 0) Tenant Now(aggregates::open_snapshot) "" "Hold the present moment for a minute."
     "RB.SNAPSHOT.CLOSE" (1, 1) Tenant Now(aggregates::close_snapshot) "snapshot" "Hold it no longer."

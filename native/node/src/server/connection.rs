@@ -1,10 +1,13 @@
 //! One connection: bytes in, requests, bytes out.
 
 use std::io::{self, Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mio::net::TcpStream;
 
+use super::mailbox::{Bell, Mailbox};
 use crate::node::Node;
 use crate::options::STRANGERS;
 use crate::resp::{Limits, Parser, ProtocolError};
@@ -41,6 +44,10 @@ pub(super) enum ReadEnd {
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
+    /// Tells the thread that serves it now.
+    pub(super) bell: Arc<Bell>,
+    /// Who serves it when it writes, if that is another thread.
+    pub(super) home: Option<Arc<Mailbox>>,
     pub(super) waiting: Option<Waiting>,
     /// No request is begun any more; it ends once all is sent.
     pub(super) is_ending: bool,
@@ -57,10 +64,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, session: Session) -> Self {
+    pub(super) fn new(stream: TcpStream, session: Session, bell: Arc<Bell>) -> Self {
         Self {
             stream,
             session,
+            bell,
+            home: None,
             waiting: None,
             is_ending: false,
             is_closed: false,
@@ -78,6 +87,12 @@ impl Connection {
             Caller::Stranger => STRANGERS,
             Caller::Admin | Caller::Tenant(..) => node.options.limits,
         }
+    }
+
+    /// Whether nobody asked for its end, and its token still counts.
+    pub(super) fn may_stay(&self) -> bool {
+        let is_killed = self.session.client.is_killed.load(Ordering::Relaxed);
+        !is_killed && !self.session.is_revoked()
     }
 
     /// How many bytes of requests wait to be begun.

@@ -7,13 +7,22 @@ use mio::Waker;
 use mio::net::TcpStream;
 use parking_lot::Mutex;
 
+use super::connection::Connection;
 use crate::outbox::Wake;
+
+/// A connection that comes to a worker.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    Accepted(TcpStream),
+    /// From another worker.
+    Moved(Box<Connection>),
+}
 
 /// A worker's mailbox.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     waker: Waker,
-    connections: Mutex<Vec<TcpStream>>,
+    arrivals: Mutex<Vec<Arrival>>,
     called: Mutex<Vec<usize>>,
     sweeps: AtomicBool,
 }
@@ -22,7 +31,7 @@ impl Mailbox {
     pub(crate) fn new(waker: Waker) -> Arc<Self> {
         Arc::new(Self {
             waker,
-            connections: Mutex::default(),
+            arrivals: Mutex::default(),
             called: Mutex::default(),
             sweeps: AtomicBool::new(false),
         })
@@ -33,8 +42,8 @@ impl Mailbox {
         let _ = self.waker.wake();
     }
 
-    pub(crate) fn give(&self, connection: TcpStream) {
-        self.connections.lock().push(connection);
+    pub(super) fn give(&self, arrival: Arrival) {
+        self.arrivals.lock().push(arrival);
         self.wake();
     }
 
@@ -54,8 +63,8 @@ impl Mailbox {
         }
     }
 
-    pub(crate) fn take_connections(&self) -> Vec<TcpStream> {
-        std::mem::take(&mut *self.connections.lock())
+    pub(super) fn take_arrivals(&self) -> Vec<Arrival> {
+        std::mem::take(&mut *self.arrivals.lock())
     }
 
     pub(crate) fn take_called(&self) -> Vec<usize> {
@@ -69,13 +78,24 @@ impl Mailbox {
 
 /// Wakes a worker for one of its connections.
 #[derive(Debug)]
-pub(crate) struct Bell {
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) token: usize,
+pub(super) struct Bell(Mutex<(Arc<Mailbox>, usize)>);
+
+impl Bell {
+    pub(super) fn new(mailbox: Arc<Mailbox>, token: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new((mailbox, token))))
+    }
+
+    /// From now on it wakes this worker. What has rung before may have been for the one before, so
+    /// the new one looks at once.
+    pub(super) fn hang(&self, mailbox: Arc<Mailbox>, token: usize) {
+        *self.0.lock() = (mailbox, token);
+    }
 }
 
-impl Wake for Bell {
+impl Wake for Arc<Bell> {
     fn wake(&self) {
-        self.mailbox.call(self.token);
+        let place = self.0.lock();
+        let (mailbox, token) = &*place;
+        mailbox.call(*token);
     }
 }

@@ -3,12 +3,13 @@
 //! Each thread has its own connections and an event loop over them (`worker.rs`). In one turn it reads
 //! what has come, begins the commands in it, and does all writes that they ask for together
 //! (`turn.rs`): one group of writes, and one sync, spans connections. The engine's own groups span
-//! the threads. A connection (`connection.rs`) answers in the order of its requests, is read only as
+//! the threads. Who asks what may take long is served by threads that do not write (`moves.rs`). A connection (`connection.rs`) answers in the order of its requests, is read only as
 //! fast as it reads, and keeps no more in memory than its limits allow.
 
 mod connection;
 mod http;
 mod mailbox;
+mod moves;
 mod turn;
 mod worker;
 
@@ -20,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mailbox::Mailbox;
+use moves::Duty;
 use worker::Worker;
 
 use crate::node::{Failure, Node};
@@ -54,24 +56,29 @@ impl Server {
         let address = listener.local_addr()?;
         let metrics = metrics.map(TcpListener::bind).transpose()?;
 
-        let mut workers = Vec::new();
-        let mut mailboxes = Vec::new();
-        for _ in 0..node.options.threads.max(1) {
-            let worker = Worker::new(&node)?;
-            mailboxes.push(worker.mailbox());
-            workers.push(worker);
-        }
-        if let Some(first) = workers.first_mut() {
-            first.listen(listener, mailboxes.clone())?;
+        let threads = node.options.threads.max(1);
+        let asked = (0..threads.div_ceil(2)).map(|_| Worker::new(&node, Duty::Asked));
+        let asked: Vec<Worker> = asked.collect::<io::Result<_>>()?;
+        let asked_boxes: Vec<_> = asked.iter().map(Worker::mailbox).collect();
+        let writing = (0..threads).map(|_| {
+            let duty = Duty::Writing(asked_boxes.clone());
+            Worker::new(&node, duty)
+        });
+        let mut writing: Vec<Worker> = writing.collect::<io::Result<_>>()?;
+        let writing_boxes: Vec<_> = writing.iter().map(Worker::mailbox).collect();
+        if let Some(first) = writing.first_mut() {
+            first.listen(listener, writing_boxes.clone())?;
         }
         let mut server = Self {
             node,
             address,
-            mailboxes,
+            mailboxes: [writing_boxes, asked_boxes].concat(),
             threads: Vec::new(),
         };
-        for (number, worker) in workers.into_iter().enumerate() {
-            server.spawn(&format!("worker-{number}"), move || worker.run())?;
+        for (kind, workers) in [("worker", writing), ("asked", asked)] {
+            for (number, worker) in workers.into_iter().enumerate() {
+                server.spawn(&format!("{kind}-{number}"), move || worker.run())?;
+            }
         }
         if let Some(listener) = metrics {
             let node = Arc::clone(&server.node);

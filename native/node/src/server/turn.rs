@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::connection::{Connection, ReadEnd, Waiting};
 use super::worker::Worker;
-use crate::command::{Chore, Step, is_write};
+use crate::command::{Chore, Run, Step, run_of};
 use crate::group::Pending;
 use crate::node::Node;
 use crate::resp::Reply;
@@ -137,25 +137,27 @@ impl Worker {
             if group.len() >= MOST_WRITES {
                 return true;
             }
-            match connection.next_request(&node) {
-                Ok(true) => {}
-                Ok(false) => return false,
-                Err(error) => {
-                    node.metrics.protocol_errors.add(1);
-                    let mut refusal = Vec::new();
-                    Reply::new(&mut refusal, 2).error("ERR", &error.to_string());
+            let run = match next(connection, &node) {
+                Next::Request(run) => run,
+                Next::Nothing => return false,
+                Next::Refused(refusal) => {
                     group.push((token, Entry::Reply(refusal)));
-                    connection.is_ending = true;
                     return false;
                 }
-            }
+            };
             let has_writes = group.len() > first;
-            let is_write = connection.with_request(|_, words, _| is_write(words));
-            if has_writes && !is_write {
+            if has_writes && !matches!(run, Some(Run::Write(_))) {
                 return true;
             }
+            if let Some(place) = self.duty.other_place(connection, run) {
+                self.send_away(token, &place);
+                return false;
+            }
+            let is_question = matches!(run, Some(Run::Ask(_)));
             match begin(connection, &node, has_writes) {
                 Begun::Entry(entry) => group.push((token, entry)),
+                // Others who ask have their turn before its next question.
+                Begun::Answered if is_question => return true,
                 Begun::Answered => {}
                 Begun::Wait(until) => {
                     self.deadlines.extend(until.map(|until| (until, token)));
@@ -216,6 +218,28 @@ impl Worker {
         let has_more = connection.is_readable || !connection.is_idle(&self.node);
         if has_more && connection.may_begin() {
             self.ready.insert(token);
+        }
+    }
+}
+
+/// What there is of a connection's next request.
+enum Next {
+    Request(Option<Run>),
+    Nothing,
+    /// It cannot be read; the connection ends behind this reply.
+    Refused(Vec<u8>),
+}
+
+fn next(connection: &mut Connection, node: &Node) -> Next {
+    match connection.next_request(node) {
+        Ok(true) => Next::Request(connection.with_request(|_, words, _| run_of(words))),
+        Ok(false) => Next::Nothing,
+        Err(error) => {
+            node.metrics.protocol_errors.add(1);
+            connection.is_ending = true;
+            let mut refusal = Vec::new();
+            Reply::new(&mut refusal, 2).error("ERR", &error.to_string());
+            Next::Refused(refusal)
         }
     }
 }

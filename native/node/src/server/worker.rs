@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::event::Event;
@@ -11,7 +10,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::connection::Connection;
-use super::mailbox::{Bell, Mailbox};
+use super::mailbox::{Arrival, Bell, Mailbox};
+use super::moves::Duty;
 use crate::log;
 use crate::node::Node;
 use crate::outbox::Outbox;
@@ -43,7 +43,8 @@ struct Door {
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) node: Arc<Node>,
-    poll: Poll,
+    pub(super) duty: Duty,
+    pub(super) poll: Poll,
     mailbox: Arc<Mailbox>,
     door: Option<Door>,
     pub(super) connections: HashMap<usize, Connection>,
@@ -55,11 +56,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(node: &Arc<Node>) -> io::Result<Self> {
+    pub(super) fn new(node: &Arc<Node>, duty: Duty) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mailbox = Mailbox::new(Waker::new(poll.registry(), WAKER)?);
         Ok(Self {
             node: Arc::clone(node),
+            duty,
             poll,
             mailbox,
             door: None,
@@ -159,7 +161,7 @@ impl Worker {
                         continue;
                     }
                     if let Some(mailbox) = door.mailboxes.get(door.next) {
-                        mailbox.give(stream);
+                        mailbox.give(Arrival::Accepted(stream));
                     }
                     door.next = (door.next + 1) % door.mailboxes.len().max(1);
                 }
@@ -177,8 +179,12 @@ impl Worker {
     }
 
     fn take_mail(&mut self) {
-        for stream in self.mailbox.take_connections() {
-            if let Err(error) = self.admit(stream) {
+        for arrival in self.mailbox.take_arrivals() {
+            let admitted = match arrival {
+                Arrival::Accepted(stream) => self.admit(stream),
+                Arrival::Moved(connection) => self.take_over(*connection),
+            };
+            if let Err(error) = admitted {
                 log::warning(&format!("a connection cannot be served: {error}"));
             }
         }
@@ -188,11 +194,7 @@ impl Worker {
             }
         }
         if self.mailbox.take_sweep() {
-            let may_stay = |connection: &Connection| {
-                let is_killed = connection.session.client.is_killed.load(Ordering::Relaxed);
-                !is_killed && !connection.session.is_revoked()
-            };
-            let leaving = self.connections.iter().filter(|(_, one)| !may_stay(one));
+            let leaving = self.connections.iter().filter(|(_, one)| !one.may_stay());
             let leaving: Vec<usize> = leaving.map(|(token, _)| *token).collect();
             leaving.into_iter().for_each(|token| self.close(token));
         }
@@ -201,25 +203,28 @@ impl Worker {
     fn admit(&mut self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let address = stream.peer_addr()?;
-        let token = self.next_token;
-        self.next_token += 1;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll
-            .registry()
-            .register(&mut stream, Token(token), interest)?;
-        let bell = Bell {
-            mailbox: Arc::clone(&self.mailbox),
-            token,
-        };
-        let outbox = Outbox::new(Box::new(bell), self.node.options.output_bytes);
+        let token = self.register(&mut stream)?;
+        let bell = Bell::new(self.mailbox(), token);
+        let ring = Box::new(Arc::clone(&bell));
+        let outbox = Outbox::new(ring, self.node.options.output_bytes);
         let client = self.node.clients.enter(address.to_string());
         let session = Session::new(client, outbox);
         self.connections
-            .insert(token, Connection::new(stream, session));
+            .insert(token, Connection::new(stream, session, bell));
         self.deadlines
             .insert((Instant::now() + STRANGER_PATIENCE, token));
         self.ready.insert(token);
         Ok(())
+    }
+
+    /// Listens to a socket; returns the connection's token here.
+    pub(super) fn register(&mut self, stream: &mut TcpStream) -> io::Result<usize> {
+        let token = self.next_token;
+        self.next_token += 1;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        registry.register(stream, Token(token), interest)?;
+        Ok(token)
     }
 
     /// Deals with what has waited long enough.
@@ -250,13 +255,17 @@ impl Worker {
     pub(super) fn close(&mut self, token: usize) {
         self.ready.remove(&token);
         if let Some(mut connection) = self.connections.remove(&token) {
-            connection
-                .session
-                .leave((&self.node.live, &self.node.watches));
-            self.node.clients.leave(connection.session.client.id);
             // Closing the socket takes it out of the poll as well.
             let _ = self.poll.registry().deregister(&mut connection.stream);
+            self.end(connection);
         }
+    }
+
+    /// Forgets a connection that is served by nobody any more.
+    pub(super) fn end(&self, mut connection: Connection) {
+        let known = (&*self.node.live, &self.node.watches);
+        connection.session.leave(known);
+        self.node.clients.leave(connection.session.client.id);
     }
 
     /// Sends what was answered, then ends all connections.
