@@ -52,7 +52,7 @@ def as_api_error(refused: Refused) -> ApiError:
             place = "" if pointer == _WHOLE else pointer
             return InvalidBody(reason, errors=[FieldProblem(place, "invalid", reason)])
         case "SNAPSHOTEXPIRED":
-            return SnapshotExpired("Snapshots are kept for a minute.")
+            return SnapshotExpired("Snapshots are kept for a minute, of fresh ones the newest 250.")
         case "TOOEXPENSIVE":
             return QueryTooExpensive(refused.text)
         case code if code == NO_AGGREGATE:

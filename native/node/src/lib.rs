@@ -8,7 +8,8 @@
 //! - `session.rs`, `clients.rs`, `outbox.rs` — a connection while it lasts.
 //! - `command` — what can be asked; `words.rs`, `time.rs`, `document.rs` read what is asked.
 //! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics, and what their places are.
-//! - `moments.rs`, `transactions.rs` — snapshots that are held, and transactions under way.
+//! - `moments.rs`, `transactions.rs` — snapshots that are held, and transactions under way;
+//!   `answers.rs` — what queries were answered at the moment that they share.
 //! - `group.rs` — writes that become durable together.
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
 //! - `watches.rs` — queries whose rows are told of as they change.
@@ -28,6 +29,7 @@
 )]
 
 mod acks;
+mod answers;
 mod catalog;
 mod clients;
 mod command;

@@ -63,6 +63,7 @@ counters! {
     acks "Positions acknowledged."
     events "Events added to aggregates, or known already."
     queries "Queries of aggregates that were answered."
+    repeated_queries "Queries among them that had been answered at their moment before."
     query_micros "Microseconds that answering them took."
     commit_groups "Groups of writes that became durable together."
     commit_group_writes "Writes in those groups."

@@ -1,8 +1,13 @@
 //! Moments that can be asked about again: one a second is shared by queries that do not ask for the
-//! very newest, others are opened by name. Each is held for a minute, then what it sees may be
+//! very newest, others are of a namespace. Each is held for a minute, then what it sees may be
 //! compacted away.
+//!
+//! A row that keeps changing keeps an entry for each moment that is held, so there must not be many.
+//! Those that a namespace opens by name are refused beyond a bound. Those that came with answers of
+//! the very newest give way to newer ones: few are ever asked about again, and a query is not to be
+//! refused for a name that nobody will use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -11,28 +16,77 @@ use rillbase_engine::{Db, Millis, Snapshot};
 use crate::refusal::{Refusal, Result};
 
 /// How old a moment may be that is shared, in milliseconds.
-const SHARED: Millis = 1000;
+pub(crate) const SHARED: Millis = 1000;
 /// How long a moment is held.
 const HELD: Millis = 60_000;
-/// No more are held at once, beside those that are shared.
-const MOST: usize = 1000;
+/// A namespace opens no more at once, and all together no more.
+const MOST_OPENED: (usize, usize) = (250, 1000);
+/// So many of a namespace's newest are held beside these, and of all together.
+const MOST_FRESH: (usize, usize) = (250, 1000);
 
 /// A moment that is held.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
+    /// Newer ones have greater ones.
+    pub(crate) number: u64,
     /// What it is asked for by.
     pub(crate) name: String,
     pub(crate) snapshot: Arc<Snapshot>,
-    /// The namespace that opened it; none for those that are shared.
-    opener: Option<u64>,
+    kind: Kind,
     until: Millis,
+}
+
+/// Whose a moment is, by the namespace's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Of all.
+    Shared,
+    /// It was the newest when this namespace asked for that.
+    Fresh(u64),
+    /// This namespace has opened it.
+    Opened(u64),
+}
+
+impl Moment {
+    /// Whether all namespaces share it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.kind == Kind::Shared
+    }
 }
 
 #[derive(Debug, Default)]
 struct State {
     held: BTreeMap<u64, Moment>,
     shared: Option<Moment>,
+    /// Those of each namespace that give way, the oldest first.
+    fresh: HashMap<u64, VecDeque<u64>>,
     next: u64,
+}
+
+impl State {
+    /// The newest that a namespace may be answered at, of those that are not older than a second.
+    fn newest(&self, namespace: u64, now: Millis) -> Option<&Moment> {
+        let own = self.fresh.get(&namespace).and_then(VecDeque::back);
+        let own = own.and_then(|number| self.held.get(number));
+        let is_young = |moment: &&Moment| moment.snapshot.time().saturating_add(SHARED) > now;
+        let young = self.shared.iter().chain(own).filter(is_young);
+        young.max_by_key(|moment| moment.snapshot.sequence())
+    }
+
+    /// Lets the oldest go where there are too many.
+    fn give_way(&mut self, namespace: u64) {
+        let (of_one, of_all) = MOST_FRESH;
+        let all: usize = self.fresh.values().map(VecDeque::len).sum();
+        let own = self.fresh.get_mut(&namespace);
+        let from = match own.filter(|numbers| numbers.len() > of_one) {
+            Some(own) => Some(own),
+            None if all > of_all => self.fresh.values_mut().max_by_key(|numbers| numbers.len()),
+            None => None,
+        };
+        if let Some(number) = from.and_then(VecDeque::pop_front) {
+            self.held.remove(&number);
+        }
+    }
 }
 
 /// All moments that are held.
@@ -51,56 +105,65 @@ impl Moments {
         }
     }
 
-    fn hold(&self, state: &mut State, db: &Db, opener: Option<u64>) -> Moment {
-        let snapshot = Arc::new(db.snapshot());
+    fn hold(&self, state: &mut State, snapshot: Snapshot, kind: Kind) -> Moment {
         state.next += 1;
         let moment = Moment {
+            number: state.next,
             name: format!("{}-{}-{}", self.process, state.next, snapshot.sequence()),
             until: snapshot.time().saturating_add(HELD),
-            snapshot,
-            opener,
+            snapshot: Arc::new(snapshot),
+            kind,
         };
         state.held.insert(state.next, moment.clone());
         moment
     }
 
-    /// One that is a second old at most.
-    pub(crate) fn shared(&self, db: &Db) -> Moment {
-        let now = db.now();
+    /// One that is a second old at most, and no older than what the namespace has seen as the
+    /// newest.
+    pub(crate) fn shared(&self, db: &Db, namespace: u64) -> Moment {
         let mut state = self.state.lock();
-        if let Some(shared) = &state.shared
-            && shared.snapshot.time().saturating_add(SHARED) > now
-        {
-            return shared.clone();
+        if let Some(young) = state.newest(namespace, db.now()) {
+            return young.clone();
         }
-        let moment = self.hold(&mut state, db, None);
+        let moment = self.hold(&mut state, db.snapshot(), Kind::Shared);
         state.shared = Some(moment.clone());
         moment
     }
 
-    /// Now; it is held if anything was written since the shared one.
-    pub(crate) fn fresh(&self, db: &Db) -> Moment {
+    /// Now.
+    pub(crate) fn fresh(&self, db: &Db, namespace: u64) -> Moment {
         let mut state = self.state.lock();
-        let newest = db.snapshot();
-        if let Some(shared) = &state.shared
-            && shared.snapshot.sequence() == newest.sequence()
-            && shared.until > newest.time()
+        let snapshot = db.snapshot();
+        if let Some(young) = state.newest(namespace, snapshot.time())
+            && young.snapshot.sequence() == snapshot.sequence()
         {
-            return shared.clone();
+            return young.clone();
         }
-        let moment = self.hold(&mut state, db, None);
-        state.shared = Some(moment.clone());
+        let moment = self.hold(&mut state, snapshot, Kind::Fresh(namespace));
+        let number = state.next;
+        state.fresh.entry(namespace).or_default().push_back(number);
+        state.give_way(namespace);
         moment
     }
 
     /// Opens one of a namespace's own.
     pub(crate) fn open(&self, db: &Db, namespace: u64) -> Result<Moment> {
         let mut state = self.state.lock();
-        let own = state.held.values().filter(|moment| moment.opener.is_some());
-        if own.count() >= MOST {
-            return Err(Refusal::new("TOO_MANY", "there are 1,000 snapshots open"));
+        let (of_one, of_all) = MOST_OPENED;
+        let count = |is: &dyn Fn(u64) -> bool| {
+            let kinds = state.held.values().map(|moment| moment.kind);
+            let opened = kinds.filter(|kind| matches!(kind, Kind::Opened(opener) if is(*opener)));
+            opened.count()
+        };
+        if count(&|opener| opener == namespace) >= of_one {
+            let text = "this namespace has 250 snapshots open: close some";
+            return Err(Refusal::new("TOO_MANY", text));
         }
-        Ok(self.hold(&mut state, db, Some(namespace)))
+        if count(&|_| true) >= of_all {
+            let text = "there are 1,000 snapshots open: try again in a while";
+            return Err(Refusal::new("TOO_MANY", text));
+        }
+        Ok(self.hold(&mut state, db.snapshot(), Kind::Opened(namespace)))
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -113,7 +176,10 @@ impl Moments {
         let state = self.state.lock();
         let found = self.number(name).and_then(|number| state.held.get(&number));
         let is_own = |moment: &&Moment| {
-            let may_see = moment.opener.is_none_or(|opener| opener == namespace);
+            let may_see = match moment.kind {
+                Kind::Shared => true,
+                Kind::Fresh(opener) | Kind::Opened(opener) => opener == namespace,
+            };
             may_see && moment.name == name && moment.until > now
         };
         found.filter(is_own).cloned().ok_or_else(expired)
@@ -125,7 +191,8 @@ impl Moments {
         let Some(number) = self.number(name) else {
             return false;
         };
-        let is_own = |moment: &Moment| moment.opener == Some(namespace) && moment.name == name;
+        let is_own =
+            |moment: &Moment| moment.kind == Kind::Opened(namespace) && moment.name == name;
         let found = state.held.get(&number).is_some_and(is_own);
         if found {
             state.held.remove(&number);
@@ -136,7 +203,12 @@ impl Moments {
     /// Lets go what was held long enough.
     pub(crate) fn expire(&self, now: Millis) {
         let mut state = self.state.lock();
-        state.held.retain(|_, moment| moment.until > now);
+        let State { held, fresh, .. } = &mut *state;
+        held.retain(|_, moment| moment.until > now);
+        fresh.retain(|_, numbers| {
+            numbers.retain(|number| held.contains_key(number));
+            !numbers.is_empty()
+        });
         if state
             .shared
             .as_ref()
@@ -152,4 +224,118 @@ fn expired() -> Refusal {
         "SNAPSHOTEXPIRED",
         "there is no such snapshot (any more): they live for 60 seconds",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rillbase_engine::vfs::FaultVfs;
+    use rillbase_engine::{Batch, Clock, Durability, KeyspaceOptions, ManualClock, Options};
+
+    struct World {
+        db: Db,
+        clock: Arc<ManualClock>,
+        moments: Moments,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let clock = Arc::new(ManualClock::new(HELD));
+            let options = Options {
+                vfs: Arc::new(FaultVfs::new(1)),
+                clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                background_threads: 0,
+                ..Options::default()
+            };
+            let db = Db::open("/db", options).unwrap();
+            db.create_keyspace("some", KeyspaceOptions::default())
+                .unwrap();
+            Self {
+                moments: Moments::new(db.now()),
+                db,
+                clock,
+            }
+        }
+
+        fn write(&self) {
+            let mut batch = Batch::new();
+            batch.put(&self.db.keyspace("some").unwrap(), b"key", b"value");
+            self.db.write(batch, Durability::Buffered).unwrap();
+        }
+
+        /// The names of so many moments, each of which was the newest.
+        fn fresh(&self, namespace: u64, count: usize) -> Vec<String> {
+            let one = |_| {
+                self.write();
+                self.moments.fresh(&self.db, namespace).name
+            };
+            (0..count).map(one).collect()
+        }
+
+        fn is_held(&self, name: &str, namespace: u64) -> bool {
+            let now = self.db.now();
+            self.moments.find(name, namespace, now).is_ok()
+        }
+    }
+
+    #[test]
+    fn the_newest_give_way_to_newer_ones_of_the_same_namespace() {
+        let world = World::new();
+        let other = world.fresh(2, 1);
+        let names = world.fresh(1, MOST_FRESH.0 + 3);
+        let (gone, held) = names.split_at(3);
+        assert!(gone.iter().all(|name| !world.is_held(name, 1)));
+        assert!(held.iter().all(|name| world.is_held(name, 1)));
+        assert!(world.is_held(&other[0], 2));
+    }
+
+    #[test]
+    fn whoever_holds_most_gives_way_where_all_hold_too_many() {
+        let world = World::new();
+        let few = world.fresh(9, 3);
+        (1..=5).for_each(|namespace| drop(world.fresh(namespace, MOST_FRESH.0)));
+        assert!(few.iter().all(|name| world.is_held(name, 9)));
+        let state = world.moments.state.lock();
+        assert_eq!(state.held.len(), MOST_FRESH.1);
+        assert_eq!(world.db.stats().snapshots, state.held.len());
+    }
+
+    #[test]
+    fn whoever_has_seen_the_newest_is_answered_no_older_one_and_others_share_theirs() {
+        let world = World::new();
+        let shared = world.moments.shared(&world.db, 1);
+        let newest = world.fresh(1, 1);
+        assert_eq!(world.moments.shared(&world.db, 1).name, newest[0]);
+        assert_eq!(world.moments.shared(&world.db, 2).name, shared.name);
+        assert!(!world.is_held(&newest[0], 2));
+        world.clock.advance(SHARED);
+        let next = world.moments.shared(&world.db, 2);
+        assert_eq!(world.moments.shared(&world.db, 1).name, next.name);
+    }
+
+    #[test]
+    fn a_moment_is_held_for_a_minute_although_nothing_is_written() {
+        let world = World::new();
+        let first = world.fresh(1, 1);
+        world.clock.advance(HELD - 1);
+        assert!(world.is_held(&first[0], 1));
+        let second = world.moments.fresh(&world.db, 1).name;
+        world.clock.advance(1);
+        world.moments.expire(world.db.now());
+        assert!(!world.is_held(&first[0], 1));
+        world.clock.advance(HELD - 2);
+        assert!(world.is_held(&second, 1));
+    }
+
+    #[test]
+    fn a_namespace_opens_so_many_that_others_can_open_some() {
+        let world = World::new();
+        let open = |namespace| world.moments.open(&world.db, namespace).map(|one| one.name);
+        let first = open(1).unwrap();
+        (1..MOST_OPENED.0).for_each(|_| drop(open(1).unwrap()));
+        assert_eq!(open(1).unwrap_err().code, "TOO_MANY");
+        open(2).unwrap();
+        assert!(world.moments.close(&first, 1));
+        open(1).unwrap();
+    }
 }

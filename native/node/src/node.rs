@@ -10,6 +10,7 @@ use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
 use rillbase_pubsub::{DualDb, Sink, Store, StoreOptions, keyspace_options};
 
 use crate::acks::Acks;
+use crate::answers::Answers;
 use crate::catalog::{Catalog, Hash, hash};
 use crate::clients::Clients;
 use crate::live::Live;
@@ -32,6 +33,7 @@ pub struct Node {
     pub(crate) store: DualDb,
     pub(crate) aggregates: Aggregates,
     pub(crate) moments: Moments,
+    pub(crate) answers: Answers,
     pub(crate) transactions: Transactions,
     pub(crate) watches: Watches,
     pub(crate) catalog: Catalog,
@@ -128,6 +130,7 @@ impl Node {
             aggregates: Aggregates::open(&db, options.durability, &lifetimes)
                 .map_err(crate::refusal::Refusal::from)?,
             moments: Moments::new(db.now()),
+            answers: Answers::default(),
             transactions: Transactions::new(db.now()),
             watches: Watches::default(),
             catalog: Catalog::open(&db)?,
@@ -187,6 +190,7 @@ impl Node {
         let now = self.now();
         self.live.expire(now);
         self.moments.expire(now);
+        self.answers.expire(now);
         self.transactions.expire(now);
     }
 }

@@ -15,8 +15,8 @@ use crate::refusal::{Refusal, Result};
 const WRITING: Millis = 10_000;
 /// How long one may take that only reads.
 const READING: Millis = 60_000;
-/// No more are under way at once.
-const MOST: usize = 10_000;
+/// No more are under way at once, of one namespace and of all.
+const MOST: (usize, usize) = (1000, 10_000);
 
 /// What a transaction has come to.
 #[derive(Debug)]
@@ -86,10 +86,7 @@ impl Transactions {
 
     /// Begins one; returns its number.
     pub(crate) fn begin(&self, db: &Db, namespace: u64, only_reads: bool) -> Result<u64> {
-        if self.open.lock().len() >= MOST {
-            let text = "there are 10,000 transactions under way";
-            return Err(Refusal::new("TOO_MANY", text));
-        }
+        self.check_room(namespace)?;
         let (under, lives) = if only_reads {
             (Under::Reading(db.snapshot()), READING)
         } else {
@@ -104,6 +101,22 @@ impl Transactions {
         };
         self.open.lock().insert(number, Arc::new(open));
         Ok(number)
+    }
+
+    fn check_room(&self, namespace: u64) -> Result<()> {
+        let (of_one, of_all) = MOST;
+        let open = self.open.lock();
+        if open.len() >= of_all {
+            let text = "there are 10,000 transactions under way";
+            return Err(Refusal::new("TOO_MANY", text));
+        }
+        // Mostly there are few in all, and none to be counted.
+        let own = open.values().filter(|one| one.namespace == namespace);
+        if open.len() >= of_one && own.count() >= of_one {
+            let text = "this namespace has 1,000 transactions under way";
+            return Err(Refusal::new("TOO_MANY", text));
+        }
+        Ok(())
     }
 
     /// The transaction of a number.

@@ -1,5 +1,6 @@
 //! Aggregates: what there is, adding to it, asking about it.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use rillbase_query::ejson::{self, Form};
 
 use super::Step;
 use super::follow::needs_version_3;
+use crate::answers::Question;
 use crate::group::Pending;
 use crate::moments::Moment;
 use crate::name;
@@ -23,6 +25,15 @@ use crate::words::{Words, unknown};
 const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_FACTS: usize = 100;
 const MOST_FACTS: usize = 10_000;
+
+/// Room for an answer that a thread keeps for its next one.
+const KEPT_TEXT_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// Where answers are written, before it is known how long they are. The system would have to
+    /// clear new room for each.
+    static TEXT: Cell<String> = const { Cell::new(String::new()) };
+}
 
 /// What answers begin with.
 pub(super) const ROWS: &str = r#"{"rows":"#;
@@ -211,21 +222,19 @@ fn place(text: &str) -> Result<(u64, usize)> {
 
 /// The moment that a query asks about.
 fn moment(node: &Node, session: &Session, aggregate: &Aggregate, asked: &Asked) -> Result<Moment> {
+    let namespace = session.namespace()?.number;
     match asked {
         Asked::Shared => {
-            let shared = node.moments.shared(&node.db);
+            let shared = node.moments.shared(&node.db, namespace);
             // Another generation may have come to be seen since.
             Ok(if aggregate.answers_at(shared.snapshot.sequence()) {
                 shared
             } else {
-                node.moments.fresh(&node.db)
+                node.moments.fresh(&node.db, namespace)
             })
         }
-        Asked::Fresh => Ok(node.moments.fresh(&node.db)),
-        Asked::Named(name) => {
-            let namespace = session.namespace()?.number;
-            node.moments.find(name, namespace, node.now())
-        }
+        Asked::Fresh => Ok(node.moments.fresh(&node.db, namespace)),
+        Asked::Named(name) => node.moments.find(name, namespace, node.now()),
     }
 }
 
@@ -242,21 +251,48 @@ pub(super) fn query(
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
     let aggregate = find(node, session, words.text()?)?;
-    let query = parse(node, body(&mut words)?)?;
+    let text = body(&mut words)?;
+    let query = parse(node, text)?;
     words.end()?;
     let started = Instant::now();
     let moment = moment(node, session, &aggregate, &query.moment)?;
-    let mut text = String::from(ROWS);
-    let seen = (&*moment.snapshot, None);
-    node.aggregates
-        .query_json((&aggregate, &query), seen, &mut text)?;
-    // Writing to a string does not fail.
-    let _ = write!(text, r#","snapshot":"{}"}}"#, moment.name);
-    reply.text(&text);
+    let question = Question {
+        aggregate: aggregate.number,
+        query: text.into(),
+        period: node
+            .aggregates
+            .period(&aggregate, &query, &moment.snapshot)?,
+    };
+    if let Some(known) = node.answers.find(&moment, &question) {
+        node.metrics.repeated_queries.add(1);
+        reply.text(&known);
+    } else {
+        let mut answer = TEXT.take();
+        write_answer(node, (&aggregate, &query), &moment, &mut answer)?;
+        reply.text(&answer);
+        node.answers.keep(&moment, question, &answer);
+        answer.shrink_to(KEPT_TEXT_BYTES);
+        TEXT.set(answer);
+    }
     let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     node.metrics.queries.add(1);
     node.metrics.query_micros.add(micros);
     Ok(Step::Done)
+}
+
+fn write_answer(
+    node: &Node,
+    asked: (&Aggregate, &Query),
+    moment: &Moment,
+    out: &mut String,
+) -> Result<()> {
+    out.clear();
+    out.push_str(ROWS);
+    let seen = (&*moment.snapshot, None);
+    node.aggregates.query_json(asked, seen, out)?;
+    // Writing to a string does not fail.
+    let _ = write!(out, r#","snapshot":"{}"}}"#, moment.name);
+    Ok(())
 }
 
 /// A connection watches no more queries.
