@@ -13,9 +13,9 @@ from django.db import connections
 
 from aggregates.definitions.describe import definition_of, for_node
 from aggregates.models import Aggregate
-from aggregates.models.aggregate import NAME_PATTERN
 from aggregates.node import NO_AGGREGATE
 from foundation.errors import Conflict, Forbidden, NotFound
+from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
 from storage_engine.node.client import client

@@ -9,10 +9,10 @@ from pathlib import Path
 from uuid import UUID
 
 from analytics.models import Dataset
-from analytics.models.dataset import NAME_PATTERN
 from analytics.places import folder_of
 from analytics.schema import Table, tables_of
 from foundation.errors import Forbidden, NotFound
+from foundation.names import NAME_PATTERN
 from tenants.principals import Principal
 
 READ, WRITE = "analytics:read", "analytics:write"

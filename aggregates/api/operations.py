@@ -5,27 +5,20 @@ from __future__ import annotations
 from aggregates.api import events, queries
 from aggregates.api.events import NDJSON
 from foundation.http import Operation
-from foundation.http.openapi import adds, answers, described, members
+from foundation.http.openapi import FIELD_NAMES, adds, answers, described, members, place_of
 from foundation.json_types import JsonObject
 from tenants.data_plane import Call
 
 ROOT = "/v1/aggregates/{aggregate}"
 TAG = "Aggregates"
 
-AGGREGATE_PARAMETER: JsonObject = {
-    "name": "aggregate",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
-    "example": "requests_5m",
-}
+AGGREGATE_PARAMETER = place_of("aggregate", "requests_5m")
 _MOMENT: JsonObject = {
     "description": "RFC 3339, milliseconds since 1970, or relative to now. The buckets that `from` "
     "and `to` lie in are included.",
     "type": ["string", "integer"],
     "example": "-24h",
 }
-_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
 _ROW: JsonObject = {
     "type": "object",
     "description": "What it is grouped by, its measures, and with `compare` the `previous` ones.",
@@ -62,15 +55,15 @@ _ADDED = members(
     "repeated",
 )
 QUERY_PROPERTIES: JsonObject = {
-    "rollup": {**_NAMES, "description": "Whose rows are read; otherwise the fewest that do."},
+    "rollup": {**FIELD_NAMES, "description": "Whose rows are read; otherwise the fewest that do."},
     "filter": {"type": "object", "description": "On the dimensions."},
     "from": _MOMENT,
     "to": {**_MOMENT, "example": "+0s"},
-    "group_by": {**_NAMES, "description": "Dimensions, and the time's field; [] is one row."},
+    "group_by": {**FIELD_NAMES, "description": "Dimensions, and the time's field; [] is one row."},
     "bucket": {"type": "string", "example": "1h", "description": "A multiple of the own one."},
     "order": {"type": "array", "items": {"type": "array"}, "example": [["count", -1]]},
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000},
-    "measures": _NAMES,
+    "measures": FIELD_NAMES,
     "compare": {
         "type": "string",
         "description": "Sets each row beside the one of the `previous` period, or of so long ago.",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from analytics.api import definitions, pipeline, queries, uploads
 from analytics.ingest.received import ARROW, NDJSON, PARQUET
 from foundation.http import Operation
-from foundation.http.openapi import adds, answers, described, members, parameter
+from foundation.http.openapi import (
+    FIELD_NAMES,
+    adds,
+    answers,
+    described,
+    members,
+    parameter,
+    place_of,
+)
 from foundation.json_types import JsonObject
 from tenants.data_plane import Call
 
@@ -13,13 +21,7 @@ ROOT = "/v1/datasets/{dataset}"
 UPLOAD = f"{ROOT}/uploads/{{upload}}"
 TAG = "Datasets"
 
-_DATASET: JsonObject = {
-    "name": "dataset",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
-    "example": "posts",
-}
+_DATASET = place_of("dataset", "posts")
 _UPLOAD_ID: JsonObject = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"}
 _UPLOAD = parameter("upload", "path", _UPLOAD_ID, required=True)
 _ID = parameter(
@@ -82,7 +84,6 @@ _SHOWN = members(
     "created_at",
     "committed_at",
 )
-_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
 _FILTER: JsonObject = {
     "type": "object",
     "example": {"author": "ada", "at": {"$gte": "2026-11-01T00:00:00Z"}},
@@ -90,9 +91,9 @@ _FILTER: JsonObject = {
 _QUERY = members(
     {
         "table": {"type": "string"},
-        "columns": {**_NAMES, "description": "All, if it is not given."},
+        "columns": {**FIELD_NAMES, "description": "All, if it is not given."},
         "filter": _FILTER,
-        "group_by": {**_NAMES, "description": "[] is one group of all rows."},
+        "group_by": {**FIELD_NAMES, "description": "[] is one group of all rows."},
         "aggregates": {
             "type": "object",
             "additionalProperties": members(

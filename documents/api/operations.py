@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from documents.api import bulk, by_filter, documents, queries, transfer
 from foundation.http import Operation
-from foundation.http.openapi import adds, answers, described, members, parameter
+from foundation.http.openapi import adds, answers, described, members, parameter, place_of
 from foundation.json_types import JsonObject
 from tenants.data_plane import Call
 
@@ -125,13 +125,7 @@ def _closed(properties: JsonObject, *required: str) -> JsonObject:
     return members(properties, *required, closed=True)
 
 
-COLLECTION_PARAMETER = parameter(
-    "collection",
-    "path",
-    {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
-    required=True,
-    example="todos",
-)
+COLLECTION_PARAMETER = place_of("collection", "todos")
 _ID = parameter(
     "id",
     "path",

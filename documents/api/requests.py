@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from documents.models.collection import NAME_PATTERN
 from documents.store.claims import Claim
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.api.preconditions import versions
 from foundation.errors import InvalidParameter, NotFound
+from foundation.names import NAME_PATTERN
 from rillbase_native import Expected, Value, id_key, parse_id
 from tenants.data_plane import Call
 from tenants.reading import refusing

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from foundation.http.operation import Operation
 from foundation.json_types import JsonObject, JsonValue
+from foundation.names import NAME_PATTERN
 
 C = TypeVar("C")
 Hook = Callable[[JsonObject, object, object, object], JsonObject]
@@ -16,6 +17,10 @@ EJSON_PARAMETER: JsonObject = {
     "in": "header",
     "schema": {"type": "string", "enum": ["relaxed", "canonical"]},
 }
+
+
+#: An array of names of fields.
+FIELD_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
 
 
 def members(properties: JsonObject, *required: str, closed: bool = False) -> JsonObject:
@@ -30,6 +35,12 @@ def members(properties: JsonObject, *required: str, closed: bool = False) -> Jso
 
 def parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> JsonObject:
     return {"name": name, "in": where, "schema": schema, **more}
+
+
+def place_of(kind: str, example: str) -> JsonObject:
+    """Describe the part of a path that says which one of a kind is meant, by its name."""
+    schema: JsonObject = {"type": "string", "pattern": f"^{NAME_PATTERN}$"}
+    return parameter(kind, "path", schema, required=True, example=example)
 
 
 def answers(status: str, schema: JsonObject | None) -> JsonObject:

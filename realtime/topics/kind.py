@@ -12,12 +12,12 @@ from documents.live import Outlet, Subscriber
 from foundation.api.problems import translate
 from foundation.errors import ApiError, NotFound, SubscriptionEnded
 from foundation.json_types import JsonObject
+from foundation.names import NAME_PATTERN
 from realtime.topics import frames
 from realtime.topics import wanted as wanting
 from realtime.topics.tokens import Tokens, Told
 from realtime.topics.wanted import Wanted
 from rillbase_native import Value
-from storage_engine.models.topic import NAME_PATTERN
 from storage_engine.node.client import PATIENCE_S, client
 from storage_engine.node.feeds import GONE, Following, feeds
 from storage_engine.node.publication import Publication

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import cast
 from uuid import UUID
 
-from documents.models.collection import NAME_PATTERN
 from documents.store import facts, queries
 from documents.store.access import Access, access_of, bind
 from documents.store.facts import CollectionFacts
 from documents.store.queries import Query
 from foundation.errors import Forbidden, NotFound, Unavailable
 from foundation.json_types import JsonObject, JsonValue
+from foundation.names import NAME_PATTERN
 from realtime.grid.layout import read_served
 from realtime.hub.documents import Watched
 from realtime.registration.wanted import Wanted

@@ -5,11 +5,10 @@ from __future__ import annotations
 from django.core.validators import RegexValidator
 from django.db import models
 
+from foundation.names import NAME_PATTERN
 from foundation.resource import Resource
 from foundation.scope import TenantOwned
 from tenants.models import Tenant
-
-NAME_PATTERN = r"[a-z][a-z0-9_-]{0,62}"
 
 
 class Topic(TenantOwned, Resource):

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 from rest_framework import serializers
 
+from foundation.names import NAME_PATTERN
 from tenants.models.tenant import SLUG_PATTERN
-
-NAME_PATTERN = r"[a-z][a-z0-9_-]{0,62}"
 
 
 class PatternField(serializers.CharField):

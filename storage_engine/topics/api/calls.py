@@ -19,6 +19,7 @@ from foundation.errors import (
     NotFound,
 )
 from foundation.http import Answer
+from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
 from rillbase_native import JsonError, QueryError, Value
@@ -41,7 +42,7 @@ from tenants.data_plane import Call
 from tenants.reading import as_object, canonical, parameters, read_body
 
 USUAL_LIMIT, MAX_LIMIT = 100, 1_000
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
 #: The node's names of publications that are named by an idempotency key.
 _KEYED = "key-"
 _KEY_CHARS = 40

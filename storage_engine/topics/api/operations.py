@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foundation.http import Operation
-from foundation.http.openapi import adds, answers, described, members, parameter
+from foundation.http.openapi import adds, answers, described, members, parameter, place_of
 from foundation.json_types import JsonObject
 from storage_engine.topics.api import calls
 from tenants.data_plane import Call
@@ -11,13 +11,7 @@ from tenants.data_plane import Call
 ROOT = "/v1/topics/{topic}"
 TAG = "Topics"
 
-TOPIC_PARAMETER: JsonObject = {
-    "name": "topic",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
-    "example": "traffic",
-}
+TOPIC_PARAMETER = place_of("topic", "traffic")
 SUBSCRIPTION_PARAMETER: JsonObject = {
     "name": "subscription",
     "in": "path",

@@ -1,0 +1,5 @@
+"""What collections, topics, aggregates, datasets and environments may be called."""
+
+from __future__ import annotations
+
+NAME_PATTERN = r"[a-z][a-z0-9_-]{0,62}"
