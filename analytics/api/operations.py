@@ -65,7 +65,7 @@ _SHOWN = members(
         },
         "stage": {
             "type": ["string", "null"],
-            "enum": ["unsorted", "sorted", "merged", "authority", None],
+            "enum": ["unsorted", "remapped", "sorted", "merged", "authority", None],
             "description": "How far its rows have come.",
         },
         "rows": {"type": "integer"},
@@ -182,7 +182,13 @@ _PIPELINE = members(
         "authority_state": {"type": "integer", "description": "What has been merged completely."},
         "error": {"type": ["string", "null"], "description": "Why it does not go on."},
         "stages": members(
-            dict.fromkeys(("unsorted", "sorted", "merged", "authority"), _STAGE),
+            {
+                **dict.fromkeys(("unsorted", "sorted", "merged", "authority"), _STAGE),
+                "remapped": {
+                    **_STAGE,
+                    "description": "Keys have ids, rows are not sorted yet. Only with ID-keys.",
+                },
+            },
             "unsorted",
             "sorted",
             "merged",
@@ -217,9 +223,15 @@ _PIPELINE = members(
     "iceberg",
 )
 _DEFINITION = members(
-    {"name": {"type": "string"}, "tables": {"type": "object"}, "state": {"type": "integer"}},
+    {
+        "name": {"type": "string"},
+        "tables": {"type": "object"},
+        "id_keys": {"type": "object"},
+        "state": {"type": "integer"},
+    },
     "name",
     "tables",
+    "id_keys",
     "state",
 )
 _ROWS_OR_ARROW: JsonObject = {

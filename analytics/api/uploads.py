@@ -104,7 +104,7 @@ async def _received(
         if found is not None:
             return found, False
         segments = await in_thread(
-            lambda: receive(body.path, media_type, dataset.tables, named, dataset.folder)
+            lambda: receive(body.path, media_type, dataset.own_tables, named, dataset.folder)
         )
         paths = [segment.path for segment in segments]
         try:
@@ -114,7 +114,9 @@ async def _received(
             await in_thread(lambda: remove(dataset.folder, paths))
             raise
         if is_new:
-            usage.count(dataset.tenant_id, "analytics_rows", sum(s.rows for s in segments))
+            usage.count(
+                dataset.tenant_id, "analytics_rows", sum(s.rows for s in segments if s.table)
+            )
         else:
             await in_thread(lambda: remove(dataset.folder, paths))
         return done, is_new

@@ -1,4 +1,4 @@
-"""What moves files from stage to stage: sort, merge, authority.
+"""What moves files from stage to stage: remap, sort, merge, authority.
 
 decisions    what is to be done next, from what there is (pure)
 tasks        the work itself, on immutable files; knows neither Django nor PostgreSQL

@@ -75,7 +75,7 @@ def do(shop: Made, step: Step, workers: Workers | None = None, limits: Limits = 
 
 def drain(shop: Made) -> None:
     """Bring everything into the authority."""
-    while do(shop, Step.SORT):
+    while do(shop, Step.REMAP) or do(shop, Step.SORT):
         pass
     while do(shop, Step.AUTHORITY):
         pass
