@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from analytics.api import definitions, pipeline, queries, uploads
-from analytics.ingest.received import ARROW, NDJSON, PARQUET
-from foundation.http import Operation
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+
+from analytics.media_types import ARROW, NDJSON, PARQUET
+from foundation.http import Answer, Operation
 from foundation.http.openapi import adds, answers, described, members, parameter
 from foundation.json_types import JsonObject
 from tenants.data_plane import Call
@@ -241,11 +244,26 @@ _ROWS_OR_ARROW: JsonObject = {
     }
 }
 
+
+def _loaded(module: str, name: str) -> Callable[[Call], Awaitable[Answer]]:
+    """Return a handler that the first call loads: what works on columns takes 40 MB.
+
+    A server that nobody asks about datasets does without.
+    """
+
+    async def handle(call: Call) -> Answer:
+        loaded = await asyncio.to_thread(import_module, f"analytics.api.{module}")
+        handler: Callable[[Call], Awaitable[Answer]] = getattr(loaded, name)
+        return await handler(call)
+
+    return handle
+
+
 OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         ROOT,
-        definitions.read,
+        _loaded("definitions", "read"),
         described(
             "datasets_definition",
             TAG,
@@ -257,7 +275,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         f"{ROOT}/pipeline",
-        pipeline.read,
+        _loaded("pipeline", "read"),
         described(
             "datasets_pipeline",
             TAG,
@@ -269,7 +287,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{ROOT}/uploads",
-        uploads.upload,
+        _loaded("uploads", "upload"),
         described(
             "datasets_upload",
             TAG,
@@ -282,7 +300,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         UPLOAD,
-        uploads.read,
+        _loaded("uploads", "read"),
         described(
             "datasets_upload_read",
             TAG,
@@ -294,7 +312,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:append",
-        uploads.append,
+        _loaded("uploads", "append"),
         described(
             "datasets_upload_append",
             TAG,
@@ -307,7 +325,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:commit",
-        uploads.commit,
+        _loaded("uploads", "commit"),
         described(
             "datasets_upload_commit",
             TAG,
@@ -319,7 +337,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:abort",
-        uploads.abort,
+        _loaded("uploads", "abort"),
         described(
             "datasets_upload_abort",
             TAG,
@@ -331,7 +349,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{ROOT}/query",
-        queries.query,
+        _loaded("queries", "query"),
         described(
             "datasets_query",
             TAG,

@@ -10,8 +10,9 @@ from analytics.api.shown import upload_shown
 from analytics.facts import READ, WRITE, DatasetFacts
 from analytics.ingest import uploads
 from analytics.ingest.columns import Named
-from analytics.ingest.received import MEDIA_TYPES, NDJSON, Segment, receive, remove
+from analytics.ingest.received import Segment, receive, remove
 from analytics.ingest.spooled import spooled
+from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.errors import ApiError, FieldProblem, InvalidParameter

@@ -13,14 +13,10 @@ import pyarrow as pa
 from analytics.ingest.columns import Named, read_arrow, read_parquet
 from analytics.ingest.lines import read_lines
 from analytics.ingest.temporary_ids import KeyList, with_ids
+from analytics.media_types import ARROW, NDJSON, PARQUET
 from analytics.rows.durable import written
 from analytics.rows.segment import SegmentWriter
 from analytics.schema import Table
-
-NDJSON = "application/x-ndjson"
-ARROW = "application/vnd.apache.arrow.stream"
-PARQUET = "application/vnd.apache.parquet"
-MEDIA_TYPES = (NDJSON, ARROW, PARQUET)
 
 Batches = Iterable[tuple[Table, pa.RecordBatch]]
 
