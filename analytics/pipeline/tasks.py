@@ -232,7 +232,7 @@ def _range(
     low, high = _bound(task.low), _bound(task.high)
     with ExitStack() as opened:
         later = [_opened(folder / path, view.key, opened) for path in task.inputs]
-        if not any(file.read(low, high).num_rows for file in later):
+        if not any(file.holds(low, high) for file in later):
             return Done(unchanged=True)
         base = [] if task.base is None else [_opened(folder / task.base, view.key, opened)]
 
