@@ -57,3 +57,11 @@ def notes(server: str) -> MadeCollection:
     made = make_collection(server, name="notes")
     made.insert_many([{"_id": f"n{n}", "title": f"Note {n}", "rank": n} for n in range(3)])
     return made
+
+
+@pytest.fixture
+def dedicated(server: str) -> MadeTenant:
+    """A tenant that may have a cluster, and datasets."""
+    from tests.make import make_tenant
+
+    return make_tenant(plan="dedicated")

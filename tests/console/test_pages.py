@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import chromium
 from tests.console.conftest import OpenWindow
 from tests.console.window import Window
 
 if TYPE_CHECKING:
     from tests.documents.collection import MadeCollection
+    from tests.make import MadeTenant
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -34,6 +36,7 @@ PAGES = {
     "/grid": ".node",
     "/topics": ".empty",
     "/aggregates": ".empty",
+    "/datasets": ".empty",
     "/graphql": ".graphql-schema button",
     "/webhooks": ".empty",
     "/keys": "table, .empty",
@@ -51,12 +54,9 @@ axe.run(document, {resultTypes: ["violations"]}).then(({violations}) =>
 """
 
 
-def opened(open_window: OpenWindow, notes: MadeCollection) -> Window:
-    window = open_window(notes.made)
-    window.page.call(
-        "Emulation.setEmulatedMedia",
-        features=[{"name": "prefers-reduced-motion", "value": "reduce"}],
-    )
+def opened(open_window: OpenWindow, made: MadeTenant) -> Window:
+    window = open_window(made)
+    window.page.call("Emulation.setEmulatedMedia", features=[chromium.STILL])
     return window
 
 
@@ -79,7 +79,7 @@ def complaints_of_axe(window: Window, paths: Iterable[str]) -> dict[str, list[st
 def test_pages_have_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     assert complaints_of_axe(window, EVERYDAY) == {}
     assert window.complaints == []
 
@@ -88,7 +88,7 @@ def test_pages_have_nothing_that_keeps_people_out(
 def test_every_page_has_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     assert complaints_of_axe(window, PAGES) == {}
     assert window.complaints == []
 
@@ -96,7 +96,7 @@ def test_every_page_has_nothing_that_keeps_people_out(
 def test_the_way_in_has_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     window.page.open(f"{window.base}/account")
     window.wait("document.querySelector('table')")
     window.evaluate(AXE.read_text() + "; 0")
@@ -117,7 +117,7 @@ def test_pictures_of_every_page(
     """They are kept in RILLBASE_PICTURES, where that is set."""
     folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     theme = "dark" if dark else "light"
     for path in PAGES:
         for size, width, height in (("desk", 1280, 800), ("phone", 390, 844)):

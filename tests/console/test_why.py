@@ -32,7 +32,7 @@ def test_the_way_of_a_change_is_told_stage_by_stage(
         notes.insert({"_id": "high", "rank": 7})
         answer.until_shows([{"_id": "high", "rank": 7}])
         notes.insert({"_id": "low", "rank": 2})
-        window = opened(open_window, notes)
+        window = opened(open_window, notes.made)
         window.open("/subscriptions")
         window.click("button[aria-label=Details]")
         for document, stage, told in (
