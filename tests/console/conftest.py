@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -33,6 +35,14 @@ def browser() -> Iterator[Browser]:
         pytest.skip("this machine has no Chromium")
     with chromium.running(PROGRAM) as browser:
         yield browser
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where pictures of pages go; they are kept in RILLBASE_PICTURES, where that is set."""
+    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

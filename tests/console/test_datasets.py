@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,14 +103,11 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
 
 @pytest.mark.long
 def test_a_dataset_looks_right_and_keeps_nobody_out(
-    window: Window, posts: Made, tmp_path: Path
+    window: Window, posts: Made, pictures: Path
 ) -> None:
-    """Pictures are kept in RILLBASE_PICTURES, where that is set."""
     from analytics.pipeline.decisions import Step
     from tests.analytics.backstage import do, drain
 
-    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
     for first in (0, 4_000, 6_000):
         rows = [{"id": first + n, "author": f"author {n % 40}", "likes": n} for n in range(2_000)]
         posts.insert("posts", *rows)
@@ -128,7 +124,7 @@ def test_a_dataset_looks_right_and_keeps_nobody_out(
             window.sees("author ", ".dataset-rows")
         for size, width, height in (("desk", 1280, 900), ("phone", 390, 1400)):
             for theme in ("light", "dark"):
-                picture = folder / f"dataset{tab.replace('/', '-')}-{size}-{theme}.png"
+                picture = pictures / f"dataset{tab.replace('/', '-')}-{size}-{theme}.png"
                 window.page.picture(picture, width=width, height=height, dark=theme == "dark")
                 assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
         window.evaluate(AXE.read_text() + "; 0")

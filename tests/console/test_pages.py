@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,19 +111,16 @@ def test_the_way_in_has_nothing_that_keeps_people_out(
 @pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pictures_of_every_page(
-    open_window: OpenWindow, notes: MadeCollection, tmp_path: Path, *, dark: bool
+    open_window: OpenWindow, notes: MadeCollection, pictures: Path, *, dark: bool
 ) -> None:
-    """They are kept in RILLBASE_PICTURES, where that is set."""
-    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
     window = opened(open_window, notes.made)
     theme = "dark" if dark else "light"
     for path in PAGES:
         for size, width, height in (("desk", 1280, 800), ("phone", 390, 844)):
             go(window, path)
             name = f"{path.strip('/').replace('/', '-')}-{size}-{theme}.png"
-            window.page.picture(folder / name, width=width, height=height, dark=dark)
-            assert (folder / name).stat().st_size > 1_000
+            window.page.picture(pictures / name, width=width, height=height, dark=dark)
+            assert (pictures / name).stat().st_size > 1_000
             assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
     window.evaluate(AXE.read_text() + "; 0")
     assert window.evaluate(VIOLATIONS) == []

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-import redis
 
 from foundation.scope import scoped
-from realtime.clusters import epochs
-from realtime.events import layer
 from realtime.grid.size import Size
 from realtime.models import Cluster
 from tenants.models import AuditEntry, Quota
 from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key
 from tests.make import MadeTenant, make_member, make_tenant
+from tests.realtime.pretended import pretended_grid
 
 
 @pytest.fixture
@@ -115,15 +112,8 @@ def test_another_size_is_proposed_from_what_the_nodes_have_to_do(
 ) -> None:
     create(admin, made, write_partitions=1, query_partitions=2)
     assert admin.get(path(made)).json()["proposal"] is None
-    epochs.add(made.tenant.pk, Size(1, 2))
-    (own,) = epochs.in_force(made.tenant.pk)
-    epochs.note_ready(own.grid.epoch)
-    with redis.Redis.from_url(valkey_url) as valkey:
-        for node in own.grid.nodes():
-            report = {"state": "running", "busy_ppm": 800_000, "lag_us": 1_500}
-            key = layer.lease_key(node.installation, node.epoch, node.name)
-            valkey.hset(key, mapping={"until": 1 << 52, "report": json.dumps(report)})
-    try:
+    figures = {"busy_ppm": 800_000, "lag_us": 1_500}
+    with pretended_grid(made, Size(1, 2), valkey_url, **figures):
         body = admin.get(path(made)).json()
         assert [node["busy"] for node in body["grids"][0]["nodes"]] == [0.8] * 4
         assert body["proposal"] == {
@@ -135,8 +125,6 @@ def test_another_size_is_proposed_from_what_the_nodes_have_to_do(
         # Once it is followed there is nothing to propose until that has come about.
         admin.patch(path(made), {"write_partitions": 2})
         assert admin.get(path(made)).json()["proposal"] is None
-    finally:
-        epochs.disown(made.tenant.pk)
 
 
 def test_a_tenant_has_one_cluster_at_most(admin: Caller, made: MadeTenant) -> None:

@@ -17,8 +17,15 @@ export interface Condition {
   readonly last_transition_at: string;
 }
 
+interface Proposal {
+  readonly write_partitions: number;
+  readonly query_partitions: number;
+  readonly message: string;
+}
+
 export interface Wanted {
   readonly write_partitions: number | null;
+  readonly query_partitions: number | null;
   readonly node_size: string | null;
   readonly tier: string | null;
   readonly image: string | null;
@@ -28,6 +35,7 @@ export interface Wanted {
 export interface ClusterState extends Wanted {
   readonly launcher: "shared" | "kubernetes";
   readonly state: string;
+  readonly proposal: Proposal | null;
   readonly conditions: readonly Condition[];
   readonly version: number | null;
 }
@@ -92,6 +100,7 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
         )}
       </div>
       <Facts cluster={cluster} />
+      {cluster.proposal && <Proposed proposal={cluster.proposal} version={cluster.version} />}
       <Conditions conditions={cluster.conditions} />
       {opened === "change" && <WantedDialog cluster={cluster} onClose={close} />}
       {opened === "give up" && (
@@ -110,9 +119,9 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
 }
 
 function Facts({ cluster }: { readonly cluster: ClusterState }) {
-  const { write_partitions: partitions, node_size, tier, image, idle_after_s: idle } = cluster;
+  const { node_size, tier, image, idle_after_s: idle } = cluster;
   const facts: readonly (readonly [string, string])[] = [
-    ["Write partitions", String(partitions)],
+    ["Query × write partitions", `${cluster.query_partitions} × ${cluster.write_partitions}`],
     ["Nodes", `${node_size}, ${tier}`],
     ["Image", image ?? "the installation's"],
     ["Without live queries", idle === null ? "runs on" : `stops after ${duration(idle)}`],
@@ -126,6 +135,42 @@ function Facts({ cluster }: { readonly cluster: ClusterState }) {
         </div>
       ))}
     </dl>
+  );
+}
+
+interface ProposedProps {
+  readonly proposal: Proposal;
+  readonly version: number | null;
+}
+
+/** Another size that would suit what the nodes have to do. */
+function Proposed({ proposal, version }: ProposedProps) {
+  const { may } = useTenant();
+  const change = useChange("cluster");
+  const [isAsking, setAsking] = useState(false);
+  const { query_partitions, write_partitions, message } = proposal;
+  const size = `${query_partitions} × ${write_partitions}`;
+  const body = { query_partitions, write_partitions };
+  const headers = { "If-Match": `"v${version}"` };
+  return (
+    <p className="notice">
+      {message} <strong>{size} partitions</strong> would suit that.{" "}
+      {may("admin") && (
+        <button type="button" className="button small" onClick={() => setAsking(true)}>
+          Resize
+        </button>
+      )}
+      {isAsking && (
+        <Confirm
+          title={`Resize the grid to ${size} partitions?`}
+          action="Resize"
+          onConfirm={() => change("cluster", { method: "PATCH", body, headers })}
+          onClose={() => setAsking(false)}
+        >
+          Another grid is filled beside the one that serves and takes over once all its nodes watch.
+        </Confirm>
+      )}
+    </p>
   );
 }
 
@@ -169,6 +214,7 @@ const TIERS = [
 ] as const;
 const USUAL: Wanted = {
   write_partitions: 2,
+  query_partitions: 1,
   node_size: "small",
   tier: "burstable",
   image: null,
@@ -215,6 +261,18 @@ function WantedDialog({ cluster, onClose }: WantedProps) {
           }
         />
       </Field>
+      <Field label="Query partitions" hint="Among how many your live queries are divided.">
+        <input
+          className="input number"
+          type="number"
+          min={1}
+          max={64}
+          value={wanted.query_partitions ?? ""}
+          onChange={(event) =>
+            setWanted({ ...wanted, query_partitions: Number(event.target.value) })
+          }
+        />
+      </Field>
       <Field label="Size of a node">
         <select
           className="select"
@@ -254,6 +312,7 @@ function WantedDialog({ cluster, onClose }: WantedProps) {
   );
 }
 
-function membersOf({ write_partitions, node_size, tier, image, idle_after_s }: Wanted): Wanted {
-  return { write_partitions, node_size, tier, image, idle_after_s };
+function membersOf({ node_size, tier, image, idle_after_s, ...size }: Wanted): Wanted {
+  const { write_partitions, query_partitions } = size;
+  return { write_partitions, query_partitions, node_size, tier, image, idle_after_s };
 }
