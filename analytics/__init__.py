@@ -10,4 +10,5 @@ ingest       uploads: what is read of requests and becomes segments
 query        the five phases of a query, over any mix of stages
 pipeline     what moves files from stage to stage
 api          the calls of the data plane
+samples      the sample dataset
 """

@@ -6,14 +6,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from analytics.models import Dataset
 from analytics.places import folder_of
-from analytics.schema import Table, tables_of
 from foundation.errors import Forbidden, NotFound
 from foundation.names import NAME_PATTERN
 from tenants.principals import Principal
+
+if TYPE_CHECKING:
+    from analytics.schema import Table
 
 READ, WRITE = "analytics:read", "analytics:write"
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
@@ -26,6 +29,7 @@ class DatasetFacts:
     id: UUID
     tenant_id: UUID
     name: str
+    #: Those of ID-keys among them, to which nobody uploads.
     tables: Mapping[str, Table]
     #: What its files may take, as the tenant's quota has it.
     max_bytes: int
@@ -33,6 +37,11 @@ class DatasetFacts:
     @property
     def folder(self) -> Path:
         return folder_of(self.id)
+
+    @property
+    def own_tables(self) -> Mapping[str, Table]:
+        """The tables that rows are uploaded to."""
+        return {name: table for name, table in self.tables.items() if not table.is_id_key}
 
 
 def allow(principal: Principal, scope: str) -> None:
@@ -51,4 +60,7 @@ def find(name: str) -> Dataset:
 
 
 def facts_of(row: Dataset, max_bytes: int) -> DatasetFacts:
+    # What works on columns is loaded by the first call that does.
+    from analytics.schema import tables_of  # noqa: PLC0415
+
     return DatasetFacts(row.pk, row.tenant_id, row.name, tables_of(row.definition), max_bytes)

@@ -9,17 +9,16 @@ long as their order is kept.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NotRequired, TypedDict
 
 import pyarrow as pa
 
+from analytics.declared import ID, KEY, TableDefinition, ids_of, read_definition
+
 #: The operation's mask, in every file but those of the authority.
 OP = "_op"
-MAX_DATA_COLUMNS = 60
 CLEARS, GONE = 1 << 61, 1 << 62
 
 TYPES: Mapping[str, pa.DataType] = {
@@ -31,22 +30,8 @@ TYPES: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-
-
-class ViewDefinition(TypedDict):
-    """A secondary view as it is kept."""
-
-    key: list[str]
-    #: Whoever makes a dataset may leave them out: then it has all.
-    columns: NotRequired[list[str]]
-
-
-class TableDefinition(TypedDict):
-    """A table as it is kept."""
-
-    columns: dict[str, str]
-    key: list[str]
-    views: dict[str, ViewDefinition]
+#: The view of an ID-key's table in which a key is found by its id.
+BY_ID = "by_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +45,26 @@ class View:
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns and key."""
+    """A table's columns and key.
+
+    The table of an ID-key has keys and their ids. Nobody uploads to it: it follows the others.
+    """
 
     name: str
+    #: As they are stored: a column of ids has whole numbers.
     columns: Mapping[str, str]
     key: tuple[str, ...]
     views: tuple[View, ...]
+    #: The columns of ids, and of which ID-key each.
+    ids: Mapping[str, str]
+    #: As they are sent and shown: a column of ids has keys.
+    shown: Mapping[str, str]
+    is_id_key: bool = False
+
+    @cached_property
+    def id_keys(self) -> frozenset[str]:
+        """The ID-keys that have to do with the table."""
+        return frozenset([self.name] if self.is_id_key else self.ids.values())
 
     @cached_property
     def bits(self) -> dict[str, int]:
@@ -88,9 +87,17 @@ class Table:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The columns as users see them."""
+        """The columns as they are stored."""
+        return self._schema(self.columns)
+
+    @cached_property
+    def sent(self) -> pa.Schema:
+        """The columns as they are sent, with what is done with a row."""
+        return self._schema(self.shown).append(self.stored.field(OP))
+
+    def _schema(self, kinds: Mapping[str, str]) -> pa.Schema:
         return pa.schema(
-            [pa.field(n, TYPES[t], nullable=n not in self.key) for n, t in self.columns.items()]
+            [pa.field(n, TYPES[t], nullable=n not in self.key) for n, t in kinds.items()]
         )
 
     @cached_property
@@ -106,11 +113,21 @@ class Table:
 
 
 def tables_of(definition: str) -> dict[str, Table]:
-    """Return a dataset's tables, from what its row says."""
-    tables: dict[str, TableDefinition] = json.loads(definition)["tables"]
-    return {name: _table(name, table) for name, table in tables.items()}
+    """Return a dataset's tables, those of its ID-keys among them, from what its row says."""
+    told = read_definition(definition)
+    tables = {name: _table(name, t, told["id_keys"]) for name, t in told["tables"].items()}
+    return tables | {name: _id_table(name, kind) for name, kind in told["id_keys"].items()}
 
 
-def _table(name: str, table: TableDefinition) -> Table:
+def _table(name: str, table: TableDefinition, id_keys: Mapping[str, str]) -> Table:
     views = [View(n, tuple(v["key"]), tuple(v["columns"])) for n, v in table["views"].items()]
-    return Table(name, table["columns"], tuple(table["key"]), tuple(views))
+    ids = ids_of(table)
+    columns = {n: "int64" if n in ids else kind for n, kind in table["columns"].items()}
+    shown = {n: id_keys[ids[n]] if n in ids else kind for n, kind in columns.items()}
+    return Table(name, columns, tuple(table["key"]), tuple(views), ids, shown)
+
+
+def _id_table(name: str, kind: str) -> Table:
+    columns = {KEY: kind, ID: "int64"}
+    by_id = View(BY_ID, (ID, KEY), (ID, KEY))
+    return Table(name, columns, (KEY,), (by_id,), {}, columns, is_id_key=True)

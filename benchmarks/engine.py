@@ -12,7 +12,9 @@ unless --direct is given; then only those that can do without it are compared.
 
 A ratio is the median, over the rounds, of the peer's time for an operation divided by ours: above 1
 we are faster. `…_cpu_…` compares processor time of all threads, background work included, which
-depends less on what else the machine does. Stores must find the same entries, or the run fails.
+depends less on what else the machine does. Each round writes somewhat more than the one before, so
+that reads meet stores with few and with many runs to merge. Stores must find the same entries, or
+the run fails.
 With --python a second table compares the Python packages, as far as those of requirements/bench.txt
 are installed.
 """
@@ -117,7 +119,7 @@ def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
     steps = ["fillrandom", "settle", *(n for n in wanted if n not in {"fillseq", "fillrandom"})]
     if "fillseq" in wanted:
         steps.insert(0, "fillseq")
-    rounds = list(driver.rounds([OURS, *peers], steps, case.arguments(knobs.scale), knobs.rounds))
+    rounds = list(driver.rounds([OURS, *peers], steps, case.rounds(knobs.scale, knobs.rounds)))
     for name in wanted:
         micros = median([_of(runs, OURS).seconds(name) * 1e6 for runs in rounds])
         report.add(f"{name}_{case.label}_us", micros, "µs", "ours, an operation")
@@ -157,8 +159,8 @@ def _add_amplification(
 
 def _add_merge(report: Report, driver: Driver, knobs: Knobs) -> None:
     """Compare counting by merge operands with the peers' reading and writing."""
-    arguments = Case(100, "none", 1).arguments(knobs.scale)
-    rounds = list(driver.rounds([OURS, *knobs.peers], ["merge"], arguments, knobs.rounds))
+    arguments = Case(100, "none", 1).rounds(knobs.scale, knobs.rounds)
+    rounds = list(driver.rounds([OURS, *knobs.peers], ["merge"], arguments))
     for peer in (peer for peer in knobs.peers if peer not in driver.missing):
         ratio = median(
             [_of(runs, peer).seconds("merge") / _of(runs, OURS).seconds("merge") for runs in rounds]
@@ -176,7 +178,7 @@ def _add_durable(report: Report, driver: Driver, knobs: Knobs) -> None:
         for threads in (1, _MANY_THREADS):
             count = int(_DURABLE_WRITES * max(knobs.scale, 0.5)) * threads
             arguments = ["--num", "100000", "--reads", str(count), "--threads", str(threads)]
-            for runs in driver.rounds(turn, ["fillsync"], arguments, 1):
+            for runs in driver.rounds(turn, ["fillsync"], [arguments]):
                 for run in runs:
                     rates.setdefault((run.store, threads), []).append(1 / run.seconds("fillsync"))
     one, many = rates[OURS, 1], rates[OURS, _MANY_THREADS]

@@ -20,6 +20,8 @@ from websockets.sync.client import ClientConnection, connect
 from tests.waiting import wait_until
 
 TIMEOUT_S = 60.0
+#: Nothing moves on its way from one look to another.
+STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
     "--headless=new",
@@ -94,11 +96,11 @@ class Page:
         self.call("Runtime.addBinding", name=name)
 
     def picture(self, file: Path, *, width: int, height: int, dark: bool = False) -> None:
-        """Save what the page looks like."""
+        """Save what the page looks like, once all of it has come to rest."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", features=[scheme, STILL])
         taken = self.call("Page.captureScreenshot", format="png")
         file.write_bytes(base64.b64decode(taken["data"]))
 

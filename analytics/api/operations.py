@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from analytics.api import definitions, pipeline, queries, uploads
-from analytics.ingest.received import ARROW, NDJSON, PARQUET
-from foundation.http import Operation
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+
+from analytics.media_types import ARROW, NDJSON, PARQUET
+from foundation.http import Answer, Operation
 from foundation.http.openapi import (
     FIELD_NAMES,
     adds,
@@ -67,7 +70,7 @@ _SHOWN = members(
         },
         "stage": {
             "type": ["string", "null"],
-            "enum": ["unsorted", "sorted", "merged", "authority", None],
+            "enum": ["unsorted", "remapped", "sorted", "merged", "authority", None],
             "description": "How far its rows have come.",
         },
         "rows": {"type": "integer"},
@@ -183,7 +186,13 @@ _PIPELINE = members(
         "authority_state": {"type": "integer", "description": "What has been merged completely."},
         "error": {"type": ["string", "null"], "description": "Why it does not go on."},
         "stages": members(
-            dict.fromkeys(("unsorted", "sorted", "merged", "authority"), _STAGE),
+            {
+                **dict.fromkeys(("unsorted", "sorted", "merged", "authority"), _STAGE),
+                "remapped": {
+                    **_STAGE,
+                    "description": "Keys have ids, rows are not sorted yet. Only with ID-keys.",
+                },
+            },
             "unsorted",
             "sorted",
             "merged",
@@ -218,9 +227,15 @@ _PIPELINE = members(
     "iceberg",
 )
 _DEFINITION = members(
-    {"name": {"type": "string"}, "tables": {"type": "object"}, "state": {"type": "integer"}},
+    {
+        "name": {"type": "string"},
+        "tables": {"type": "object"},
+        "id_keys": {"type": "object"},
+        "state": {"type": "integer"},
+    },
     "name",
     "tables",
+    "id_keys",
     "state",
 )
 _ROWS_OR_ARROW: JsonObject = {
@@ -230,11 +245,26 @@ _ROWS_OR_ARROW: JsonObject = {
     }
 }
 
+
+def _loaded(module: str, name: str) -> Callable[[Call], Awaitable[Answer]]:
+    """Return a handler that the first call loads: what works on columns takes 40 MB.
+
+    A server that nobody asks about datasets does without.
+    """
+
+    async def handle(call: Call) -> Answer:
+        loaded = await asyncio.to_thread(import_module, f"analytics.api.{module}")
+        handler: Callable[[Call], Awaitable[Answer]] = getattr(loaded, name)
+        return await handler(call)
+
+    return handle
+
+
 OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         ROOT,
-        definitions.read,
+        _loaded("definitions", "read"),
         described(
             "datasets_definition",
             TAG,
@@ -246,7 +276,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         f"{ROOT}/pipeline",
-        pipeline.read,
+        _loaded("pipeline", "read"),
         described(
             "datasets_pipeline",
             TAG,
@@ -258,7 +288,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{ROOT}/uploads",
-        uploads.upload,
+        _loaded("uploads", "upload"),
         described(
             "datasets_upload",
             TAG,
@@ -271,7 +301,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         UPLOAD,
-        uploads.read,
+        _loaded("uploads", "read"),
         described(
             "datasets_upload_read",
             TAG,
@@ -283,7 +313,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:append",
-        uploads.append,
+        _loaded("uploads", "append"),
         described(
             "datasets_upload_append",
             TAG,
@@ -296,7 +326,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:commit",
-        uploads.commit,
+        _loaded("uploads", "commit"),
         described(
             "datasets_upload_commit",
             TAG,
@@ -308,7 +338,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:abort",
-        uploads.abort,
+        _loaded("uploads", "abort"),
         described(
             "datasets_upload_abort",
             TAG,
@@ -320,7 +350,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{ROOT}/query",
-        queries.query,
+        _loaded("queries", "query"),
         described(
             "datasets_query",
             TAG,

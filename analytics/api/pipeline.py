@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from analytics.api.reading import dataset_of, in_scope
 from analytics.api.shown import upload_shown
+from analytics.declared import read_definition
 from analytics.facts import READ, DatasetFacts
 from analytics.models import Dataset, Run, Upload
 from analytics.places import namespace_of
@@ -47,6 +48,7 @@ def _shown(dataset: DatasetFacts) -> JsonObject:
             **{
                 stage: _stage(row, [run for run in runs if run.stage == stage], stage)
                 for stage in Run.Stage.values
+                if stage != Run.Stage.REMAPPED or read_definition(row.definition)["id_keys"]
             },
         },
         "reads": reads,
@@ -104,7 +106,9 @@ def _lag_s(row: Dataset, stage: str) -> float:
     if stage == Run.Stage.AUTHORITY:
         there = there.filter(stage=stage)
     elif stage == Run.Stage.MERGED:
-        there = there.exclude(stage=Run.Stage.SORTED)
+        there = there.exclude(stage__in=(Run.Stage.REMAPPED, Run.Stage.SORTED))
+    elif stage == Run.Stage.SORTED:
+        there = there.exclude(stage=Run.Stage.REMAPPED)
     _, reached = tiled(there, row.last_upload)
     oldest = Upload.objects.filter(dataset=row, number=reached + 1).first()
     if oldest is None or oldest.committed_at is None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from analytics.api.reading import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
-from analytics.ingest.received import ARROW
+from analytics.media_types import ARROW
 from analytics.query.asked import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
 from analytics.query.literals import plain
 from analytics.query.plan import Plan, plan

@@ -10,8 +10,9 @@ from analytics.api.shown import upload_shown
 from analytics.facts import READ, WRITE, DatasetFacts
 from analytics.ingest import uploads
 from analytics.ingest.columns import Named
-from analytics.ingest.received import MEDIA_TYPES, NDJSON, Segment, receive, remove
+from analytics.ingest.received import Segment, receive, remove
 from analytics.ingest.spooled import spooled
+from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.errors import ApiError, FieldProblem, InvalidParameter
@@ -104,7 +105,7 @@ async def _received(
         if found is not None:
             return found, False
         segments = await in_thread(
-            lambda: receive(body.path, media_type, dataset.tables, named, dataset.folder)
+            lambda: receive(body.path, media_type, dataset.own_tables, named, dataset.folder)
         )
         paths = [segment.path for segment in segments]
         try:
@@ -114,7 +115,9 @@ async def _received(
             await in_thread(lambda: remove(dataset.folder, paths))
             raise
         if is_new:
-            usage.count(dataset.tenant_id, "analytics_rows", sum(s.rows for s in segments))
+            usage.count(
+                dataset.tenant_id, "analytics_rows", sum(s.rows for s in segments if s.table)
+            )
         else:
             await in_thread(lambda: remove(dataset.folder, paths))
         return done, is_new

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TypedDict
 
+from analytics.declared import TableDefinition, read_definition
 from analytics.definitions.checks import check_change, completed
 from analytics.definitions.describe import describe
 from analytics.definitions.removal import REMOVE_TASK
 from analytics.models import Dataset
 from analytics.places import root
-from analytics.schema import TableDefinition
 from foundation.errors import NameTaken
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
@@ -28,12 +28,13 @@ class DatasetValues(TypedDict, total=False):
 
     name: str
     tables: dict[str, TableDefinition]
+    id_keys: dict[str, str]
     retention_s: int
 
 
 def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues) -> Dataset:
     """Make a dataset."""
-    tables = completed(values["tables"])
+    definition = completed({"tables": values["tables"], "id_keys": values["id_keys"]})
     root()
     # This locks the tenant's row, so the name cannot be taken between the look and the insert.
     ensure_room(tenant, "datasets", Dataset.objects.all())
@@ -41,7 +42,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues
         raise NameTaken(f"There is a dataset {values['name']!r} already.")
     dataset = Dataset.objects.create(
         name=values["name"],
-        definition=json.dumps({"tables": tables}),
+        definition=json.dumps(definition),
         retention_s=values["retention_s"],
     )
     _record(principal, "dataset.created", dataset, after=describe(dataset))
@@ -51,10 +52,15 @@ def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues
 def do_change(principal: Principal | None, dataset: Dataset, values: DatasetValues) -> None:
     """Change a locked dataset."""
     before = describe(dataset)
-    if "tables" in values:
-        tables = completed(values["tables"])
-        check_change(json.loads(dataset.definition)["tables"], tables)
-        dataset.definition = json.dumps({"tables": tables})
+    known = read_definition(dataset.definition)
+    wanted = completed(
+        {
+            "tables": values.get("tables", known["tables"]),
+            "id_keys": values.get("id_keys", known["id_keys"]),
+        }
+    )
+    check_change(known, wanted)
+    dataset.definition = json.dumps(wanted)
     dataset.retention_s = values.get("retention_s", dataset.retention_s)
     dataset.save_next_version()
     _record(principal, "dataset.updated", dataset, before=before, after=describe(dataset))

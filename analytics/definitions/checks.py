@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from analytics.schema import MAX_DATA_COLUMNS, TableDefinition, ViewDefinition
+from analytics.declared import (
+    MAX_DATA_COLUMNS,
+    Definition,
+    TableDefinition,
+    ViewDefinition,
+    ids_of,
+)
 from foundation.errors import FieldProblem, InvalidBody
 
 #: Members of an uploaded line that are no tables.
@@ -13,26 +19,37 @@ RESERVED_TABLES = ("op", "null")
 UNFIT_FOR_KEYS = ("double", "bool")
 
 
-def completed(tables: Mapping[str, TableDefinition]) -> dict[str, TableDefinition]:
+def completed(given: Definition) -> Definition:
     """Return checked tables with the columns that views have, or raise what is wrong with them."""
+    tables, id_keys = given["tables"], given["id_keys"]
     problems = [problem for name, table in tables.items() for problem in _table(name, table)]
+    for name, table in tables.items():
+        problems += _unknown_id_keys(name, table, id_keys)
+    problems += [
+        _wrong(f"/id_keys/{name}", "A table has this name.") for name in id_keys if name in tables
+    ]
     if problems:
         raise InvalidBody(errors=problems)
-    return {name: _complete(table) for name, table in tables.items()}
+    complete = {name: _complete(table) for name, table in tables.items()}
+    return {"tables": complete, "id_keys": id_keys}
 
 
-def check_change(
-    before: Mapping[str, TableDefinition], after: Mapping[str, TableDefinition]
-) -> None:
+def check_change(before: Definition, after: Definition) -> None:
     """Raise unless `after` only adds to `before`."""
+    tables = after["tables"]
     problems = [
         _wrong(f"/tables/{name}", "A table cannot be taken away.")
-        for name in before
-        if name not in after
+        for name in before["tables"]
+        if name not in tables
     ]
-    for name, table in before.items():
-        if name in after:
-            problems += _changed(name, table, after[name])
+    for name, table in before["tables"].items():
+        if name in tables:
+            problems += _changed(name, table, tables[name])
+    problems += [
+        _wrong(f"/id_keys/{name}", "An ID-key stays as it is.")
+        for name, kind in before["id_keys"].items()
+        if after["id_keys"].get(name) != kind
+    ]
     if problems:
         raise InvalidBody(errors=problems)
 
@@ -57,6 +74,15 @@ def _table(name: str, table: TableDefinition) -> Iterator[FieldProblem]:
     yield from _key(f"{place}/key", table["key"], columns)
     for view_name, view in table["views"].items():
         yield from _view(f"{place}/views/{view_name}", view, table)
+
+
+def _unknown_id_keys(
+    name: str, table: TableDefinition, id_keys: Mapping[str, str]
+) -> Iterator[FieldProblem]:
+    for column, id_key in ids_of(table).items():
+        if id_key not in id_keys:
+            place = f"/tables/{name}/columns/{column}"
+            yield _wrong(place, f"There is no ID-key {id_key!r} in `id_keys`.")
 
 
 def _key(place: str, key: list[str], columns: Mapping[str, str]) -> Iterator[FieldProblem]:

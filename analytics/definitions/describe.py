@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import cast
 
+from analytics.declared import read_definition
 from analytics.models import Dataset
 from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject
@@ -15,7 +15,7 @@ def describe(dataset: Dataset) -> JsonObject:
     return {
         "id": str(dataset.id),
         "name": dataset.name,
-        **cast("JsonObject", json.loads(dataset.definition)),
+        **cast("JsonObject", read_definition(dataset.definition)),
         "retention_s": dataset.retention_s,
         "state": dataset.last_upload,
         "stored_bytes": dataset.stored_bytes,

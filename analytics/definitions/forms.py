@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 from rest_framework import serializers
 
-from analytics.schema import TYPES
+from analytics.declared import KEY_TYPE_NAMES, TYPE_NAMES
 from foundation.api.bodies import Body
 from tenants.api.forms import NameField, PatternField
 
-MAX_TABLES, MAX_VIEWS, MAX_KEY_COLUMNS = 32, 8, 8
+MAX_TABLES, MAX_VIEWS, MAX_KEY_COLUMNS, MAX_ID_KEYS = 32, 8, 8, 8
 DEFAULT_RETENTION_S, MAX_RETENTION_S = 600, 30 * 86_400
 
 
@@ -29,6 +30,13 @@ class ColumnField(PatternField):
     complaint = "1 to 63 characters: a letter, then letters, digits and _."
 
 
+class TypeField(PatternField):
+    """The type of a column."""
+
+    pattern = re.compile(rf"{'|'.join(TYPE_NAMES)}|id:[a-z][a-z0-9]*(_[a-z0-9]+)*")
+    complaint = f"One of {', '.join(TYPE_NAMES)}, or id: and the name of an ID-key."
+
+
 class _Key(serializers.ListField):
     """Columns in the order in which rows are sorted by them."""
 
@@ -39,6 +47,15 @@ class _Key(serializers.ListField):
             max_length=MAX_KEY_COLUMNS,
             **kwargs,  # type: ignore[arg-type]
         )
+
+
+_V = TypeVar("_V")
+
+
+def _named_as_tables(given: dict[str, _V]) -> dict[str, _V]:
+    for name in given:
+        TableNameField().run_validation(name)
+    return given
 
 
 class View(Body):
@@ -56,9 +73,10 @@ class Table(Body):
     """A table."""
 
     columns = serializers.DictField(
-        child=serializers.ChoiceField(sorted(TYPES)),
+        child=TypeField(),
         allow_empty=False,
-        help_text="The columns and their types, in order.",
+        help_text="The columns and their types, in order. `id:` and the name of an ID-key: keys, "
+        "of which the ids are stored.",
     )
     key = _Key(help_text="What a row is known by, and the sort order of the primary view.")
     views = serializers.DictField(child=View(), default=dict, help_text="Secondary views.")
@@ -71,9 +89,7 @@ class Table(Body):
     def validate_views(self, given: dict[str, object]) -> dict[str, object]:
         if len(given) > MAX_VIEWS:
             raise serializers.ValidationError(f"At most {MAX_VIEWS} views.")
-        for name in given:
-            TableNameField().run_validation(name)
-        return given
+        return _named_as_tables(given)
 
 
 class DatasetChange(Body):
@@ -83,6 +99,12 @@ class DatasetChange(Body):
         child=Table(),
         allow_empty=False,
         help_text="All tables. Columns are added at the end of a table's columns.",
+    )
+    id_keys = serializers.DictField(
+        child=serializers.ChoiceField(KEY_TYPE_NAMES),
+        default=dict,
+        help_text="Keys that columns of all tables share, and what they are: each key gets one "
+        "whole number, 0, 1, 2, … in the order in which keys come first.",
     )
     retention_s = serializers.IntegerField(
         min_value=1,
@@ -94,9 +116,12 @@ class DatasetChange(Body):
     def validate_tables(self, given: dict[str, object]) -> dict[str, object]:
         if len(given) > MAX_TABLES:
             raise serializers.ValidationError(f"At most {MAX_TABLES} tables.")
-        for name in given:
-            TableNameField().run_validation(name)
-        return given
+        return _named_as_tables(given)
+
+    def validate_id_keys(self, given: dict[str, str]) -> dict[str, str]:
+        if len(given) > MAX_ID_KEYS:
+            raise serializers.ValidationError(f"At most {MAX_ID_KEYS} ID-keys.")
+        return _named_as_tables(given)
 
 
 class DatasetCreation(DatasetChange):

@@ -14,7 +14,6 @@ from analytics.definitions import actions
 from analytics.definitions.describe import describe
 from analytics.definitions.forms import DatasetChange, DatasetCreation
 from analytics.models import Dataset
-from analytics.schema import TYPES
 from tenants.api.base import find, find_for_change
 from tenants.api.declared import DeclaredView
 from tenants.api.schemas import page_of
@@ -32,7 +31,7 @@ class ViewAnswer(serializers.Serializer[object]):
 class TableAnswer(serializers.Serializer[object]):
     """A table."""
 
-    columns = serializers.DictField(child=serializers.ChoiceField(sorted(TYPES)))
+    columns = serializers.DictField(child=serializers.CharField())
     key = serializers.ListField(child=serializers.CharField())
     views = serializers.DictField(child=ViewAnswer())
 
@@ -43,6 +42,7 @@ class DatasetAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     tables = serializers.DictField(child=TableAnswer())
+    id_keys = serializers.DictField(child=serializers.CharField())
     retention_s = serializers.IntegerField()
     state = serializers.IntegerField(help_text="The newest state: how many uploads there are.")
     stored_bytes = serializers.IntegerField(help_text="What its files take, in all stages.")

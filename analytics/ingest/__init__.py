@@ -5,5 +5,6 @@ operations  columns that were sent, as operations on a table's keys
 lines       NDJSON: lines that name their tables
 columns     Arrow streams and Parquet files: one table each
 received    a body becomes segments, or nothing is left of it
+temporary_ids  keys on their way to ids
 uploads     uploads in PostgreSQL: opened, added to, committed under a number, aborted
 """

@@ -55,7 +55,7 @@ def _lines_schema(tables: Mapping[str, Table]) -> pa.Schema:
 def _struct(table: Table) -> pa.StructType:
     """A table's columns; days come as texts, which this reader does not take for days."""
     return pa.struct(
-        [(n, pa.string() if kind == "date" else TYPES[kind]) for n, kind in table.columns.items()]
+        [(n, pa.string() if kind == "date" else TYPES[kind]) for n, kind in table.shown.items()]
     )
 
 
@@ -80,7 +80,7 @@ def _operations(
     table: Table, rows: pa.StructArray, ops: pa.Array, nulled: pa.ListArray
 ) -> pa.RecordBatch:
     columns = dict(zip(table.columns, rows.flatten(), strict=True))
-    for name, kind in table.columns.items():
+    for name, kind in table.shown.items():
         if kind == "date":
             columns[name] = _days(table, name, columns[name])
     if nulled.null_count == len(nulled) and pc.all(pc.equal(ops, Op.INSERT.value)).as_py():

@@ -37,9 +37,9 @@ def operations(table: Table, op: Op, sent: Mapping[str, pa.Array], rows: int) ->
 
 
 def with_masks(table: Table, sent: Mapping[str, pa.Array], masks: pa.Array) -> pa.RecordBatch:
-    """Return a table's columns with the masks of their operations."""
+    """Return a table's columns, as they are sent, with the masks of their operations."""
     arrays = []
-    for name, kind in table.columns.items():
+    for name, kind in table.shown.items():
         column = sent.get(name)
         if column is None:
             arrays.append(pa.nulls(len(masks), TYPES[kind]))
@@ -49,7 +49,7 @@ def with_masks(table: Table, sent: Mapping[str, pa.Array], masks: pa.Array) -> p
             place = pc.index(pc.is_null(fitting), True).as_py()
             raise refused(table, name, "no_key", f"It is null in row {place}; a key has a value.")
         arrays.append(fitting)
-    batch = pa.RecordBatch.from_arrays([*arrays, masks], schema=table.stored)
+    batch = pa.RecordBatch.from_arrays([*arrays, masks], schema=table.sent)
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid as damaged:
@@ -75,7 +75,7 @@ def _check_names(table: Table, op: Op, sent: Mapping[str, pa.Array]) -> None:
 
 def _fitting(table: Table, name: str, column: pa.Array) -> pa.Array:
     """Return a column in the table's type, if nothing of it changes on the way."""
-    wanted = TYPES[table.columns[name]]
+    wanted = TYPES[table.shown[name]]
     kind = column.type
     if kind == wanted:
         return column

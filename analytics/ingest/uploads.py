@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from django.db.models import F
+from django.db.models import F, Max
 from django.utils import timezone
 
 from analytics.facts import DatasetFacts
@@ -122,27 +122,29 @@ def _locked(dataset: DatasetFacts) -> Dataset:
 def _add(
     facts: DatasetFacts, dataset: Dataset, upload: Upload, segments: Iterable[Segment], part: str
 ) -> None:
-    place = StoredFile.objects.filter(upload=upload).count()
+    last = StoredFile.objects.filter(upload=upload).aggregate(place=Max("place"))["place"]
+    place = 0 if last is None else last + 1
     files = [
         StoredFile(
             tenant_id=dataset.tenant_id,
             dataset=dataset,
             stage=Stage.UNSORTED,
             upload=upload,
-            place=place + number,
+            place=place,
             table=segment.table,
+            id_key=segment.id_key,
             path=segment.path,
             rows=segment.rows,
             bytes=segment.bytes,
             part=part,
         )
-        for number, segment in enumerate(segments)
+        for segment in segments
     ]
     added = sum(file.bytes for file in files)
     if dataset.stored_bytes + added > facts.max_bytes:
         raise QuotaExceeded(f"The tenant's quota allows {facts.max_bytes} bytes in a dataset.")
     StoredFile.objects.bulk_create(files)
-    upload.rows += sum(file.rows for file in files)
+    upload.rows += sum(file.rows for file in files if file.table)
     upload.bytes += added
     dataset.stored_bytes += added
     dataset.save(update_fields=["stored_bytes"])

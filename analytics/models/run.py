@@ -15,9 +15,13 @@ class Run(TenantOwned):
 
     Runs that are in force lie end to end behind the authority, which is a run itself and begins
     with the first upload. A run that was merged into another stays until its retention is over.
+
+    A remapped run has no rows of its own: its uploads' keys have got their ids, and it is the next
+    to be sorted.
     """
 
     class Stage(models.TextChoices):
+        REMAPPED = "remapped"
         SORTED = "sorted"
         MERGED = "merged"
         AUTHORITY = "authority"

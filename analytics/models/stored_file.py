@@ -16,6 +16,7 @@ class Stage(models.TextChoices):
     """How far a file's rows have come."""
 
     UNSORTED = "unsorted"
+    REMAPPED = "remapped"
     SORTED = "sorted"
     MERGED = "merged"
     AUTHORITY = "authority"
@@ -26,6 +27,10 @@ class StoredFile(TenantOwned):
 
     An unsorted one belongs to an upload, a sorted or merged one to a run. One of the authority
     belongs to the states from `since` up to, and without, `until`.
+
+    Beside the segments of an upload's part lies for each ID-key the list of the part's keys, to
+    whose entries their temporary ids point. A remapped run has for each ID-key the ids of all these
+    entries, and for the table of the ID-key those keys that are new.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -36,9 +41,12 @@ class StoredFile(TenantOwned):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="files")
     since = models.BigIntegerField(null=True, blank=True)
     until = models.BigIntegerField(null=True, blank=True)
-    #: Of an upload: 0, 1, 2, … in the order in which its parts came.
+    #: Of an upload: 0, 1, 2, … in the order in which its parts came. Files of one part have one.
     place = models.PositiveIntegerField(default=0)
-    table = models.CharField(max_length=63)
+    #: Empty: it has keys, or ids for keys.
+    table = models.CharField(max_length=63, blank=True)
+    #: Of such a file: the ID-key.
+    id_key = models.CharField(max_length=63, blank=True)
     #: Empty: the primary view.
     view = models.CharField(max_length=63, blank=True)
     #: Below the dataset's folder.

@@ -1,4 +1,4 @@
-"""What moves files from stage to stage: sort, merge, authority.
+"""What moves files from stage to stage: remap, sort, merge, authority.
 
 decisions    what is to be done next, from what there is (pure)
 tasks        the work itself, on immutable files; knows neither Django nor PostgreSQL
@@ -9,6 +9,7 @@ workers      where tasks run: a Spark application, or threads
 spark        the application
 collector    files that no state needs any more
 coordinator  the loop around all of it
+settle       all stages at once, for what has to be there before anybody asks
 waiting      the coordinator is started by the first dataset
 
 A stage has ended when one transaction says so. Until then nobody knows of its files, and whatever

@@ -190,7 +190,7 @@ class Coordinator:
 
 def _has_work(standing: Standing) -> bool:
     authority = standing.authority
-    return bool(standing.now.runs or standing.now.waiting) or (
+    return bool(standing.now.runs or standing.now.remapped or standing.now.waiting) or (
         authority is not None and not authority.tagged
     )
 

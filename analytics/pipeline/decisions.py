@@ -1,6 +1,7 @@
 """What is to be done next for a dataset, from what there is. Nothing here reads or writes.
 
-Uploads become a sorted run when there are enough of them, or the oldest has waited long enough.
+Uploads become a sorted run when there are enough of them, or the oldest has waited long enough;
+where keys are stored as ids, they get them first, one batch after the other.
 Runs of one level are merged by eights. What lies behind the authority enters it when it has an
 eighth of its size, or has waited long enough: each row is rewritten a bounded number of times.
 """
@@ -23,6 +24,7 @@ AUTHORITY_SHARE = 8
 class Step(StrEnum):
     """The stages behind ingest."""
 
+    REMAP = "remap"
     SORT = "sort"
     MERGE = "merge"
     AUTHORITY = "authority"
@@ -60,12 +62,15 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A dataset as it stands. Runs lie end to end, and uploads behind the last of them."""
+    """A dataset as it stands. Runs lie end to end, then remapped ones, then uploads that wait."""
 
     authority_bytes: int
     runs: Sequence[Known]
     waiting: Sequence[Waiting]
     at: datetime.datetime
+    #: Whether keys have to get ids before they are sorted, and runs of uploads in which they have.
+    has_ids: bool = False
+    remapped: Sequence[Known] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ def decide(now: Now, limits: Limits, busy: Sequence[Wanted]) -> list[Wanted]:
     """Return the steps to begin, at most one of each kind, besides those that are under way."""
     found = []
     kinds = {wanted.step for wanted in busy}
+    if Step.REMAP not in kinds and now.has_ids and (batch := _batch(now, limits)) is not None:
+        found.append(Wanted(Step.REMAP, *batch))
     if Step.SORT not in kinds and (sort := _sort(now, limits)) is not None:
         found.append(sort)
     free = _free(now.runs, busy)
@@ -94,6 +101,16 @@ def decide(now: Now, limits: Limits, busy: Sequence[Wanted]) -> list[Wanted]:
 
 
 def _sort(now: Now, limits: Limits) -> Wanted | None:
+    if not now.has_ids:
+        batch = _batch(now, limits)
+        return None if batch is None else Wanted(Step.SORT, *batch)
+    if not now.remapped:
+        return None
+    return Wanted(Step.SORT, now.remapped[0].first, now.remapped[0].last)
+
+
+def _batch(now: Now, limits: Limits) -> tuple[int, int] | None:
+    """Return the first and last of the uploads that have waited until they are enough."""
     taken: list[Waiting] = []
     size = 0
     for upload in now.waiting:
@@ -106,7 +123,7 @@ def _sort(now: Now, limits: Limits) -> Wanted | None:
     is_full = size >= limits.scu_bytes or len(taken) < len(now.waiting)
     if not (is_full or _age_s(now, taken[0].at) >= limits.scu_age_s):
         return None
-    return Wanted(Step.SORT, taken[0].number, taken[-1].number)
+    return taken[0].number, taken[-1].number
 
 
 def _free(runs: Sequence[Known], busy: Sequence[Wanted]) -> list[Known]:

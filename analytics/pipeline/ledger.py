@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import F, Max, Min, Q, QuerySet, Sum
 from django.utils import timezone
 
+from analytics.declared import read_definition
 from analytics.models import Dataset, Run, Stage, StoredFile, Upload
 from analytics.pipeline.decisions import Known, Now, Step, Waiting, Wanted
 from analytics.pipeline.tasks import Made
@@ -72,31 +73,58 @@ def standing(dataset_id: UUID) -> Standing | None:
         if row is None:
             return None
         runs = list(_in_force(dataset_id))
-        authority = next((r for r in runs if r.stage == Run.Stage.AUTHORITY), None)
-        later = [r for r in runs if r is not authority]
         return Standing(
             row.pk,
             row.tenant_id,
             row.definition,
             row.pipeline_token,
-            Now(
-                authority.bytes if authority is not None else 0,
-                [Known(r.pk, r.first, r.last, r.level, r.bytes, r.first_at) for r in later],
-                _waiting(dataset_id, runs[-1].last if runs else 0),
-                timezone.now(),
-            ),
-            authority,
+            _now(row, runs),
+            next((run for run in runs if run.stage == Run.Stage.AUTHORITY), None),
         )
+
+
+def _now(row: Dataset, runs: Sequence[Run]) -> Now:
+    def known(*stages: Run.Stage) -> list[Known]:
+        return [
+            Known(run.pk, run.first, run.last, run.level, run.bytes, run.first_at)
+            for run in runs
+            if run.stage in stages
+        ]
+
+    return Now(
+        sum(run.bytes for run in runs if run.stage == Run.Stage.AUTHORITY),
+        known(Run.Stage.SORTED, Run.Stage.MERGED),
+        _waiting(row.pk, runs[-1].last if runs else 0),
+        timezone.now(),
+        bool(read_definition(row.definition)["id_keys"]),
+        known(Run.Stage.REMAPPED),
+    )
 
 
 def inputs(dataset_id: UUID, wanted: Wanted) -> list[StoredFile]:
     """Return the files that a step consumes, in the order of their uploads."""
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
-    if wanted.step is Step.SORT:
+    if wanted.step in (Step.REMAP, Step.SORT):
         uploads = files.filter(upload__number__range=(wanted.first, wanted.last))
         return list(uploads.order_by("upload__number", "place"))
-    runs = _in_force(dataset_id).filter(first__gte=wanted.first, last__lte=wanted.last)
-    return list(files.filter(run__in=runs).order_by("run__first"))
+    return _files_of(_in_force(dataset_id).filter(first__gte=wanted.first, last__lte=wanted.last))
+
+
+def remapped(dataset_id: UUID, wanted: Wanted) -> list[StoredFile]:
+    """Return what remapping the uploads of a step has left."""
+    runs = _in_force(dataset_id).filter(stage=Run.Stage.REMAPPED)
+    return _files_of(runs.filter(first=wanted.first, last=wanted.last))
+
+
+def ids_so_far(dataset_id: UUID, id_key: str) -> list[StoredFile]:
+    """Return the files that have the ids of an ID-key, each key once."""
+    authority = [f for f in authority_files(dataset_id) if f.table == id_key and f.view == ""]
+    return authority + [f for f in _files_of(_in_force(dataset_id)) if f.table == id_key]
+
+
+def _files_of(runs: QuerySet[Run]) -> list[StoredFile]:
+    files = StoredFile.unscoped.using(ALIAS).filter(run__in=runs)
+    return list(files.order_by("run__first"))
 
 
 def authority_files(dataset_id: UUID) -> list[StoredFile]:
@@ -144,12 +172,10 @@ def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, da
     )
     times = uploads.aggregate(first=Min("committed_at"), last=Max("committed_at"))
     runs = _in_force(standing_.id)
-    if wanted.step is Step.SORT:
-        if runs.filter(last__gte=wanted.first).exists():
-            raise Overtaken
-        files = StoredFile.unscoped.using(ALIAS).filter(upload__in=uploads)
-        files.update(superseded_at=now)
+    if wanted.step in (Step.REMAP, Step.SORT):
+        _consume_uploads(standing_, wanted, now)
         return times["first"], times["last"]
+    runs = runs.exclude(stage=Run.Stage.REMAPPED)
     taken = runs.filter(last__lte=wanted.last).exclude(stage=Run.Stage.AUTHORITY)
     taken = taken.filter(first__gte=wanted.first).order_by("first")
     ends = [(run.first, run.last) for run in taken]
@@ -172,6 +198,25 @@ def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, da
     return times["first"], times["last"]
 
 
+def _consume_uploads(standing_: Standing, wanted: Wanted, now: datetime.datetime) -> None:
+    """Supersede what sorting consumes. Remapping consumes nothing: rows stay where they are."""
+    runs = _in_force(standing_.id)
+    remapped_ = runs.filter(stage=Run.Stage.REMAPPED)
+    if wanted.step is Step.SORT and standing_.now.has_ids:
+        mine = remapped_.filter(first=wanted.first, last=wanted.last).first()
+        if mine is None:
+            raise Overtaken
+        StoredFile.unscoped.using(ALIAS).filter(run=mine).update(superseded_at=now)
+        Run.unscoped.using(ALIAS).filter(pk=mine.pk).update(superseded_at=now)
+    elif runs.filter(last__gte=wanted.first).exists():
+        raise Overtaken
+    if wanted.step is Step.SORT:
+        files = StoredFile.unscoped.using(ALIAS).filter(
+            upload__dataset_id=standing_.id, upload__number__range=(wanted.first, wanted.last)
+        )
+        files.update(superseded_at=now)
+
+
 def _run(
     standing_: Standing, ended: Ended, first_at: datetime.datetime, last_at: datetime.datetime
 ) -> Run:
@@ -180,6 +225,8 @@ def _run(
     size = sum(file.bytes for file in ended.files)
     # A row is one row, in however many views it lies.
     count = sum(file.rows for file in ended.files if not file.view)
+    if wanted.step is Step.REMAP:
+        count = _uploaded_rows(standing_, wanted)
     if is_authority:
         kept = StoredFile.unscoped.using(ALIAS).filter(
             dataset_id=standing_.id, stage=Stage.AUTHORITY, until=None
@@ -206,6 +253,13 @@ def _run(
     return run
 
 
+def _uploaded_rows(standing_: Standing, wanted: Wanted) -> int:
+    uploads = Upload.unscoped.using(ALIAS).filter(
+        dataset_id=standing_.id, number__range=(wanted.first, wanted.last)
+    )
+    return uploads.aggregate(rows=Sum("rows"))["rows"] or 0
+
+
 def _add_files(run: Run, ended: Ended) -> None:
     is_authority = run.stage == Run.Stage.AUTHORITY
     StoredFile.unscoped.using(ALIAS).bulk_create(
@@ -217,6 +271,7 @@ def _add_files(run: Run, ended: Ended) -> None:
             since=run.last if is_authority else None,
             table=made.table,
             view=made.view,
+            id_key=made.id_key,
             path=made.path,
             rows=made.rows,
             bytes=made.bytes,
@@ -239,6 +294,7 @@ def _waiting(dataset_id: UUID, after: int) -> list[Waiting]:
 
 
 _STAGES = {
+    Step.REMAP: Run.Stage.REMAPPED,
     Step.SORT: Run.Stage.SORTED,
     Step.MERGE: Run.Stage.MERGED,
     Step.AUTHORITY: Run.Stage.AUTHORITY,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from uuid import UUID
 
 from analytics.models import StoredFile
 from analytics.pipeline import ledger
@@ -16,8 +17,6 @@ from analytics.pipeline.workers import Workers
 from analytics.places import folder_of
 from analytics.rows.keys import Key, from_plain, from_text, to_plain
 from analytics.schema import Table, tables_of
-
-_KINDS = {Step.SORT: "sorted", Step.MERGE: "merged"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +34,67 @@ def run_step(workers: Workers, authority: Authority, standing: Standing, wanted:
         _enter(workers, authority, standing, wanted)
         return
     files = ledger.inputs(standing.id, wanted)
-    tasks = [
-        _task(standing, _KINDS[wanted.step], table, [f.path for f in files if f.table == table])
-        for table in sorted({file.table for file in files})
-    ]
+    if wanted.step is Step.REMAP:
+        tasks = _id_tasks(standing, files)
+    elif wanted.step is Step.SORT:
+        tasks = _sort_tasks(standing, files, ledger.remapped(standing.id, wanted))
+    else:
+        tasks = _tasks_by_table(standing, "merged", files)
     done = _run(workers, wanted, tasks)
     ledger.end(standing, Ended(wanted, [made for one in done for made in one.files]))
+
+
+def _id_tasks(standing: Standing, files: Sequence[StoredFile]) -> list[Task]:
+    """Return what gives ids to the keys of uploads: each ID-key's keys in order, by themselves."""
+    tasks = []
+    for name in sorted({file.id_key for file in files if file.id_key}):
+        lists = [file.path for file in files if file.id_key == name]
+        known = ledger.ids_so_far(standing.id, name)
+        task = _task(standing, "ids", name, lists)
+        count = sum(file.rows for file in known)
+        tasks.append(replace(task, known=[file.path for file in known], first_id=count))
+    return tasks
+
+
+def _sort_tasks(
+    standing: Standing, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
+) -> list[Task]:
+    """Return what sorts segments, and the new keys of ID-keys with them."""
+    segments = [file for file in files if file.table]
+    tasks = _tasks_by_table(standing, "sorted", [*segments, *(f for f in remapped if f.table)])
+    ids = {file.id_key: file.path for file in remapped if file.id_key}
+    begins = _begins([file for file in files if file.id_key])
+    tables = tables_of(standing.definition)
+    return [
+        replace(
+            task,
+            ids={name: ids[name] for name in tables[task.table].id_keys if name in ids},
+            begins=[
+                begins.get((f.upload_id, f.place), {}) for f in segments if f.table == task.table
+            ],
+        )
+        if tables[task.table].ids
+        else task
+        for task in tasks
+    ]
+
+
+def _begins(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dict[str, int]]:
+    """Return for each part of an upload where the ids of its keys begin, for each ID-key."""
+    reached: dict[str, int] = {}
+    begins: dict[tuple[UUID | None, int], dict[str, int]] = {}
+    for file in lists:
+        begin = reached.get(file.id_key, 0)
+        begins.setdefault((file.upload_id, file.place), {})[file.id_key] = begin
+        reached[file.id_key] = begin + file.rows
+    return begins
+
+
+def _tasks_by_table(standing: Standing, kind: str, files: Sequence[StoredFile]) -> list[Task]:
+    return [
+        _task(standing, kind, table, [file.path for file in files if file.table == table])
+        for table in sorted({file.table for file in files})
+    ]
 
 
 def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> None:

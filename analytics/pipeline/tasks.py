@@ -15,11 +15,15 @@ from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from analytics.declared import ID, KEY
 from analytics.pipeline.blocks import blocks
+from analytics.rows.durable import written
+from analytics.rows.ids import Known, assign, read_ids, read_keys, translated, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
 from analytics.rows.latest import latest, living
-from analytics.rows.segment import read_segment, with_columns
+from analytics.rows.segment import read_segment, with_columns, write_segment
 from analytics.rows.sorted_file import SortedFile, Written, write_sorted
 from analytics.schema import OP, Table, View, tables_of
 
@@ -27,6 +31,7 @@ from analytics.schema import OP, Table, View, tables_of
 CHUNK_BYTES = 256 * 1024 * 1024
 #: What a file of the authority holds, before compression.
 FILE_BYTES = 192 * 1024 * 1024
+_IDS_AT_ONCE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,13 @@ class Task:
     base: str | None = None
     low: Plain | None = None
     high: Plain | None = None
+    #: Of an ID-key: the files that have ids already, and the first id that none has.
+    known: list[str] = field(default_factory=list)
+    first_id: int = 0
+    #: Of segments with temporary ids: for each ID-key the file of ids, and for each segment where
+    #: the ids begin to which its own point.
+    ids: dict[str, str] = field(default_factory=dict)
+    begins: list[dict[str, int]] = field(default_factory=list)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -60,6 +72,8 @@ class Made:
     bytes: int
     lowest: Plain
     highest: Plain
+    #: Of a file of ids, which belongs to no table.
+    id_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +100,50 @@ def read_done(text: str) -> Done:
     return Done(files, changes, told["unchanged"])
 
 
+def _assign_ids(task: Task) -> Done:
+    """Give ids to the keys of lists, as far as they have none."""
+    table, folder = _table(task), Path(task.folder)
+    keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
+    assigned = assign(keys, Known(_ids_in(table, folder, task.known)), task.first_id)
+    ids = _ids_path(folder)
+    with written(ids):
+        write_ids(ids, assigned.ids)
+    files = [_arrow_made(task, ids, len(assigned.ids), table="", id_key=task.table)]
+    if len(assigned.new_keys):
+        rows, path = assigned.operations(table), _ids_path(folder)
+        with written(path):
+            write_segment(path, table, rows)
+        files.append(_arrow_made(task, path, rows.num_rows, table=task.table))
+    return Done(files)
+
+
+def _ids_path(folder: Path) -> Path:
+    return folder / "remapped" / f"{uuid4().hex}.arrow"
+
+
+def _ids_in(table: Table, folder: Path, paths: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the keys and ids of files, a part at a time."""
+    for path in paths:
+        if path.endswith(".arrow"):
+            yield read_segment(folder / path, table, [KEY, ID])
+            continue
+        with pq.ParquetFile(folder / path, memory_map=True) as file:
+            for batch in file.iter_batches(_IDS_AT_ONCE, columns=[KEY, ID]):
+                yield pa.Table.from_batches([batch])
+
+
+def _arrow_made(task: Task, path: Path, rows: int, *, table: str, id_key: str = "") -> Made:
+    place = str(path.relative_to(task.folder))
+    return Made(table, "", place, rows, path.stat().st_size, [], [], id_key)
+
+
 def _sort(task: Task) -> Done:
     """Sort segments: one operation for each key."""
     table = _table(task)
     folder = Path(task.folder)
     parts = [
         written
-        for chunk in _chunks(folder, table, task.inputs)
+        for chunk in _chunks(folder, table, task)
         if (written := _write_chunk(folder, table, chunk)) is not None
     ]
     if len(parts) <= 1:
@@ -181,7 +232,7 @@ def _range(
     low, high = _bound(task.low), _bound(task.high)
     with ExitStack() as opened:
         later = [_opened(folder / path, view.key, opened) for path in task.inputs]
-        if not any(file.read(low, high).num_rows for file in later):
+        if not any(file.holds(low, high) for file in later):
             return Done(unchanged=True)
         base = [] if task.base is None else [_opened(folder / task.base, view.key, opened)]
 
@@ -241,10 +292,17 @@ def authority_schema(table: Table, view: View) -> pa.Schema:
     )
 
 
-def _chunks(folder: Path, table: Table, paths: Sequence[str]) -> Iterator[pa.Table]:
+def _chunks(folder: Path, table: Table, task: Task) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
-    for path in paths:
-        held.append(read_segment(folder / path, table, list(table.columns)))
+    ids = {name: read_ids(folder / path) for name, path in task.ids.items()}
+    for place, path in enumerate(task.inputs):
+        rows = read_segment(folder / path, table, list(table.columns))
+        if task.begins:
+            begins = task.begins[place]
+            # A segment of before a column was added has none of its keys.
+            there = [(c, n) for c, n in table.ids.items() if n in begins]
+            rows = translated(rows, [(c, ids[n].slice(begins[n])) for c, n in there])
+        held.append(rows)
         if sum(rows.nbytes for rows in held) >= CHUNK_BYTES:
             yield pa.concat_tables(held)
             held = []
@@ -300,6 +358,7 @@ def _table(task: Task) -> Table:
 
 
 _KINDS: Mapping[str, Callable[[Task], Done]] = {
+    "ids": _assign_ids,
     "sorted": _sort,
     "merged": _merge,
     "authority": _enter,

@@ -5,6 +5,7 @@ literals values in a body as values of a column
 filters  a filter as an expression over columns, and which keys can match it
 plan     which state a query sees, and which files stand for it
 scan     reading those files, as little of them as the filter needs
+id_keys  which id a key has at a state
 merged   the rows of a table at a state: the authority, and what has come since
 grouped  group by, aggregate, order, limit
 """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from analytics.query.filters import Filter, read_filter
 from analytics.query.grouped import FUNCTIONS, Aggregate, type_of
 from analytics.query.literals import Unfit, moment
 from analytics.query.plan import Wanted
-from analytics.schema import Table
+from analytics.schema import TYPES, Table
 from foundation.errors import FieldProblem, InvalidBody, InvalidSort
 from foundation.json_types import JsonObject, JsonValue
 
@@ -37,19 +38,46 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 
 
 @dataclass(frozen=True, slots=True)
+class Filters:
+    """What rows have to be, and what groups of them.
+
+    Keys that are stored as ids stand in `where` and `having` as something else until `resolved`.
+    """
+
+    where: Filter
+    having: Filter
+    #: The keys that they name, of each ID-key.
+    named: Mapping[str, Collection[int | str]]
+    read: Callable[[Callable[[str, int | str], int]], tuple[Filter, Filter]]
+
+    def resolved(self, ids: Mapping[str, Mapping[int | str, int]]) -> tuple[Filter, Filter]:
+        """Return both with the ids of the keys that they name."""
+        if not self.named:
+            return self.where, self.having
+        return self.read(lambda name, key: ids[name][key])
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A query, checked against its table."""
 
     table: Table
+    #: The tables of the ID-keys that have to do with it.
+    id_tables: Mapping[str, Table]
     wanted: Wanted
-    where: Filter
+    filters: Filters
     #: What rows have, if they are not grouped.
     columns: tuple[str, ...]
     group_by: tuple[str, ...] | None = None
     aggregates: tuple[Aggregate, ...] = ()
-    having: Filter = field(default_factory=Filter)
     order: tuple[tuple[str, bool], ...] = ()
     limit: int = USUAL_LIMIT
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The columns that rows of the answer may have as ids, and of which ID-key."""
+        ids = self.table.ids
+        return ids if self.group_by is None else {c: ids[c] for c in self.group_by if c in ids}
 
     @property
     def needed(self) -> frozenset[str]:
@@ -62,29 +90,57 @@ def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) ->
     """Return a query, or raise what is wrong with it."""
     _check_members(body)
     table = _table(body.get("table"), tables)
-    types = {field.name: field.type for field in table.arrow}
-    where = read_filter(body.get("filter") or {}, types, "/filter")
+    types = {name: TYPES[kind] for name, kind in table.shown.items()}
     limit = _integer(body.get("limit"), "/limit", 1, max_limit, USUAL_LIMIT)
     wanted = _wanted(body)
+    id_tables = {name: tables[name] for name in table.id_keys}
     if "group_by" not in body and "aggregates" not in body:
         if "having" in body:
             raise _wrong("/having", "It is for groups; without them, use `filter`.")
+        filters = _filters(body, table, types, {}, ())
         columns = _columns(body.get("columns"), table)
         # Ties are broken by the key, so rows may be ordered by what they do not show.
         order = _order(body.get("order"), types)
-        return Query(table, wanted, where, columns, order=order, limit=limit)
+        return Query(table, id_tables, wanted, filters, columns, order=order, limit=limit)
     if "columns" in body:
         raise _wrong("/columns", "Groups have what they are grouped by, and their aggregates.")
     by = _names(body.get("group_by") or [], "/group_by", types)
-    aggregates = _aggregates(body.get("aggregates"), types)
+    aggregates = _aggregates(body.get("aggregates"), types, table.ids)
     shown = {name: types[name] for name in by}
     for aggregate in aggregates:
         if aggregate.name in shown:
             raise _wrong(f"/aggregates/{aggregate.name}", "A column has this name.")
         shown[aggregate.name] = type_of(aggregate, types)
-    having = read_filter(body.get("having") or {}, shown, "/having")
+    filters = _filters(body, table, types, shown, by)
     order = _order(body.get("order"), shown)
-    return Query(table, wanted, where, (), by, aggregates, having, order, limit)
+    return Query(table, id_tables, wanted, filters, (), by, aggregates, order, limit)
+
+
+def _filters(
+    body: JsonObject,
+    table: Table,
+    types: Mapping[str, pa.DataType],
+    shown: Mapping[str, pa.DataType],
+    by: Collection[str],
+) -> Filters:
+    """Return the filters over rows and over groups, once somebody says which ids keys have."""
+
+    def read(id_of: Callable[[str, int | str], int]) -> tuple[Filter, Filter]:
+        ids = {column: partial(id_of, name) for column, name in table.ids.items()}
+        of_groups = {column: ids[column] for column in by if column in ids}
+        return (
+            read_filter(body.get("filter") or {}, types, "/filter", ids),
+            read_filter(body.get("having") or {}, shown, "/having", of_groups),
+        )
+
+    named: dict[str, set[int | str]] = {}
+
+    def note(name: str, key: int | str) -> int:
+        named.setdefault(name, set()).add(key)
+        return 0
+
+    where, having = read(note)
+    return Filters(where, having, named, read)
 
 
 def _check_members(body: JsonObject) -> None:
@@ -149,15 +205,19 @@ def _names(given: JsonValue, pointer: str, known: Mapping[str, object]) -> tuple
     return tuple(found)
 
 
-def _aggregates(given: JsonValue, types: Mapping[str, pa.DataType]) -> tuple[Aggregate, ...]:
+def _aggregates(
+    given: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
+) -> tuple[Aggregate, ...]:
     if given is None:
         return (Aggregate("count", "count", None),)
     if not isinstance(given, dict) or not 0 < len(given) <= MAX_AGGREGATES:
         raise _wrong("/aggregates", f"An object with 1 to {MAX_AGGREGATES} members.")
-    return tuple(_aggregate(name, said, types) for name, said in given.items())
+    return tuple(_aggregate(name, said, types, ids) for name, said in given.items())
 
 
-def _aggregate(name: str, said: JsonValue, types: Mapping[str, pa.DataType]) -> Aggregate:
+def _aggregate(
+    name: str, said: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
+) -> Aggregate:
     place = f"/aggregates/{name}"
     if not _NAME.match(name):
         raise _wrong(place, "A letter, then letters, digits and _.")
@@ -170,6 +230,8 @@ def _aggregate(name: str, said: JsonValue, types: Mapping[str, pa.DataType]) -> 
         return Aggregate(name, str(op), None)
     if not isinstance(column, str) or column not in types:
         raise _wrong(f"{place}/column", "There is no such column.")
+    if column in ids and op not in ("count", "distinct"):
+        raise _wrong(f"{place}/column", "Keys that are stored as ids are only counted.")
     kind = types[column]
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if op in ("sum", "avg") and not is_number:

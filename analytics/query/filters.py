@@ -11,7 +11,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +32,8 @@ _COMPARES: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
 }
 _ALL = pc.scalar(True)
 _INT32 = 2**31
+#: More values than these are looked for in their whole range.
+_MAX_SOUGHT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +84,41 @@ class Filter:
         return [part.range for part in self.conditions if part.columns == {column}]
 
 
-def read_filter(given: JsonValue, types: Mapping[str, pa.DataType], pointer: str) -> Filter:
-    """Return a filter over columns of these types, or raise what is wrong with it."""
-    reader = _Reader(types)
+#: Returns the id of a key.
+IdOf: TypeAlias = Callable[[int | str], int]
+
+
+def read_filter(
+    given: JsonValue,
+    types: Mapping[str, pa.DataType],
+    pointer: str,
+    ids: Mapping[str, IdOf] | None = None,
+) -> Filter:
+    """Return a filter over columns of these types, or raise what is wrong with it.
+
+    `ids` has the columns that hold ids; their types are those of the keys that a filter names.
+    """
+    reader = _Reader(types, ids or {})
     return Filter(tuple(reader.conditions(given, pointer, 0)))
+
+
+def near(column: str, values: pa.Array) -> Condition:
+    """Return a condition that holds for some values of a column, and for few others."""
+    field, bounds = pc.field(column), pc.min_max(values)
+    if len(values) <= _MAX_SOUGHT:
+        expression = field.isin(values)
+    else:
+        expression = (field >= bounds["min"]) & (field <= bounds["max"])
+    low, high = (_plain(bounds[end].as_py()) for end in ("min", "max"))
+    return Condition(expression, frozenset({column}), Range(low, high))
 
 
 class _Reader:
     """Reads one filter, and counts what it has."""
 
-    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, types: Mapping[str, pa.DataType], ids: Mapping[str, IdOf]) -> None:
         self._types = types
+        self._ids = ids
         self._nodes = 0
 
     def conditions(self, given: JsonValue, pointer: str, depth: int) -> Iterator[Condition]:
@@ -142,10 +168,12 @@ class _Reader:
             yield self._compare(name, op, operand, f"{pointer}/{op}")
 
     def _compare(self, name: str, op: str, operand: JsonValue, pointer: str) -> Condition:
-        field, kind = pc.field(name), self._types[name]
-        columns = frozenset({name})
+        field, columns = pc.field(name), frozenset({name})
+        kind = pa.int64() if name in self._ids else self._types[name]
+        if name in self._ids and op in _COMPARES:
+            raise _wrong(pointer, "Keys that are stored as ids have no order.")
         if op in ("$in", "$nin"):
-            values = self._list(operand, kind, pointer)
+            values = self._list(name, operand, pointer)
             within = _among(field, values, kind)
             if op == "$nin":
                 return Condition(~within, columns)
@@ -154,7 +182,7 @@ class _Reader:
             if not isinstance(operand, bool):
                 raise _wrong(pointer, "true or false.")
             return Condition(field.is_valid() if operand else field.is_null(), columns)
-        value = self._literal(operand, kind, pointer)
+        value = self._literal(name, operand, pointer)
         if op in ("$eq", "$ne"):
             equal = _equal(field, value, kind)
             if op == "$ne":
@@ -169,16 +197,19 @@ class _Reader:
         bound = Range(low=plain) if op in ("$gt", "$gte") else Range(high=plain)
         return Condition(compared, columns, bound)
 
-    def _list(self, operand: JsonValue, kind: pa.DataType, pointer: str) -> list[Literal]:
+    def _list(self, name: str, operand: JsonValue, pointer: str) -> list[Literal]:
         if not isinstance(operand, list) or len(operand) > MAX_IN:
             raise _wrong(pointer, f"A list of at most {MAX_IN} values.")
-        return [self._literal(v, kind, f"{pointer}/{n}") for n, v in enumerate(operand)]
+        return [self._literal(name, v, f"{pointer}/{n}") for n, v in enumerate(operand)]
 
-    def _literal(self, operand: JsonValue, kind: pa.DataType, pointer: str) -> Literal:
+    def _literal(self, name: str, operand: JsonValue, pointer: str) -> Literal:
         try:
-            return literal(operand, kind)
+            value = literal(operand, self._types[name])
         except Unfit as unfit:
             raise _wrong(pointer, f"This cannot be compared: {unfit}.") from None
+        if name in self._ids and isinstance(value, int | str):
+            return self._ids[name](value)
+        return value
 
 
 def _is_operators(value: JsonValue) -> bool:

@@ -13,26 +13,36 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.query.filters import Condition, Filter
+from analytics.query.filters import Filter, near
+from analytics.query.id_keys import IdKeys
 from analytics.query.plan import File, Plan
 from analytics.query.scan import Reading
 from analytics.rows.latest import latest, living
 from analytics.rows.segment import with_columns
 from analytics.schema import CLEARS, OP, Table, View
 
-#: A change to more rows than these is looked for in the whole range of its keys.
-_MAX_SOUGHT = 1_000
-
 
 def rows_at(
-    plan: Plan, table: Table, columns: Collection[str], where: Filter, reading: Reading
+    plan: Plan,
+    table: Table,
+    columns: Collection[str],
+    where: Filter,
+    reading: Reading,
+    id_keys: IdKeys,
 ) -> pa.Table:
     """Return columns of the rows for which a filter holds, besides the key's columns."""
     needed = {*columns, *where.columns, *table.key}
     names = [name for name in table.columns if name in needed]
-    since = latest(
-        reading.later(plan.later, table, names, where.within(table.key)), table.key, table.bits
+    of_keys = where.within(table.key)
+    since = reading.later(
+        plan.later, table, names, of_keys, lambda name, part: id_keys[name].ids_in(part)
     )
+    if table.is_id_key:
+        fresh = with_columns(id_keys[table.name].fresh(), table, names)
+        if of_keys.expression is not None:
+            fresh = fresh.filter(of_keys.expression)
+        since = pa.concat_tables([since, fresh])
+    since = latest(since, table.key, table.bits)
     view = choose_view(table, needed, where)
     files = [file for file in plan.authority if file.view == view.name]
     below = reading.authority(files, table, view, names, where)
@@ -85,12 +95,7 @@ def _on_base(
 def _sought(table: Table, keys: pa.Table, files: Sequence[File]) -> Filter:
     """Return a filter that holds for some keys, and for few others."""
     first = table.key[0]
-    field, values = pc.field(first), keys[first].combine_chunks()
-    if len(values) <= _MAX_SOUGHT:
-        return Filter((Condition(field.isin(values), frozenset({first})),))
-    bounds = pc.min_max(values)
-    expression = (field >= bounds["min"]) & (field <= bounds["max"])
-    return Filter((Condition(expression, frozenset({first})),))
+    return Filter((near(first, keys[first].combine_chunks()),))
 
 
 def _typed(rows: pa.Table, table: Table, names: Sequence[str]) -> pa.Table:

@@ -9,9 +9,10 @@ that was answered once can be asked for again.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 from uuid import UUID
 
 from django.db.models import Max, Q
@@ -37,6 +38,10 @@ class Wanted:
     since: int = 0
 
 
+#: The number of an upload, and the place of a part in it.
+Part: TypeAlias = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """A file that a query may have to read."""
@@ -47,6 +52,24 @@ class File:
     rows: int
     lowest: Key
     highest: Key
+    #: Of a segment, or of the keys that lie beside it.
+    part: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdPlan:
+    """What stands for an ID-key at a state: files of its table, and keys whose ids are in none."""
+
+    authority: Sequence[File]
+    later: Sequence[File]
+    #: In the order of their uploads.
+    lists: Sequence[File]
+
+    @property
+    def count(self) -> int:
+        """How many keys the files have: each has them once."""
+        primary = [file for file in self.authority if file.view == ""]
+        return sum(file.rows for file in (*primary, *self.later))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +81,42 @@ class Plan:
     freshness_s: float
     authority: list[File] = field(default_factory=list)
     later: list[File] = field(default_factory=list)
+    #: Of the ID-keys that the table has to do with.
+    id_keys: Mapping[str, IdPlan] = field(default_factory=dict)
+
+
+_Segments: TypeAlias = list[tuple[Part, StoredFile]]
 
 
 def plan(dataset: DatasetFacts, table: str, wanted: Wanted) -> Plan:
     """Choose a state, and the files that stand for it. Within a transaction of the tenant's."""
     row = Dataset.objects.get(pk=dataset.id)
-    runs = list(Run.objects.filter(dataset=row).order_by("first", "last"))
+    # Until its uploads are sorted, a remapped run is nothing that could be read.
+    kept = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
+    runs = list(kept.order_by("first", "last"))
     state = _state(row, runs, wanted)
     tiles, covered = tiled(runs, state)
-    authority = _authority_files(dataset, table, tiles[0]) if _begins_with(tiles) else []
-    rest = tiles[1:] if _begins_with(tiles) else tiles
-    later = [*_run_files(dataset, table, rest), *_segments(dataset, table, covered, state)]
-    return Plan(state, _age(row, state), authority, later)
+    segments = _segments(dataset, covered, state)
+    authority, later = _sorted(dataset, table, tiles)
+    later += [_file(dataset, file, part) for part, file in segments if file.table == table]
+    id_keys = {
+        name: _id_plan(dataset, name, tiles, segments) for name in dataset.tables[table].id_keys
+    }
+    return Plan(state, _age(row, state), authority, later, id_keys)
+
+
+def _id_plan(dataset: DatasetFacts, name: str, tiles: list[Run], segments: _Segments) -> IdPlan:
+    lists = [_file(dataset, file, part) for part, file in segments if file.id_key == name]
+    return IdPlan(*_sorted(dataset, name, tiles), lists)
+
+
+def _sorted(
+    dataset: DatasetFacts, table: str, tiles: Sequence[Run]
+) -> tuple[list[File], list[File]]:
+    """Return a table's files of the authority, and those of the runs behind it in order."""
+    if not _begins_with(tiles):
+        return [], _run_files(dataset, table, tiles)
+    return _authority_files(dataset, table, tiles[0]), _run_files(dataset, table, tiles[1:])
 
 
 def tiled(runs: Iterable[Run], state: int) -> tuple[list[Run], int]:
@@ -151,7 +198,8 @@ def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[F
     return [_file(dataset, file) for file in found]
 
 
-def _segments(dataset: DatasetFacts, table: str, covered: int, state: int) -> list[File]:
+def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
+    """Return what lies unsorted of uploads, in the order in which it came."""
     if covered == state:
         return []
     uploads = Upload.objects.filter(dataset_id=dataset.id, number__gt=covered, number__lte=state)
@@ -161,12 +209,11 @@ def _segments(dataset: DatasetFacts, table: str, covered: int, state: int) -> li
     left = {file.upload_id for file in files}
     if len(kept) < state - covered or any(rows and pk not in left for pk, _, rows in kept):
         raise StateExpired(f"The files of state {state} are gone.")
-    mine = [file for file in files if file.table == table]
-    mine.sort(key=lambda file: (numbers[file.upload_id], file.place))
-    return [_file(dataset, file) for file in mine]
+    found = [((numbers[file.upload_id], file.place), file) for file in files]
+    return sorted(found, key=lambda pair: pair[0])
 
 
-def _file(dataset: DatasetFacts, file: StoredFile) -> File:
+def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> File:
     return File(
         path=dataset.folder / file.path,
         stage=file.stage,
@@ -174,6 +221,7 @@ def _file(dataset: DatasetFacts, file: StoredFile) -> File:
         rows=file.rows,
         lowest=from_text(file.lowest) if file.lowest else (),
         highest=from_text(file.highest) if file.highest else (),
+        part=part,
     )
 
 

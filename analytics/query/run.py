@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from analytics.query.asked import Query
 from analytics.query.grouped import grouped, ordered
+from analytics.query.id_keys import IdKey, shown
 from analytics.query.merged import rows_at
 from analytics.query.plan import Plan
 from analytics.query.scan import Reading
@@ -27,14 +28,25 @@ class Answered:
 def run(query: Query, plan: Plan) -> Answered:
     """Answer a query from the files of its plan."""
     reading = Reading()
+    id_keys = {
+        name: IdKey(query.id_tables[name], found, reading) for name, found in plan.id_keys.items()
+    }
+    named = query.filters.named
+    where, having = query.filters.resolved({n: id_keys[n].ids_of(named[n]) for n in named})
     ordering = [name for name, _ in query.order if name in query.table.columns]
     needed = {*query.needed, *(ordering if query.group_by is None else ())}
-    rows = rows_at(plan, query.table, needed, query.where, reading)
-    if query.group_by is None:
-        rows = ordered(rows, query.order, query.table.key, query.limit).select(list(query.columns))
-    else:
+    rows = rows_at(plan, query.table, needed, where, reading, id_keys)
+    if query.group_by is not None:
         rows = grouped(rows, query.group_by, query.aggregates)
-        if query.having.expression is not None:
-            rows = rows.filter(query.having.expression)
-        rows = ordered(rows, query.order, query.group_by, query.limit)
-    return Answered(rows, plan.state, round(plan.freshness_s, 3), reading.describe())
+        if having.expression is not None:
+            rows = rows.filter(having.expression)
+    # Whoever orders by keys means the keys; ties, which nobody chose, are broken by their ids.
+    first = {column: name for column, name in query.ids.items() if column in ordering}
+    ties = query.table.key if query.group_by is None else query.group_by
+    rows = ordered(shown(rows, first, id_keys), query.order, ties, query.limit)
+    if query.group_by is None:
+        rows = rows.select(list(query.columns))
+    rest = {column: name for column, name in query.ids.items() if column not in first}
+    return Answered(
+        shown(rows, rest, id_keys), plan.state, round(plan.freshness_s, 3), reading.describe()
+    )

@@ -6,15 +6,17 @@ groups whose statistics exclude the filter are not read. Segments are read whole
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
 from analytics.query.filters import Filter
-from analytics.query.plan import File
+from analytics.query.plan import File, Part
+from analytics.rows.ids import translated
 from analytics.rows.segment import read_segment, with_columns
 from analytics.schema import OP, Table, View
 from foundation.errors import QueryTooExpensive
@@ -22,6 +24,8 @@ from foundation.json_types import JsonObject
 
 #: What a query may hold in memory of what it reads.
 MAX_BYTES = 1024 * 1024 * 1024
+#: Of an ID-key's name and a part: the ids to which temporary ids there point.
+IdsIn: TypeAlias = Callable[[str, Part], pa.Array]
 _PARQUET = ds.ParquetFileFormat()
 _FILES = fs.LocalFileSystem(use_mmap=True)
 
@@ -73,14 +77,22 @@ class Reading:
         return pa.concat_tables([found for found in tables if found is not None] or [_none(wanted)])
 
     def later(
-        self, files: Iterable[File], table: Table, columns: Sequence[str], where: Filter
+        self,
+        files: Iterable[File],
+        table: Table,
+        columns: Sequence[str],
+        where: Filter,
+        ids_in: IdsIn | None = None,
     ) -> pa.Table:
-        """Return operations, in order, on the keys for which a filter over keys holds."""
+        """Return operations, in order, on the keys for which a filter over keys holds.
+
+        `ids_in` says to which ids the temporary ids of segments point.
+        """
         empty = with_columns(_none(table.stored), table, columns)
         tables = [empty]
         for file in files:
             if file.stage == "unsorted":
-                found = self._segment(file, table, columns, where)
+                found = self._segment(file, table, columns, where, ids_in)
             else:
                 names = [*columns, OP]
                 found = self._sorted(file, table.stored, table.key, names, where)
@@ -88,9 +100,19 @@ class Reading:
                 tables.append(found.select(empty.column_names))
         return pa.concat_tables(tables)
 
-    def _segment(self, file: File, table: Table, columns: Sequence[str], where: Filter) -> pa.Table:
+    def _segment(
+        self,
+        file: File,
+        table: Table,
+        columns: Sequence[str],
+        where: Filter,
+        ids_in: IdsIn | None,
+    ) -> pa.Table:
         counted = self._counted.setdefault(file.stage, _Counted())
         rows = read_segment(file.path, table, columns)
+        temporary = [name for name in columns if name in table.ids]
+        if temporary and ids_in is not None and file.part is not None:
+            rows = translated(rows, [(n, ids_in(table.ids[n], file.part)) for n in temporary])
         counted.files += 1
         counted.rows += rows.num_rows
         self._hold(rows)

@@ -31,6 +31,15 @@ class SegmentWriter:
             self._sink.close()
 
 
+def write_segment(path: Path, table: Table, rows: pa.Table) -> None:
+    writer = SegmentWriter(path, table)
+    try:
+        for batch in rows.to_batches():
+            writer.write(batch)
+    finally:
+        writer.close()
+
+
 def read_segment(path: Path, table: Table, columns: Sequence[str]) -> pa.Table:
     """Return columns and masks. A column that the file is too old to have is null."""
     with pa.memory_map(str(path)) as source:

@@ -42,25 +42,37 @@ def write_sorted(
     starts: list[Key] = []
     highest: Key | None = None
     count = 0
-    with written(path):
-        options = {"compression": "zstd", "compression_level": 1, "write_page_index": True}
-        with pq.ParquetWriter(path, schema, **options) as writer:
-            for block in blocks:
-                if block.num_rows == 0:
-                    continue
-                size = _group_rows(block)
-                for begin in range(0, block.num_rows, size):
-                    starts.append(key_at(block, key, begin))
-                    writer.write_table(block.slice(begin, size), row_group_size=size)
-                highest = key_at(block, key, block.num_rows - 1)
-                count += block.num_rows
-            writer.add_key_value_metadata(
-                {_STARTS: json.dumps([to_plain(start) for start in starts]).encode()}
-            )
+    with written(path), _writer(path, schema) as writer:
+        for block in blocks:
+            if block.num_rows == 0:
+                continue
+            size = _group_rows(block)
+            for begin in range(0, block.num_rows, size):
+                starts.append(key_at(block, key, begin))
+                writer.write_table(block.slice(begin, size), row_group_size=size)
+            highest = key_at(block, key, block.num_rows - 1)
+            count += block.num_rows
+        writer.add_key_value_metadata(
+            {_STARTS: json.dumps([to_plain(start) for start in starts]).encode()}
+        )
     if highest is None:
         path.unlink()
         return None
     return Written(path, count, path.stat().st_size, starts[0], highest)
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    # Numbers seldom repeat within a row group; looking for that makes writing half as fast, and
+    # reading a third.
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=texts,
+        write_page_index=True,
+    )
 
 
 def _group_rows(block: pa.Table) -> int:
@@ -85,11 +97,27 @@ class SortedFile:
         """Return what a row group takes in memory."""
         return int(self._file.metadata.row_group(group).total_byte_size)
 
+    def holds(self, low: Key | None, high: Key | None) -> bool:
+        """Tell whether there is a row from `low` up to, and without, `high`."""
+        groups = self._groups(low, high)
+        if any(low is None or self.starts[group] >= low for group in groups):
+            # The row with which the group begins is one.
+            return True
+        return bool(self._read(groups, low, high, list(self._key)).num_rows)
+
     def read(self, low: Key | None, high: Key | None) -> pa.Table:
         """Return the rows from `low` up to, and without, `high`."""
+        return self._read(self._groups(low, high), low, high, None)
+
+    def _groups(self, low: Key | None, high: Key | None) -> list[int]:
         first = 0 if low is None else max(bisect_right(self.starts, low) - 1, 0)
         last = len(self.starts) if high is None else bisect_left(self.starts, high)
-        rows = self._file.read_row_groups(list(range(first, last)))
+        return list(range(first, last))
+
+    def _read(
+        self, groups: list[int], low: Key | None, high: Key | None, columns: list[str] | None
+    ) -> pa.Table:
+        rows = self._file.read_row_groups(groups, columns=columns)
         begin = 0 if low is None else place_of(rows, self._key, low)
         end = rows.num_rows if high is None else place_of(rows, self._key, high)
         return rows.slice(begin, max(end - begin, 0))

@@ -22,6 +22,8 @@ KEY_BYTES = 16
 # Random puts over as many keys as there are puts meet so many of them.
 _SHARE_MET = 0.63
 _READS = 400_000
+# Memtables that ours and RocksDB's leveled default write before they merge them.
+_UNMERGED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,18 @@ class Case:
         past = "_direct" if self.direct else ""
         return f"{self.value_bytes}_{self.compression}_t{self.threads}{past}"
 
-    def arguments(self, scale: float) -> list[str]:
-        """The case as the native program takes it."""
-        live = 5 * (MEMTABLE_BYTES + CACHE_BYTES) * scale
+    def rounds(self, scale: float, count: int) -> list[list[str]]:
+        """The case as the native program takes it, once for each round.
+
+        How many runs a store has not merged yet when writing ends is a matter of how much was
+        written, and reads pay for each. So each round writes more than the one before, until the
+        last one has filled a level's share of memtables more: no store is always met at its best.
+        """
+        more = _UNMERGED * MEMTABLE_BYTES * scale
+        return [self._arguments(scale, more * number / count) for number in range(count)]
+
+    def _arguments(self, scale: float, more: float) -> list[str]:
+        live = 5 * (MEMTABLE_BYTES + CACHE_BYTES) * scale + _SHARE_MET * more
         keys = int(live / _SHARE_MET / (KEY_BYTES + self.value_bytes))
         named = {
             "num": keys,
@@ -83,10 +94,13 @@ class Driver:
     missing: set[str] = field(default_factory=set)
 
     def rounds(
-        self, stores: Sequence[str], workloads: Sequence[str], arguments: list[str], count: int
+        self, stores: Sequence[str], workloads: Sequence[str], rounds: Sequence[list[str]]
     ) -> Iterator[list[Run]]:
-        """Yield the runs of each round; stores whose library is missing are left out."""
-        for number in range(count):
+        """Yield the runs of each round, which has arguments of its own.
+
+        Stores whose library is missing are left out.
+        """
+        for number, arguments in enumerate(rounds):
             turn = number % len(stores)
             runs = []
             for store in (*stores[turn:], *stores[:turn]):

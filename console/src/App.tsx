@@ -25,6 +25,8 @@ const Topics = lazy(() => import("./pages/topics/Topics"));
 const TopicPage = lazy(() => import("./pages/topics/TopicPage"));
 const Aggregates = lazy(() => import("./pages/aggregates/Aggregates"));
 const AggregatePage = lazy(() => import("./pages/aggregates/AggregatePage"));
+const Datasets = lazy(() => import("./pages/datasets/Datasets"));
+const DatasetPage = lazy(() => import("./pages/datasets/DatasetPage"));
 const GraphQL = lazy(() => import("./pages/graphql/GraphQL"));
 const Webhooks = lazy(() => import("./pages/webhooks/Webhooks"));
 const WebhookPage = lazy(() => import("./pages/webhooks/WebhookPage"));
@@ -116,6 +118,10 @@ function TenantPages({ slug }: { readonly slug: string }) {
             <Route path="/t/:tenant/aggregates" component={Aggregates} />
             <Route path="/t/:tenant/aggregates/:name">
               {({ name }) => <AggregatePage key={name} name={name} />}
+            </Route>
+            <Route path="/t/:tenant/datasets" component={Datasets} />
+            <Route path="/t/:tenant/datasets/:name/:tab?">
+              {({ name, tab }) => <DatasetPage key={name} name={name} tab={tab ?? "pipeline"} />}
             </Route>
             <Route path="/t/:tenant/graphql" component={GraphQL} />
             <Route path="/t/:tenant/webhooks" component={Webhooks} />

@@ -6,8 +6,9 @@ It works in rounds, about four a second, and has one request under way at a time
 
 Each round's list names a snapshot of the database and the transactions whose rows it saw
 unmarked. A transaction that is still unmarked a quarter of a second later is no longer expected
-to be published by its writer, so the relay publishes it. Once all that a snapshot saw is marked or
-sent, a tick may say so.
+to be published by its writer, so the relay publishes it; before it, whoever has written one of its
+documents again (`documents.outbox.ahead`). Once all that a snapshot saw is marked or sent, a tick
+may say so.
 
 There is no cursor: transactions commit in another order than they begin, so nothing may be
 concluded from having seen a later one. What can be concluded is this: transactions below a
@@ -27,6 +28,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 
+from documents.outbox.ahead import Ahead
 from documents.outbox.entries import INCARNATION_BYTES, Snapshot
 from documents.outbox.events import Answer, Look, Verdict
 from documents.outbox.requests import (
@@ -128,11 +130,12 @@ class Relay:
         self._emptied_s = 0.0
         self._slot = 0
         self._backlog: deque[int] = deque()
+        self._ahead = Ahead()
         self._after = 0
         #: Of the entries on their way: the stamp, and the transactions that they complete.
         self._stamp_us = 0
         self._done: tuple[int, ...] = ()
-        #: Whether this round has published a transaction to its end.
+        #: Whether this round has published a transaction of the backlog to its end.
         self._advanced = False
 
     @property
@@ -196,6 +199,7 @@ class Relay:
     def _begin(self, now_s: float) -> tuple[int, Request]:
         self._round_s = now_s
         self._backlog.clear()
+        self._ahead.clear()
         self._after = 0
         self._advanced = False
         if self.token is None or self._world is None:
@@ -275,7 +279,7 @@ class Relay:
         if life.sent:
             return self._ask(Mark(tuple(sorted(life.sent))), now_s)
         if self._backlog:
-            if self._may_break_off(now_s):
+            if not self._ahead and self._may_break_off(now_s):
                 return self._begin(now_s)
             return self._ask(Fetch(self._first(life), self._after), now_s)
         provable = self._provable(life, now_s)
@@ -310,9 +314,13 @@ class Relay:
 
     def _first(self, life: Life) -> tuple[int, ...]:
         """Return the next transactions to publish."""
+        if self._ahead:
+            return self._ahead.first(FETCH_XIDS)
         first: list[int] = []
         rows = 0
         for xid in islice(self._backlog, FETCH_XIDS):
+            if xid in self._ahead.published:
+                continue
             rows += life.rows.get(xid, 1)
             if first and rows > FETCH_ROWS:
                 break
@@ -320,7 +328,13 @@ class Relay:
         return tuple(first)
 
     def _fetched(self, reply: Fetched, now_s: float) -> Step:
-        """Append what was read. The stamp is of before the reading, so a pause shows."""
+        """Append what was read. The stamp is of before the reading, so a pause shows.
+
+        It is read once more, where somebody has to go before it. Nobody is let in between two parts
+        of a transaction.
+        """
+        if self._after == 0 and self._ahead.put(reply.newer):
+            return self._go_on(now_s)
         self._after = reply.after
         self._finish(reply.done)
         if not reply.groups:
@@ -330,9 +344,10 @@ class Relay:
         return self._ask(Append(world.installation, self._stamp_us, token, reply.groups), now_s)
 
     def _finish(self, done: tuple[int, ...]) -> None:
-        gone = set(done)
-        while self._backlog and self._backlog[0] in gone:
+        self._ahead.learn(done)
+        while self._backlog and self._backlog[0] in self._ahead.published:
             self._backlog.popleft()
+            self._advanced = True
 
     def _appended(self, reply: Answer, now_s: float) -> Step:
         if reply.verdict is not Verdict.OK:
@@ -341,7 +356,6 @@ class Relay:
 
     def _settle(self, done: tuple[int, ...], now_s: float) -> Step:
         life = self._living()
-        self._advanced = self._advanced or bool(done)
         life.sent.update(done)
         for taken in life.taken:
             taken.outstanding.difference_update(done)

@@ -96,6 +96,8 @@ class Fetched:
     done: tuple[int, ...]
     #: The last row that was read of the first transaction that is not done; 0: none.
     after: int
+    #: Who has written documents of these rows again, as far as that was committed by then.
+    newer: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ _SIZES = Statement(
 _ROWS = Statement(
     "SELECT o.xid, o.tenant_id, o.collection_id, o.key, o.key_hash, o.version, o.rules_version, "
     "o.created_at, o.deleted_id, o.batch_hashes, d.version, "
-    "CASE WHEN d.version = o.version THEN d.body END, coalesce(d.created_at, o.created_at) "
+    "CASE WHEN d.version = o.version THEN d.body END, coalesce(d.created_at, o.created_at), "
+    "CASE WHEN d.version > o.version THEN d.xmin::text::int8 END "
     "FROM documents_outbox o LEFT JOIN documents_document d "
     "ON d.collection_id = o.collection_id AND d.key = o.key "
     "WHERE o.xid = ANY($1) AND o.id = ANY($2) ORDER BY o.xid, o.id",
@@ -159,7 +160,7 @@ class OutboxRows:
             return Fetched([], done, after)
         xids = xid8s(sorted({size.xid for size in page}))
         (rows,) = await self._run([(_ROWS, (xids, int8s([size.id for size in page])))])
-        return Fetched(_groups(rows, page), done, after)
+        return Fetched(_groups(rows, page), done, after, _newer(rows))
 
     async def mark(self, xids: Sequence[int]) -> None:
         await self._run([mark(xids)])
@@ -284,6 +285,21 @@ def _groups(rows: Result, page: Sequence[Size]) -> list[Group]:
         else:
             groups.append(Group(entries, _int4s(hashes)))
     return [*groups, Group(loose)] if loose else groups
+
+
+def _newer(rows: Result) -> frozenset[int]:
+    """Return who else has written documents of these rows again."""
+    found = set[int]()
+    for row in range(rows.rows):
+        raw, own = rows.raw(row, 13), rows.integer(row, 0)
+        if raw is not None and (newer := _whole_xid(int.from_bytes(raw, "big"), own)) != own:
+            found.add(newer)
+    return frozenset(found)
+
+
+def _whole_xid(low: int, near: int) -> int:
+    """Return the transaction of which a row keeps the lower half of the id, by one of its time."""
+    return near + (low - near + 2**31) % 2**32 - 2**31
 
 
 def _entry(rows: Result, row: int) -> bytes:

@@ -16,6 +16,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.utils import timezone
 
+from analytics.samples import load_sample
 from documents.samples import load_samples
 from foundation.scope import scoped
 from tenants.actions.local_links import do_issue
@@ -56,6 +57,7 @@ def ensure_samples() -> None:
     tenant_id = tenants.values_list("pk", flat=True).first()
     if tenant_id is not None:
         load_samples(tenant_id)
+        load_sample(tenant_id)
 
 
 def write_demo(path: Path, demo: Demo) -> None:

@@ -2,7 +2,8 @@
 
 Events are the frames of the WebSocket protocol; an event's name is the frame's type, its id the
 resume token. A client that comes back sends the last one as `Last-Event-ID`, as every EventSource
-does by itself.
+does by itself. `reset` has an empty id, by which an EventSource forgets the one it had: it could go
+on from there with what it held before, but counts events from 1 again already.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ RETRY_MS = 1_000
 #: The last member of a frame that has one; nothing that a document contains can end a frame so.
 _RESUME = re.compile(rb',"resume":"([A-Za-z0-9_=.-]+)"\}\Z')
 _TYPE = re.compile(rb'\{"type":"([a-zA-Z]+)"')
+_RESET = b"reset"
 
 
 class Stream:
@@ -138,5 +140,6 @@ def as_event(frame: bytes, event_id: re.Pattern[bytes] = _RESUME) -> bytes:
     """Return a frame as an event. It is JSON on one line, so nothing in it ends the event."""
     kind, resume = _TYPE.match(frame), event_id.search(frame)
     name = kind[1] if kind is not None else b"message"
-    token = b"id: %b\n" % resume[1] if resume is not None else b""
-    return b"event: %b\n%bdata: %b\n\n" % (name, token, frame)
+    token = b"" if name == _RESET else resume[1] if resume is not None else None
+    line = b"id: %b\n" % token if token is not None else b""
+    return b"event: %b\n%bdata: %b\n\n" % (name, line, frame)

@@ -11,6 +11,7 @@ from foundation.errors import ClusterExists, ClustersNotOffered, QuotaExceeded
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
 from realtime.clusters.describe import describe
+from realtime.grid.size import Size
 from realtime.models import Cluster
 from tenants import audit
 from tenants.models import Tenant
@@ -25,6 +26,7 @@ class ClusterValues(TypedDict, total=False):
     """What a checked body says of a cluster."""
 
     write_partitions: int
+    query_partitions: int
     node_size: str
     tier: str
     image: str | None
@@ -40,7 +42,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
     found = Cluster.objects.first()
     if found is not None:
         raise ClusterExists("It is still being removed." if found.deleting else "")
-    _ensure_room(tenant, values["write_partitions"])
+    _ensure_room(tenant, Size(values["write_partitions"], values["query_partitions"]))
     cluster = Cluster(tenant=tenant, due_at=timezone.now(), **_columns(values))
     cluster.save()
     _look_soon(cluster)
@@ -55,7 +57,13 @@ def do_change(
     before = describe(cluster)
     if cluster.deleting:
         raise ClusterExists("It is being removed.")
-    _ensure_room(tenant, values.get("write_partitions", cluster.write_partitions))
+    _ensure_room(
+        tenant,
+        Size(
+            values.get("write_partitions", cluster.write_partitions),
+            values.get("query_partitions", cluster.query_partitions),
+        ),
+    )
     for name, value in _columns(values).items():
         setattr(cluster, name, value)
     _next(cluster)
@@ -84,9 +92,10 @@ def _look_soon(cluster: Cluster) -> None:
     run_after_commit(RECONCILE_TASK, {"tenant": str(tenant_id)}, tenant_id=tenant_id)
 
 
-def _ensure_room(tenant: Tenant, write_partitions: int) -> None:
+def _ensure_room(tenant: Tenant, size: Size) -> None:
+    """What is limited is the machines that it takes, in whichever dimension it grows."""
     allowed = effective_limits(tenant)[LIMIT]
-    if write_partitions > allowed:
+    if size.filter_nodes > allowed:
         raise QuotaExceeded(
             f"The tenant's quota allows a cluster of {allowed} write partitions."
             if allowed

@@ -6,6 +6,8 @@ from realtime.models import Cluster
 
 
 def write_partitions() -> int:
-    """Return the write partitions of the cluster of the tenant in scope."""
-    found = Cluster.objects.values_list("write_partitions", flat=True).first()
-    return found or 0
+    """Return the write partitions of the cluster of the tenant in scope, those of each query
+    partition for themselves.
+    """
+    found = Cluster.objects.first()
+    return found.size.filter_nodes if found else 0

@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import connections
+from django.db import connections, transaction
 
 from realtime.grid.layout import GRIDS, Grid
+from realtime.grid.size import Size
 
 ALIAS = "relay"
+#: Numbers beyond it are those of tenants' own grids.
+MOST_SHARED = 1000
 
 _IN_FORCE = (
-    "SELECT i.epoch, g.number, g.write_partitions, g.ready_at IS NOT NULL "
+    "SELECT i.epoch, g.number, g.write_partitions, g.query_partitions, g.ready_at IS NOT NULL "
     "FROM documents_installation i, documents_gridepoch g "
     "WHERE g.retired_at IS NULL AND g.tenant_id = %s ORDER BY g.number"
 )
@@ -35,7 +38,7 @@ def shared() -> list[Grid]:
     """Return the grids that all tenants share."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(GRIDS.sql)
-        return [Grid(*row[:3]) for row in cursor.fetchall()]
+        return [Grid(*row[:4]) for row in cursor.fetchall()]
 
 
 def of_tenant(tenant_id: UUID) -> list[Grid]:
@@ -47,28 +50,50 @@ def in_force(tenant_id: UUID) -> list[OwnGrid]:
     """Return the grids of a tenant's own, the oldest first."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_IN_FORCE, [tenant_id])
-        return [OwnGrid(Grid(*row[:3]), row[3]) for row in cursor.fetchall()]
+        return [OwnGrid(Grid(*row[:4]), row[4]) for row in cursor.fetchall()]
 
 
-def add(tenant_id: UUID, write_partitions: int) -> None:
+def add(tenant_id: UUID, size: Size) -> None:
     """Add a grid, which the relay fills from now on, unless there is one of this size.
 
     A number is taken only for a grid that is added: there is an end to them.
     """
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(
-            "INSERT INTO documents_gridepoch (number, write_partitions, tenant_id) "
-            "SELECT nextval('documents_tenantgrid'), %(size)s, %(tenant)s WHERE NOT EXISTS ("
-            "SELECT FROM documents_gridepoch WHERE tenant_id = %(tenant)s "
-            "AND write_partitions = %(size)s AND retired_at IS NULL) ON CONFLICT DO NOTHING",
-            {"size": write_partitions, "tenant": tenant_id},
+            "INSERT INTO documents_gridepoch "
+            "(number, write_partitions, query_partitions, tenant_id) "
+            "SELECT nextval('documents_tenantgrid'), %(write)s, %(query)s, %(tenant)s "
+            "WHERE NOT EXISTS (SELECT FROM documents_gridepoch WHERE tenant_id = %(tenant)s "
+            "AND (write_partitions, query_partitions) = (%(write)s, %(query)s) "
+            "AND retired_at IS NULL) ON CONFLICT DO NOTHING",
+            {"write": size.write_partitions, "query": size.query_partitions, "tenant": tenant_id},
         )
 
 
-def foreseen(tenant_id: UUID, write_partitions: int) -> list[OwnGrid]:
+def add_shared(size: Size) -> int | None:
+    """Add a grid that all tenants share, and return its number.
+
+    It takes over once it watches. None: the one that was made last is of this size.
+    """
+    with transaction.atomic(ALIAS), connections[ALIAS].cursor() as cursor:
+        cursor.execute("LOCK TABLE documents_gridepoch IN SHARE ROW EXCLUSIVE MODE")
+        newest = shared()[-1]
+        if newest.size == size:
+            return None
+        cursor.execute(
+            "INSERT INTO documents_gridepoch (number, write_partitions, query_partitions) "
+            "SELECT max(number) + 1, %s, %s FROM documents_gridepoch WHERE number <= %s "
+            "RETURNING number",
+            [size.write_partitions, size.query_partitions, MOST_SHARED],
+        )
+        (number,) = cursor.fetchone()
+    return int(number)
+
+
+def foreseen(tenant_id: UUID, size: Size) -> list[OwnGrid]:
     """Return the grids that would be in force after `add`, and add nothing."""
     found = in_force(tenant_id)
-    if any(own.grid.write_partitions == write_partitions for own in found):
+    if any(own.grid.size == size for own in found):
         return found
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(
@@ -76,7 +101,8 @@ def foreseen(tenant_id: UUID, write_partitions: int) -> list[OwnGrid]:
             "FROM documents_installation"
         )
         installation, number = cursor.fetchone()
-    return [*found, OwnGrid(Grid(installation, number, write_partitions), ready=False)]
+    grid = Grid(installation, number, size.write_partitions, size.query_partitions)
+    return [*found, OwnGrid(grid, ready=False)]
 
 
 def note_ready(epoch: int) -> None:

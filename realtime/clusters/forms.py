@@ -8,7 +8,7 @@ from foundation.api.bodies import Body
 from foundation.environment import environment
 from realtime.models import Cluster
 
-MOST_WRITE_PARTITIONS = 64
+MOST_WRITE_PARTITIONS, MOST_QUERY_PARTITIONS = 64, 64
 LEAST_IDLE_S, USUAL_IDLE_S, MOST_IDLE_S = 60, 1_800, 30 * 86_400
 
 
@@ -32,6 +32,13 @@ class ClusterCreation(Body):
         max_value=MOST_WRITE_PARTITIONS,
         default=2,
         help_text="Size of the grid: into how many streams the tenant's writes are divided.",
+    )
+    query_partitions = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_QUERY_PARTITIONS,
+        default=1,
+        help_text="Its other dimension: among how many its live queries are divided. Each reads "
+        "all writes.",
     )
     node_size = serializers.ChoiceField(
         Cluster.NodeSize.choices,

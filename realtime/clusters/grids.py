@@ -15,6 +15,7 @@ from foundation.resp_pipeline import Argument
 from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import Reply
 from realtime.clusters import epochs
+from realtime.clusters.proposal import Load
 from realtime.events import layer
 from realtime.grid.layout import Grid, Node
 
@@ -22,6 +23,7 @@ ANSWER_TIMEOUT_S = 2.0
 CONNECT_TIMEOUT_S = 0.5
 _US_PER_MS = 1000
 _US_PER_S = 1_000_000
+_PPM = 1_000_000
 
 
 def grids(tenant_id: UUID) -> list[JsonValue]:
@@ -44,6 +46,23 @@ def watches(grid: Grid) -> bool:
     return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
 
 
+def loads(grid: Grid) -> list[Load]:
+    """Return what the nodes of a grid that watch have to do, those that know it already."""
+    now_us = _now_us()
+    found = ((node, _report(node, now_us)) for node in grid.nodes())
+    return [
+        Load(
+            is_sort_node=node.write_partition is None,
+            busy=busy,
+            lag_us=_number(report, "lag_us"),
+            index_bytes=_number(report, "index_bytes"),
+            image_bytes=_number(report, "retained_bytes"),
+        )
+        for node, report in found
+        if report.get("state") == "running" and (busy := _busy(report)) is not None
+    ]
+
+
 def queries(grid: Grid) -> int:
     """Return how many live queries a grid has."""
     keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
@@ -62,12 +81,24 @@ def _described(node: Node, now_us: int) -> JsonValue:
         "query_partition": node.query_partition,
         "write_partition": node.write_partition,
         "state": report.get("state", "absent"),
+        "busy": _busy(report),
         "lag_ms": lag_us / _US_PER_MS if isinstance(lag_us, int) else None,
         "queries": report.get("queries"),
         "matched": report.get("matched_documents"),
         "memory_bytes": sum(size for size in memory if isinstance(size, int)) if report else None,
         "rebuilds": report.get("rebuilds"),
     }
+
+
+def _busy(report: JsonObject) -> float | None:
+    """Return a node's share of a core over a minute; None: it has not said so yet."""
+    found = report.get("busy_ppm")
+    return found / _PPM if isinstance(found, int) else None
+
+
+def _number(report: JsonObject, name: str) -> int:
+    found = report.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def _report(node: Node, now_us: int) -> JsonObject:

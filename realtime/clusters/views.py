@@ -15,9 +15,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation.errors import NotFound
-from realtime.clusters import actions, grids
+from foundation.json_types import JsonObject
+from realtime.clusters import actions, epochs, grids, proposal
 from realtime.clusters.describe import SHARED, describe
 from realtime.clusters.forms import ClusterChange, ClusterCreation
+from realtime.clusters.kubernetes.wanted import NODES_OF_EXECUTOR, SIZES
 from realtime.models import Cluster
 from tenants.api.base import TenantView, find_for_change
 from tenants.models import Tenant
@@ -34,6 +36,9 @@ class NodeAnswer(serializers.Serializer[object]):
     query_partition = serializers.IntegerField()
     write_partition = serializers.IntegerField(allow_null=True, help_text="Null: the sort node.")
     state = serializers.CharField(help_text="`running`, `rebuilding`, …; `absent`: nobody is it.")
+    busy = serializers.FloatField(
+        allow_null=True, help_text="Share of a core over the last minute; null: not known yet."
+    )
     lag_ms = serializers.FloatField(allow_null=True, help_text="How far behind the writes it is.")
     queries = serializers.IntegerField(allow_null=True)
     matched = serializers.IntegerField(allow_null=True, help_text="Documents since it began.")
@@ -60,16 +65,27 @@ class ConditionAnswer(serializers.Serializer[object]):
     last_transition_at = serializers.DateTimeField()
 
 
+class ProposalAnswer(serializers.Serializer[object]):
+    """Another size that would suit what the nodes have to do. Nothing is resized by itself."""
+
+    write_partitions = serializers.IntegerField()
+    query_partitions = serializers.IntegerField()
+    reason = serializers.ChoiceField(["busy", "late", "memory", "calm"])
+    message = serializers.CharField()
+
+
 class ClusterAnswer(serializers.Serializer[object]):
     """The grids that serve the tenant. Members of a cluster are null where it has none."""
 
     launcher = serializers.ChoiceField(["shared", "kubernetes"])
     state = serializers.ChoiceField(["shared", *Cluster.State.values])
     write_partitions = serializers.IntegerField(allow_null=True)
+    query_partitions = serializers.IntegerField(allow_null=True)
     node_size = serializers.ChoiceField(Cluster.NodeSize.choices, allow_null=True)
     tier = serializers.ChoiceField(Cluster.Tier.choices, allow_null=True)
     image = serializers.CharField(allow_null=True)
     idle_after_s = serializers.IntegerField(allow_null=True)
+    proposal = ProposalAnswer(allow_null=True)
     conditions = ConditionAnswer(many=True)
     version = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField(allow_null=True)
@@ -102,9 +118,8 @@ class ClusterView(TenantView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         cluster = Cluster.objects.first()
-        served = {"grids": grids.grids(self.tenant.id)}
         # Nodes are never the same twice: a version would say nothing of them.
-        return Response({**(SHARED if cluster is None else describe(cluster)), **served})
+        return Response(self._described(cluster))
 
     @extend_schema(
         operation_id="cluster_create",
@@ -123,7 +138,7 @@ class ClusterView(TenantView):
         operation_id="cluster_change",
         tags=[TAG],
         summary="Change the tenant's cluster",
-        description="Another number of write partitions is a new grid beside the one that serves, "
+        description="Another number of partitions is a new grid beside the one that serves, "
         "which takes over once all of its nodes watch.",
         request=ClusterChange,
         responses={202: ClusterAnswer},
@@ -150,6 +165,13 @@ class ClusterView(TenantView):
     def _owner(self) -> Tenant:
         return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
 
+    def _described(self, cluster: Cluster | None) -> JsonObject:
+        return {
+            **(SHARED if cluster is None else describe(cluster)),
+            "proposal": None if cluster is None else _proposal(cluster),
+            "grids": grids.grids(self.tenant.id),
+        }
+
     @staticmethod
     def _own(request: Request) -> Cluster:
         try:
@@ -158,8 +180,26 @@ class ClusterView(TenantView):
             raise NotFound("The tenant has no cluster of its own.") from None
 
     def _accepted(self, cluster: Cluster) -> Response:
-        body = {**describe(cluster), "grids": grids.grids(self.tenant.id)}
-        return self.one(body, cluster.version, status=202, location=self.url("cluster"))
+        return self.one(
+            self._described(cluster), cluster.version, status=202, location=self.url("cluster")
+        )
+
+
+def _proposal(cluster: Cluster) -> JsonObject | None:
+    """Say what would suit the cluster better than what is wanted, once that has come about."""
+    serving = epochs.of_tenant(cluster.tenant_id)
+    if not serving or serving[-1].size != cluster.size:
+        return None
+    memory_bytes = SIZES[cluster.node_size].overhead_mib * proposal.MIB // NODES_OF_EXECUTOR
+    found = proposal.propose(cluster.size, grids.loads(serving[-1]), memory_bytes)
+    if found is None:
+        return None
+    return {
+        "write_partitions": found.size.write_partitions,
+        "query_partitions": found.size.query_partitions,
+        "reason": found.reason,
+        "message": found.message,
+    }
 
 
 urlpatterns = [path("tenants/<str:tenant>/cluster", ClusterView.as_view())]

@@ -20,8 +20,8 @@ class Task(Protocol):
 class Launcher(Protocol):
     """Starts nodes somewhere. Every method may block, and is called by one thread at a time."""
 
-    def open(self, slots: int) -> None:
-        """Get ready to run so many nodes at once."""
+    def open(self, slots: int) -> int:
+        """Get ready to run so many nodes at once; return how many can, which may be more."""
 
     def start(self, node: Node) -> Task:
         """Start a node, without waiting for it."""

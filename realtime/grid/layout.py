@@ -1,7 +1,7 @@
 """The nodes of a grid: QP x WP filter nodes, and a sort node for each query partition.
 
-How many write partitions an epoch has is in the database, beside the outbox that fills them. Most
-epochs are shared by all tenants; those of a tenant's own get what that tenant writes.
+How many of each an epoch has is in the database, beside the outbox that fills the write streams.
+Most epochs are shared by all tenants; those of a tenant's own get what that tenant writes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from documents.outbox.database import relay_pool
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid, int8
 from realtime.events import layer
-
-#: Each query partition multiplies what is read from the write streams; one is enough for a machine.
-QUERY_PARTITIONS = 1
+from realtime.grid.size import Size
 
 _SELECT = (
-    "SELECT i.epoch, g.number, g.write_partitions, g.tenant_id FROM documents_installation i, "
-    "documents_gridepoch g WHERE "
+    "SELECT i.epoch, g.number, g.write_partitions, g.query_partitions, g.tenant_id "
+    "FROM documents_installation i, documents_gridepoch g WHERE "
 )
 #: Those that all tenants share.
 GRIDS = Statement(_SELECT + "g.retired_at IS NULL AND g.tenant_id IS NULL ORDER BY g.number")
@@ -30,6 +28,12 @@ _SERVED = Statement(
     + "g.retired_at IS NULL AND (g.tenant_id IS NULL OR g.ready_at IS NOT NULL) ORDER BY g.number"
 )
 _NUMBERED = Statement(_SELECT + "g.retired_at IS NULL AND g.number = $1", (Oid.INT8,))
+#: All that tenants share but the one that takes over.
+_RETIRE = Statement(
+    "UPDATE documents_gridepoch SET retired_at = clock_timestamp() "
+    "WHERE number < $1 AND tenant_id IS NULL AND retired_at IS NULL",
+    (Oid.INT8,),
+)
 _RETIRED = Statement(
     _SELECT + "g.retired_at > clock_timestamp() - interval '1 day' ORDER BY g.number"
 )
@@ -68,7 +72,11 @@ class Grid:
     installation: int
     epoch: int
     write_partitions: int
-    query_partitions: int = QUERY_PARTITIONS
+    query_partitions: int = 1
+
+    @property
+    def size(self) -> Size:
+        return Size(self.write_partitions, self.query_partitions)
 
     def nodes(self) -> list[Node]:
         partitions: list[int | None] = [*range(self.write_partitions), None]
@@ -96,7 +104,7 @@ async def read_served() -> Served:
     found = await _run(_SERVED)
     shared, own = list[Grid](), dict[UUID, list[Grid]]()
     for row, grid in enumerate(_grids(found)):
-        tenant = found.raw(row, 3)
+        tenant = found.raw(row, 4)
         grids = shared if tenant is None else own.setdefault(UUID(bytes=tenant), [])
         grids.append(grid)
     return Served(shared, own)
@@ -117,6 +125,11 @@ async def read_retired() -> list[Grid]:
     return _grids(await _run(_RETIRED))
 
 
+async def retire_before(grid: Grid) -> None:
+    """Have nobody use the shared grids before this one any more; raise as `read_served` does."""
+    await _run(_RETIRE, int8(grid.epoch))
+
+
 async def _run(statement: Statement, *parameters: bytes) -> Result:
     async with relay_pool().session() as session:
         (found,) = await session.run([(statement, parameters)])
@@ -124,7 +137,4 @@ async def _run(statement: Statement, *parameters: bytes) -> Result:
 
 
 def _grids(found: Result) -> list[Grid]:
-    return [
-        Grid(found.integer(row, 0), found.integer(row, 1), found.integer(row, 2))
-        for row in range(found.rows)
-    ]
+    return [Grid(*(found.integer(row, column) for column in range(4))) for row in range(found.rows)]

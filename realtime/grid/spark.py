@@ -37,6 +37,7 @@ _SETTINGS = {
 }
 #: What a node needs of this process' environment, on machines that do not inherit it.
 _PASSED_ON = ("RILLBASE_", "DATABASE_", "REDIS_URL", "EVENTS_URL", "PYTHONPATH")
+LOCAL_SLOTS = 64
 _numbers = count(1)
 
 
@@ -72,12 +73,16 @@ class SparkLauncher:
     def __init__(self) -> None:
         self._context: SparkContext | None = None
 
-    def open(self, slots: int) -> None:
+    def open(self, slots: int) -> int:
         # It tells of each connection to the JVM that it closes.
         logging.getLogger("py4j").setLevel(logging.WARNING)
         for name, value in self._environment().items():
             os.environ.setdefault(name, value)
+        if not environment().rillbase_grid_master:
+            # Slots on this machine are threads that wait: a grid may grow without another JVM.
+            slots = max(slots, LOCAL_SLOTS)
         self._context = SparkContext(conf=_configuration(slots))
+        return slots
 
     def start(self, node: Node) -> SparkTask:
         if self._context is None:

@@ -24,9 +24,10 @@ from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
 from realtime.grid.launcher import Launcher, Task
-from realtime.grid.layout import Grid, Node, read_grid, read_grids, read_retired
+from realtime.grid.layout import Grid, Node, read_grid, read_grids, read_retired, retire_before
 from realtime.grid.measures import measure
 from realtime.grid.restarts import Restarts
+from realtime.grid.succession import Succession
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Supervisor:
         self._slots = 0
         self._cared_s: float | None = None
         self._reports: dict[str, dict[str, object]] = {}
+        self._succession = Succession()
         #: By retired grid: when nothing was left of it.
         self._swept_s: dict[Grid, float] = {}
         self._running: asyncio.Task[None] | None = None
@@ -131,6 +133,7 @@ class Supervisor:
         for grid in self._grids:
             await self._look_after(grid, cares=cares)
         if cares and self._epoch is None:
+            await self._hand_over(now_s)
             await self._sweep(now_s)
 
     async def _wanted(self) -> list[Grid]:
@@ -155,8 +158,8 @@ class Supervisor:
             if self._slots:
                 raise LauncherLost("the grid has grown")
             # Another epoch beside this one needs as many again; one that was named stays alone.
-            self._slots = 2 * len(wanted) + 2 if self._epoch is None else len(wanted)
-            self._launcher.open(self._slots)
+            needed = 2 * len(wanted) + 2 if self._epoch is None else len(wanted)
+            self._slots = self._launcher.open(needed)
 
     def _keep(self, node: Node, place: _Place, now_s: float) -> None:
         reason = None if place.task is None else place.task.ended()
@@ -183,6 +186,17 @@ class Supervisor:
         if cares:
             await layer.trim(grid.query_partitions)
             metrics.GRID_QUERIES_EXPIRED.inc(await layer.expire(grid.query_partitions))
+
+    async def _hand_over(self, now_s: float) -> None:
+        """Retire the grids before the newest one, once nobody can miss them."""
+        watches = bool(self._grids) and all(
+            self._reports[_label(node)].get("state") == "running"
+            for node in self._grids[-1].nodes()
+        )
+        successor = self._succession.ripe(self._grids, watches=watches, now_s=now_s)
+        if successor is not None:
+            logger.info("grid %d (%s) takes over", successor.epoch, successor.size)
+            await retire_before(successor)
 
     async def _sweep(self, now_s: float) -> None:
         """Delete what retired grids have left. Somebody may not know yet, so that more comes."""

@@ -6,6 +6,7 @@ from django.db import models
 
 from foundation.resource import Resource
 from foundation.scope import TenantOwned
+from realtime.grid.size import Size
 from tenants.models import Tenant
 
 
@@ -38,6 +39,7 @@ class Cluster(TenantOwned, Resource):
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, related_name="cluster")
     write_partitions = models.PositiveSmallIntegerField()
+    query_partitions = models.PositiveSmallIntegerField(default=1)
     node_size = models.CharField(max_length=10, choices=NodeSize.choices)
     tier = models.CharField(max_length=10, choices=Tier.choices)
     #: The name under which the installation offers an image; empty: the first one that it offers.
@@ -55,6 +57,11 @@ class Cluster(TenantOwned, Resource):
     failures = models.PositiveIntegerField(default=0)
     #: When it is looked at next.
     due_at = models.DateTimeField(db_index=True)
+
+    @property
+    def size(self) -> Size:
+        """The grid that is wanted."""
+        return Size(self.write_partitions, self.query_partitions)
 
     def __str__(self) -> str:
         return f"cluster of {self.tenant_id}"

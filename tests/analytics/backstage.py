@@ -10,15 +10,13 @@ from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, open_catalogue
 from analytics.pipeline.decisions import Limits, Step, Wanted, decide
 from analytics.pipeline.ledger import Standing
+from analytics.pipeline.settle import EAGER, settle
 from analytics.pipeline.steps import run_step
 from analytics.pipeline.tasks import run_task
 from analytics.pipeline.workers import Workers
 
 if TYPE_CHECKING:
     from tests.analytics.made import Made
-
-#: Everything is due at once.
-EAGER = Limits(scu_bytes=1, scu_age_s=0.0, authority_age_s=0.0)
 
 
 class Inline:
@@ -75,7 +73,4 @@ def do(shop: Made, step: Step, workers: Workers | None = None, limits: Limits = 
 
 def drain(shop: Made) -> None:
     """Bring everything into the authority."""
-    while do(shop, Step.SORT):
-        pass
-    while do(shop, Step.AUTHORITY):
-        pass
+    settle(Inline(), authority_of(shop), shop.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analytics.schema import TableDefinition
+from analytics.declared import TableDefinition
 
 Row = dict[str, Any]
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analytics.declared import TableDefinition
 from analytics.rows.latest import latest, living
-from analytics.schema import OP, Table, TableDefinition, tables_of
+from analytics.schema import OP, Table, tables_of
 from tests.analytics.serial import Serial
 
 TABLE: TableDefinition = {

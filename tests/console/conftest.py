@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -36,6 +38,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where pictures of pages go; they are kept in RILLBASE_PICTURES, where that is set."""
+    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
 def open_window(browser: Browser, server: str, backstage: Backstage) -> OpenWindow:
     """Open windows in which the owner of a tenant has signed in, all in one session."""
     from tests.make import make_session
@@ -57,3 +67,11 @@ def notes(server: str) -> MadeCollection:
     made = make_collection(server, name="notes")
     made.insert_many([{"_id": f"n{n}", "title": f"Note {n}", "rank": n} for n in range(3)])
     return made
+
+
+@pytest.fixture
+def dedicated(server: str) -> MadeTenant:
+    """A tenant that may have a cluster, and datasets."""
+    from tests.make import make_tenant
+
+    return make_tenant(plan="dedicated")

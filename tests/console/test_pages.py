@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import chromium
 from tests.console.conftest import OpenWindow
 from tests.console.window import Window
 
 if TYPE_CHECKING:
     from tests.documents.collection import MadeCollection
+    from tests.make import MadeTenant
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -34,6 +35,7 @@ PAGES = {
     "/grid": ".node",
     "/topics": ".empty",
     "/aggregates": ".empty",
+    "/datasets": ".empty",
     "/graphql": ".graphql-schema button",
     "/webhooks": ".empty",
     "/keys": "table, .empty",
@@ -51,12 +53,9 @@ axe.run(document, {resultTypes: ["violations"]}).then(({violations}) =>
 """
 
 
-def opened(open_window: OpenWindow, notes: MadeCollection) -> Window:
-    window = open_window(notes.made)
-    window.page.call(
-        "Emulation.setEmulatedMedia",
-        features=[{"name": "prefers-reduced-motion", "value": "reduce"}],
-    )
+def opened(open_window: OpenWindow, made: MadeTenant) -> Window:
+    window = open_window(made)
+    window.page.call("Emulation.setEmulatedMedia", features=[chromium.STILL])
     return window
 
 
@@ -79,7 +78,7 @@ def complaints_of_axe(window: Window, paths: Iterable[str]) -> dict[str, list[st
 def test_pages_have_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     assert complaints_of_axe(window, EVERYDAY) == {}
     assert window.complaints == []
 
@@ -88,7 +87,7 @@ def test_pages_have_nothing_that_keeps_people_out(
 def test_every_page_has_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     assert complaints_of_axe(window, PAGES) == {}
     assert window.complaints == []
 
@@ -96,7 +95,7 @@ def test_every_page_has_nothing_that_keeps_people_out(
 def test_the_way_in_has_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     window.page.open(f"{window.base}/account")
     window.wait("document.querySelector('table')")
     window.evaluate(AXE.read_text() + "; 0")
@@ -112,19 +111,16 @@ def test_the_way_in_has_nothing_that_keeps_people_out(
 @pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pictures_of_every_page(
-    open_window: OpenWindow, notes: MadeCollection, tmp_path: Path, *, dark: bool
+    open_window: OpenWindow, notes: MadeCollection, pictures: Path, *, dark: bool
 ) -> None:
-    """They are kept in RILLBASE_PICTURES, where that is set."""
-    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
-    window = opened(open_window, notes)
+    window = opened(open_window, notes.made)
     theme = "dark" if dark else "light"
     for path in PAGES:
         for size, width, height in (("desk", 1280, 800), ("phone", 390, 844)):
             go(window, path)
             name = f"{path.strip('/').replace('/', '-')}-{size}-{theme}.png"
-            window.page.picture(folder / name, width=width, height=height, dark=dark)
-            assert (folder / name).stat().st_size > 1_000
+            window.page.picture(pictures / name, width=width, height=height, dark=dark)
+            assert (pictures / name).stat().st_size > 1_000
             assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
     window.evaluate(AXE.read_text() + "; 0")
     assert window.evaluate(VIOLATIONS) == []

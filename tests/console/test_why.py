@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,18 +20,15 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_the_way_of_a_change_is_told_stage_by_stage(
-    open_window: OpenWindow, notes: MadeCollection, server: str, tmp_path: Path
+    open_window: OpenWindow, notes: MadeCollection, server: str, pictures: Path
 ) -> None:
-    """Pictures are kept in RILLBASE_PICTURES, where that is set."""
-    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
     wanted = {"archived": {"$ne": True}, "rank": {"$gte": 5}}
     with greeted(server, key_of(notes)) as client:
         answer = subscribe(client, "watched", collection=notes.name, filter=wanted)
         notes.insert({"_id": "high", "rank": 7})
         answer.until_shows([{"_id": "high", "rank": 7}])
         notes.insert({"_id": "low", "rank": 2})
-        window = opened(open_window, notes)
+        window = opened(open_window, notes.made)
         window.open("/subscriptions")
         window.click("button[aria-label=Details]")
         for document, stage, told in (
@@ -45,7 +41,7 @@ def test_the_way_of_a_change_is_told_stage_by_stage(
             window.sees(told.replace("`", ""), within=".why-steps > li:last-child")
             for size, width, height in (("desk", 1280, 1500), ("phone", 390, 1900)):
                 for theme in ("light", "dark"):
-                    picture = folder / f"why-{document}-{size}-{theme}.png"
+                    picture = pictures / f"why-{document}-{size}-{theme}.png"
                     window.page.picture(picture, width=width, height=height, dark=theme == "dark")
         window.evaluate(AXE.read_text() + "; 0")
         assert window.evaluate(VIOLATIONS) == []

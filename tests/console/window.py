@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.chromium import Page
@@ -12,7 +13,13 @@ if TYPE_CHECKING:
     from tests.make import MadeTenant
 
 #: Keys as the DevTools protocol names them: code, and the text that they enter.
-KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "ArrowDown": (40, ""), " ": (32, " ")}
+KEYS = {
+    "Backspace": (8, ""),
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    "ArrowDown": (40, ""),
+    " ": (32, " "),
+}
 
 
 #: What the page's policy has refused becomes one of the page's complaints.
@@ -64,6 +71,26 @@ class Window:
         self.wait(found)
         self.page.evaluate(f"{found}.focus(), {found}.select()")
         self.page.call("Input.insertText", text=text)
+
+    def write(self, editor: str, text: str) -> None:
+        """Replace what an editor holds, which lives in a shadow root."""
+        content = f"document.querySelector({json.dumps(editor)})?.shadowRoot?.querySelector"
+        self.wait(f"{content}('.cm-content')")
+        self.page.evaluate(f"{content}('.cm-content').focus()")
+        self.press("a", ctrl=True)
+        self.press("Backspace")
+        # The editor shows that it is empty with the next frame, and takes what is typed then.
+        self.page.evaluate(
+            "new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))"
+        )
+        self.page.call("Input.insertText", text=text)
+
+    def choose_file(self, selector: str, file: Path) -> None:
+        """Choose a file, as the browser's own dialogue does."""
+        expression = f"document.querySelector({json.dumps(selector)})"
+        self.wait(expression)
+        found = self.page.call("Runtime.evaluate", expression=expression)["result"]["objectId"]
+        self.page.call("DOM.setFileInputFiles", objectId=found, files=[str(file)])
 
     def press(self, key: str, *, ctrl: bool = False) -> None:
         code, text = KEYS[key] if key in KEYS else (ord(key.upper()), "" if ctrl else key)

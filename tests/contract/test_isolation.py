@@ -7,133 +7,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from uuid import uuid4
 
 import pytest
 import requests
-from django.utils import timezone
 
-from aggregates.models import Aggregate
 from aggregates.urls import control_plane as aggregates_control_plane
-from analytics.models import Dataset
 from analytics.urls import control_plane as analytics_control_plane
-from documents.models import Collection
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
 from realtime.clusters.views import urlpatterns as cluster
-from realtime.models import Cluster
-from storage_engine.models import Topic
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api import base
 from tenants.api.base import TenantView
 from tenants.api.urls import control_plane
 from tenants.credentials import keys
-from tenants.models import (
-    ApiKey,
-    AuditEntry,
-    ErrorEntry,
-    Invitation,
-    Issuer,
-    PersonalToken,
-    Webhook,
-    WebhookDelivery,
-)
+from tenants.models import PersonalToken
 from tests.caller import Caller, signed_in, with_key
+from tests.contract.victim import victim
 from tests.make import MadeTenant, make_tenant
 
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
-FAR_AWAY = "2099-01-01T00:00:00Z"
-
-
-@dataclass(frozen=True)
-class Victim:
-    """A tenant with one of everything, each carrying a name that must never be seen elsewhere."""
-
-    made: MadeTenant
-    mark: str
-    ids: dict[str, str]
-
-
-@cache
-def victim() -> Victim:
-    made, mark = make_tenant(), f"private-{uuid4().hex}"
-    tenant = made.tenant
-    with scoped(tenant_id=tenant.id, user_id=made.owner.id):
-        key = ApiKey.objects.create(
-            kind="secret", name=mark, key_id=keys.mint(keys.Prefix.SECRET).key_id, secret_hash=b"x"
-        )
-        issuer = Issuer.objects.create(name="i", issuer=mark, audience=mark, sealed_secret=b"x")
-        invitation = Invitation.objects.create(
-            email=f"{mark}@example.test",
-            role="viewer",
-            token_hash=mark.encode()[:32],
-            expires_at=FAR_AWAY,
-        )
-        webhook = Webhook.objects.create(
-            name=mark, url=f"https://{mark}.example", events=["*"], sealed_secret=b"x"
-        )
-        delivery = WebhookDelivery.objects.create(
-            webhook=webhook, event_id=uuid4(), event_type="x.y", payload={"mark": mark}
-        )
-        AuditEntry.objects.create(
-            action=f"x.{mark[:20]}",
-            actor="system",
-            actor_label=mark,
-            target_type="x",
-            target_id=mark,
-        )
-        token = PersonalToken.objects.create(
-            user=made.owner,
-            tenant=tenant,
-            name=mark,
-            secret_hash=b"x",
-            key_id=keys.mint(keys.Prefix.PERSONAL).key_id,
-        )
-        collection = Collection.objects.create(name=mark)
-        topic = Topic.objects.create(
-            name=mark[:60], kind="flat", retention_s=60, max_data_bytes=100
-        )
-        aggregate = Aggregate.objects.create(
-            name=mark[:60],
-            definition='{"dimensions": [], "time": null, "measures": {}, "rollups": []}',
-        )
-        dataset = Dataset.objects.create(
-            name=mark[:60], definition='{"tables": {}}', retention_s=60
-        )
-        Cluster.objects.create(
-            write_partitions=1,
-            node_size="small",
-            tier="burstable",
-            due_at=FAR_AWAY,
-            conditions=[{"message": mark}],
-        )
-    now = timezone.now()
-    ErrorEntry.unscoped.using("relay").create(
-        tenant_id=tenant.id,
-        area="request",
-        code="forbidden",
-        place=mark,
-        detail=mark,
-        at=now,
-        last_at=now,
-        fingerprint=uuid4().bytes,
-    )
-    ids = {
-        "key": key.id,
-        "user": made.owner.id,
-        "issuer": issuer.id,
-        "invitation": invitation.id,
-        "webhook": webhook.id,
-        "delivery": delivery.id,
-        "token": token.id,
-        "collection": collection.name,
-        "topic": topic.name,
-        "aggregate": aggregate.name,
-        "dataset": dataset.name,
-    }
-    return Victim(made, mark, {name: str(value) for name, value in ids.items()})
 
 
 def tenant_routes() -> Iterator[str]:

@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+from realtime.grid.size import Size
+
 if TYPE_CHECKING:
     from realtime.clusters.kubernetes.server import ApiServer
     from realtime.clusters.kubernetes.wanted import Wanted
@@ -103,7 +105,7 @@ def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
     from realtime.clusters.kubernetes.steps import take
     from realtime.clusters.kubernetes.wanted import WantedGrid
 
-    first, second = WantedGrid(1001, 2), WantedGrid(1002, 4)
+    first, second = WantedGrid(1001, Size(2)), WantedGrid(1002, Size(4))
     list(take(server, replace(wanted, grids=(first,))))
     both = list(take(server, replace(wanted, grids=(first, second))))
     assert {str(step.object) for step in both if str(step.verb) == "create"} == {

@@ -57,7 +57,8 @@ class Held:
         self.ready, self.state = True, "live"
 
     def _reset(self, frame: Frame) -> None:
-        self._group = []
+        # Where it was counts no more: whoever is cut off now, before the new result, begins anew.
+        self._group, self.resume = [], ""
         self.seq, self.ready = 0, False
 
     def _status(self, frame: Frame) -> None:

@@ -92,11 +92,15 @@ async function reached(path: string, init: RequestInit): Promise<Response> {
 
 function refused(answer: Response, text: string, path: string): ServerError {
   if (answer.status === 401 && !path.startsWith("/api/v1/auth/")) sessionEnded();
-  let problem: Problem = {};
+  return new ServerError(problemOf(text), answer.status);
+}
+
+/** Returns what an error's body says. */
+export function problemOf(text: string): Problem {
   try {
-    problem = JSON.parse(text) as Problem;
+    return JSON.parse(text) as Problem;
   } catch {
     // A proxy on the way answered with a page of its own; the status has to do.
+    return {};
   }
-  return new ServerError(problem, answer.status);
 }

@@ -79,6 +79,13 @@ export const GROUPS: readonly Group[] = [
         least: "viewer",
       },
       {
+        path: "/datasets",
+        title: "Datasets",
+        icon: "layers",
+        words: "analytics tables upload pipeline iceberg parquet arrow",
+        least: "viewer",
+      },
+      {
         path: "/graphql",
         title: "GraphQL",
         icon: "code",

@@ -1,6 +1,6 @@
 /** A list that is being read, could not be read, is empty, or is there. */
 
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { Skeleton } from "./Empty";
 import { ErrorNotice } from "./ErrorNotice";
 
@@ -30,8 +30,9 @@ export function Table({
   readonly heads: readonly string[];
   readonly children: ReactNode;
 }) {
+  const frame = useReachable();
   return (
-    <div className="table-wrap">
+    <div ref={frame} className="table-wrap">
       <table className="table">
         <thead>
           <tr>
@@ -51,4 +52,23 @@ export function Table({
       </table>
     </div>
   );
+}
+
+/** Lets the keyboard reach a frame as long as it scrolls sideways. */
+function useReachable() {
+  const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = frame.current;
+    const content = element?.firstElementChild;
+    if (!element || !content) return;
+    const look = () => {
+      if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
+      else element.removeAttribute("tabindex");
+    };
+    const sizes = new ResizeObserver(look);
+    sizes.observe(element);
+    sizes.observe(content);
+    return () => sizes.disconnect();
+  }, []);
+  return frame;
 }

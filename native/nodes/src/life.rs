@@ -14,7 +14,7 @@ use rillbase_live::wire::{notification, request};
 
 use crate::layer::{Ask, ENTRIES_AT_ONCE, Entry, Exchanged, Layer, Place, Round};
 use crate::machine::{Machine, Step};
-use crate::report::{State, thread_cpu_us};
+use crate::report::{Busy, State, thread_cpu_us};
 use crate::resp::Failure;
 use crate::rows::{CopyReader, Documents, Unread};
 use crate::runner::{Control, stop_without_parent};
@@ -123,6 +123,7 @@ pub struct Life<'a, M> {
     clock: Clock,
     renewed: Instant,
     look_due: Instant,
+    busy: Busy,
     outputs: Vec<Output>,
     /// Encoded notifications that are not in the log yet.
     pending: Vec<Vec<u8>>,
@@ -165,6 +166,7 @@ impl<'a, M: Machine> Life<'a, M> {
             clock,
             renewed: Instant::now(),
             look_due: Instant::now(),
+            busy: Busy::begin(Instant::now(), thread_cpu_us()),
             outputs: Vec::new(),
             pending: Vec::new(),
             pending_bytes: 0,
@@ -420,9 +422,12 @@ impl<'a, M: Machine> Life<'a, M> {
     fn look(&mut self) {
         let began = Instant::now();
         let machine = &self.machine;
+        let cpu_us = thread_cpu_us();
+        let busy_ppm = self.busy.look(began, cpu_us);
         self.control.change(|figures| {
             machine.figures(figures);
-            figures.cpu_us = thread_cpu_us();
+            figures.cpu_us = cpu_us;
+            figures.busy_ppm = busy_ppm.or(figures.busy_ppm);
         });
         self.look_due = Instant::now() + LOOK.max(began.elapsed() * LOOK_SHARE);
     }

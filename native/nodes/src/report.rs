@@ -1,6 +1,7 @@
 //! Figures of a node, for those who operate it.
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 /// What a node is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +54,8 @@ pub struct Figures {
     pub index_bytes: usize,
     /// CPU time of the node's thread, in µs.
     pub cpu_us: u64,
+    /// Its share of a core over the last minute that was measured, in millionths; none yet: absent.
+    pub busy_ppm: Option<u64>,
     /// What went wrong last; empty: nothing.
     pub trouble: String,
 }
@@ -69,6 +72,9 @@ impl Figures {
         for (name, value) in self.numbers() {
             // Writing to a string does not fail.
             let _ = write!(json, ",\"{name}\":{value}");
+        }
+        if let Some(share) = self.busy_ppm {
+            let _ = write!(json, ",\"busy_ppm\":{share}");
         }
         json.push_str(",\"trouble\":\"");
         for character in self.trouble.chars().take(300) {
@@ -107,6 +113,34 @@ impl Figures {
     }
 }
 
+/// Measures a thread's share of a core, a minute at a time.
+#[derive(Debug)]
+pub struct Busy {
+    began: Instant,
+    cpu_us: u64,
+}
+
+impl Busy {
+    /// How long is looked at for one figure.
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Begins a minute.
+    pub fn begin(now: Instant, cpu_us: u64) -> Self {
+        Self { began: now, cpu_us }
+    }
+
+    /// The share in millionths when a minute has passed, and begins the next one.
+    pub fn look(&mut self, now: Instant, cpu_us: u64) -> Option<u64> {
+        let passed = now.duration_since(self.began);
+        if passed < Self::MINUTE {
+            return None;
+        }
+        let used = u128::from(cpu_us.saturating_sub(self.cpu_us)) * 1_000_000;
+        *self = Self::begin(now, cpu_us);
+        u64::try_from(used / passed.as_micros()).ok()
+    }
+}
+
 /// CPU time of the calling thread in µs; 0 where the system does not say.
 pub fn thread_cpu_us() -> u64 {
     // "<ns running> <ns waiting> <slices>"
@@ -119,6 +153,17 @@ pub fn thread_cpu_us() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_that_of_a_minute_each_time() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut busy = Busy::begin(start, 500);
+        assert_eq!(busy.look(after(59), 30_000_500), None);
+        assert_eq!(busy.look(after(60), 30_000_500), Some(500_000));
+        assert_eq!(busy.look(after(100), 30_000_500), None);
+        assert_eq!(busy.look(after(180), 30_000_500), Some(0));
+    }
 
     #[test]
     fn trouble_of_any_kind_leaves_the_report_readable() {

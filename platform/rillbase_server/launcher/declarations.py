@@ -6,9 +6,10 @@ Ranks of the shutdown: what takes in work stops first, what holds data stops las
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from rillbase_server.web_process import web_argv
 
@@ -24,7 +25,7 @@ from .postgres import TRANSIENT_FAILURES as POSTGRES_TRANSIENT_FAILURES
 from .postgres import PostgresCluster
 from .readiness import mark_written, postgres_accepts, valkey_answers, web_ready
 from .secrets_file import Secrets
-from .service import Service
+from .service import Service, always
 from .storage_node import TRANSIENT_FAILURES as NODE_TRANSIENT_FAILURES
 from .storage_node import StorageNode
 from .valkey import TRANSIENT_FAILURES as VALKEY_TRANSIENT_FAILURES
@@ -45,6 +46,8 @@ PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
+# Where files of datasets lie until they are in the authority, and for a while after that.
+ANALYTICS_STAGES = ("segments", "remapped", "sorted", "merged")
 # A stage that is cut off is done again.
 PIPELINE_GRACE_S = 15.0
 
@@ -234,15 +237,34 @@ def _pipeline(plan: Plan, port: int) -> Service:
         plan,
         "pipeline",
         port,
-        # What was uploaded is seen without it; it only makes queries cheaper.
+        # What was uploaded is seen without it; it only makes queries cheaper. And it takes memory.
         awaited=False,
+        needed=partial(_has_analytics_work, _analytics_folder(plan)),
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
         stop_rank=WEB_RANK,
     )
 
 
+def _analytics_folder(plan: Plan) -> Path:
+    given = plan.environment.get("RILLBASE_ANALYTICS_DIR")
+    return Path(given) if given else Path(plan.environment["RILLBASE_DATA_DIR"]) / "analytics"
+
+
+def _has_analytics_work(folder: Path) -> bool:
+    """Tell whether a dataset has files that are not in the authority, or were before a while."""
+    stages = (f"*/{stage}/*" for stage in ANALYTICS_STAGES)
+    return any(True for stage in stages for _ in folder.glob(stage))
+
+
 def _watched(
-    plan: Plan, name: str, port: int, *, policy: Policy, stop_rank: int, awaited: bool = True
+    plan: Plan,
+    name: str,
+    port: int,
+    *,
+    policy: Policy,
+    stop_rank: int,
+    awaited: bool = True,
+    needed: Callable[[], bool] = always,
 ) -> Service:
     """Return a management command that tells on a port of its own how it is."""
     return Service(
@@ -253,6 +275,7 @@ def _watched(
         after=plan.after,
         check=web_ready(f"http://{LOOPBACK}:{port}"),
         awaited=awaited,
+        needed=needed,
         policy=policy,
         stop_rank=stop_rank,
     )

@@ -17,6 +17,11 @@ def nothing_to_prepare() -> None:
     """The hook of services that need no preparation."""
 
 
+def always() -> bool:
+    """What services that are needed from the beginning are needed for."""
+    return True
+
+
 @dataclass(frozen=True)
 class Service:
     """One supervised program."""
@@ -31,6 +36,8 @@ class Service:
     check: Check | None = None
     # Whether the start as a whole waits until it is ready. What nobody needs at once may follow.
     awaited: bool = True
+    # Asked until it says yes: only then the service starts. Cheap; it is asked twice a second.
+    needed: Callable[[], bool] = always
     policy: Policy = field(default_factory=Policy)
     # Services stop by rising rank; those of one rank stop together.
     stop_rank: int = 0

@@ -90,8 +90,9 @@ class Supervisor:
                 raise Interrupted
 
     async def watch(self) -> None:
-        """Keep the services up until the stop is asked for."""
+        """Keep the services up until the stop is asked for. Start those that are needed late."""
         while not self._stop_asked:
+            self._launch_unblocked()
             await self._turn()
             self._raise_on_failure()
 
@@ -132,7 +133,10 @@ class Supervisor:
     def _launch_unblocked(self) -> None:
         there = {r.service.name for r in self.runners if r.state in READY_STATES}
         for runner in self.runners:
-            if runner.state is State.DECLARED and there.issuperset(runner.service.after):
+            service = runner.service
+            if runner.state is not State.DECLARED or not there.issuperset(service.after):
+                continue
+            if service.needed():
                 runner.handle(Start())
 
     def _changed(self, runner: Runner) -> None:
@@ -148,4 +152,4 @@ class Supervisor:
 def _is_up(runner: Runner) -> bool:
     if runner.service.awaited:
         return runner.state in READY_STATES
-    return runner.state is not State.DECLARED
+    return runner.state is not State.DECLARED or not runner.service.needed()

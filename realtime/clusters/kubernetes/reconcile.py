@@ -81,7 +81,7 @@ def claim(tenant_id: UUID) -> Cluster | None:
 
 def intended(cluster: Cluster) -> Wanted:
     """Return what a cluster would be made now, and change nothing."""
-    own = epochs.foreseen(cluster.tenant_id, cluster.write_partitions)
+    own = epochs.foreseen(cluster.tenant_id, cluster.size)
     awake, _ = _awake(cluster, own)
     return _wish(cluster, own, awake=awake)
 
@@ -92,7 +92,7 @@ def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> Wanted:
 
 
 def _bring(cluster: Cluster, server: ApiServer, told: Told) -> Outcome:
-    epochs.add(cluster.tenant_id, cluster.write_partitions)
+    epochs.add(cluster.tenant_id, cluster.size)
     own = _settled(cluster, epochs.in_force(cluster.tenant_id))
     awake, quiet_since = _awake(cluster, own)
     wanted = _wish(cluster, own, awake=awake)
@@ -116,7 +116,7 @@ def _bring(cluster: Cluster, server: ApiServer, told: Told) -> Outcome:
 
 def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
     """Retire grids of other sizes once the one that is wanted has watched; return what is left."""
-    wanted = [each for each in own if each.grid.write_partitions == cluster.write_partitions]
+    wanted = [each for each in own if each.grid.size == cluster.size]
     if not any(each.ready for each in wanted):
         return own
     for each in own:

@@ -62,14 +62,14 @@ class Telling:
         self._console.print(
             f"[bold]{escape(self._tenant)}[/] is [bold]{cluster.state}[/] in "
             f"{namespace_of(installation().name, cluster.tenant_id)}\n"
-            f"  {cluster.write_partitions} write partitions · {cluster.node_size} · "
+            f"  {cluster.size} partitions · {cluster.node_size} · "
             f"{cluster.tier} · image {escape(image)} · looked at again {cluster.due_at:%H:%M:%S}"
         )
         self._console.print(_conditions(cluster))
         for own in epochs.in_force(cluster.tenant_id):
             word = "all nodes watch" if grids.watches(own.grid) else "does not watch"
             self._console.print(
-                f"  grid {own.grid.epoch}: {own.grid.write_partitions} write partitions, {word}, "
+                f"  grid {own.grid.epoch}: {own.grid.size} partitions, {word}, "
                 f"{grids.queries(own.grid)} live queries"
             )
 

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from realtime.grid.size import Size
+
 Network = IPv4Network | IPv6Network
 
 
@@ -48,16 +50,11 @@ class WantedGrid:
     """One grid epoch: while a cluster is resized there are two."""
 
     epoch: int
-    write_partitions: int
-
-    @property
-    def nodes(self) -> int:
-        """Filter nodes and the sort node."""
-        return self.write_partitions + 1
+    size: Size
 
     @property
     def executors(self) -> int:
-        return -(-self.nodes // NODES_OF_EXECUTOR)
+        return -(-self.size.nodes // NODES_OF_EXECUTOR)
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) 
         installation=installation(),
         tenant_id=cluster.tenant_id,
         slug=slug,
-        grids=tuple(WantedGrid(own.grid.epoch, own.grid.write_partitions) for own in grids),
+        grids=tuple(WantedGrid(own.grid.epoch, own.grid.size) for own in grids),
         node_size=cluster.node_size,
         guaranteed=cluster.tier == Cluster.Tier.GUARANTEED,
         # One that is offered no longer goes on as the first one.

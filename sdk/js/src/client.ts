@@ -5,6 +5,7 @@ import { type Clock, REAL_CLOCK } from "./clock.js";
 import { Collection } from "./collection.js";
 import type { Core } from "./core.js";
 import { type CredentialOptions, Credentials } from "./credentials.js";
+import { Dataset } from "./dataset.js";
 import { idSegment } from "./ejson/path.js";
 import type { RillbaseError } from "./errors.js";
 import { type CallOptions, Http } from "./http/http.js";
@@ -94,6 +95,11 @@ export class Client {
   /** An aggregate whose rows have one shape. */
   aggregate<R extends AggregateRow = AggregateRow>(name: string): Aggregate<R> {
     return new Aggregate<R>(this.core, name);
+  }
+
+  /** A dataset of analytics tables. */
+  dataset(name: string): Dataset {
+    return new Dataset(this.core, name);
   }
 
   /** Writes to several documents and collections, of which all are done or none. */

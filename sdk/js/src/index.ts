@@ -11,6 +11,18 @@ export { Client, type ClientOptions, createClient } from "./client.js";
 export type { Clock } from "./clock.js";
 export { type BulkResult, Collection, type ManyResult } from "./collection.js";
 export type { CredentialOptions, Token } from "./credentials.js";
+export {
+  Dataset,
+  type Pipeline,
+  type PipelineStage,
+  type RowOperation,
+  type Stage,
+  type StageRead,
+  type TableAnswer,
+  type TableQuery,
+  type TableRow,
+  type Upload,
+} from "./dataset.js";
 export { DocumentRef, type DocumentSnapshot } from "./document.js";
 export { decode, parse } from "./ejson/decode.js";
 export { encode, stringify } from "./ejson/encode.js";

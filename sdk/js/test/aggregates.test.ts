@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Client, createClient, type RowsSnapshot } from "../src/index.js";
-import { FakeClock, FakeServer, settled } from "./fakes.js";
+import type { RowsSnapshot } from "../src/index.js";
+import { answering, settled } from "./fakes.js";
 
 interface Requests {
   readonly customer: string;
@@ -9,29 +9,12 @@ interface Requests {
   readonly [name: string]: unknown;
 }
 
-function made(answers: object[] = []): { client: Client; server: FakeServer; calls: Request[] } {
-  const server = new FakeServer();
-  const calls: Request[] = [];
-  const fetching = async (url: URL | RequestInfo, init?: RequestInit) => {
-    calls.push(new Request(url, init));
-    return Response.json(answers.shift() ?? {});
-  };
-  const client = createClient({
-    url: "http://db",
-    key: "rbk_x",
-    clock: new FakeClock(),
-    dial: server.dial,
-    fetch: fetching,
-  });
-  return { client, server, calls };
-}
-
 function item(customer: string, count: number): Record<string, unknown> {
   return { id: { customer }, version: null, document: { customer, count } };
 }
 
 test("events are added under a key, so that a repeated call adds them once", async () => {
-  const { client, calls } = made([{ applied: 2, repeated: 0 }]);
+  const { client, calls } = answering([{ applied: 2, repeated: 0 }]);
   const told = await client
     .aggregate("requests_5m")
     .add([{ customer: "acme" }, { customer: "bolt" }]);
@@ -43,7 +26,7 @@ test("events are added under a key, so that a repeated call adds them once", asy
 
 test("a query says what it is grouped by, from when, and at which snapshot", async () => {
   const rows = [{ customer: "acme", count: 3 }];
-  const { client, calls } = made([{ rows, snapshot: "7" }]);
+  const { client, calls } = answering([{ rows, snapshot: "7" }]);
   const from = new Date(Date.UTC(2026, 0, 2));
   const answer = await client
     .aggregate<Requests>("requests_5m")
@@ -58,7 +41,7 @@ test("a query says what it is grouped by, from when, and at which snapshot", asy
 });
 
 test("rows are shown and kept up to date, group by group", async () => {
-  const { client, server } = made();
+  const { client, server } = answering();
   const shown: RowsSnapshot<Requests>[] = [];
   const stop = client
     .aggregate<Requests>("requests_5m")
@@ -91,7 +74,7 @@ test("rows are shown and kept up to date, group by group", async () => {
 });
 
 test("an aggregate that is gone is an error that listeners see", async () => {
-  const { client, server } = made();
+  const { client, server } = answering();
   const shown: RowsSnapshot<Requests>[] = [];
   client.aggregate<Requests>("gone").on({}, (snapshot) => shown.push(snapshot));
   const socket = await server.answer([]);

@@ -1,6 +1,7 @@
 /** A clock that tests turn, and a server that they play. */
 
 import type { Clock, Timer } from "../src/clock.js";
+import { type Client, createClient } from "../src/index.js";
 import type { Dial, SocketEvents } from "../src/transport/socket.js";
 
 interface Due {
@@ -122,4 +123,26 @@ export class FakeServer {
 /** A row of a result. */
 export function row(id: string, version: number, members: Message = {}): Message {
   return { id, version, document: { _id: id, ...members } };
+}
+
+/** A client whose calls are answered so, one after another, and noted. */
+export function answering(answers: object[] = []): {
+  client: Client;
+  server: FakeServer;
+  calls: Request[];
+} {
+  const server = new FakeServer();
+  const calls: Request[] = [];
+  const fetching = async (url: URL | RequestInfo, init?: RequestInit) => {
+    calls.push(new Request(url, init));
+    return Response.json(answers.shift() ?? {});
+  };
+  const client = createClient({
+    url: "http://db",
+    key: "rbk_x",
+    clock: new FakeClock(),
+    dial: server.dial,
+    fetch: fetching,
+  });
+  return { client, server, calls };
 }

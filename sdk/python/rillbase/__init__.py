@@ -10,6 +10,7 @@
 from rillbase.aggregates import Added, AsyncAggregate, RowQuery, Rows
 from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
 from rillbase.connection import ConnectionState
+from rillbase.datasets import AsyncDataset, TableQuery, TableRows, Upload
 from rillbase.envelope import Envelope, Many
 from rillbase.errors import (
     CallTimeout,
@@ -25,7 +26,7 @@ from rillbase.errors import (
 from rillbase.live import Result, Snapshot
 from rillbase.options import Options
 from rillbase.shapes import Document, State
-from rillbase.sync import Aggregate, Client, Collection, Later, Query
+from rillbase.sync import Aggregate, Client, Collection, Dataset, Later, Query
 from rillbase.values import MAX, MIN, Binary, ObjectId, RegularExpression, Timestamp
 from rillbase.view import Change, Item
 from rillbase.writes.steps import Steps, Transaction
@@ -38,6 +39,7 @@ __all__ = [
     "AsyncAggregate",
     "AsyncClient",
     "AsyncCollection",
+    "AsyncDataset",
     "AsyncQuery",
     "Binary",
     "CallTimeout",
@@ -47,6 +49,7 @@ __all__ = [
     "Collection",
     "ConnectionLost",
     "ConnectionState",
+    "Dataset",
     "Document",
     "Envelope",
     "ErrorPlace",
@@ -67,7 +70,10 @@ __all__ = [
     "Snapshot",
     "State",
     "Steps",
+    "TableQuery",
+    "TableRows",
     "Timestamp",
     "TokenUnavailable",
     "Transaction",
+    "Upload",
 ]

@@ -10,6 +10,7 @@ from rillbase import ejson, ids
 from rillbase.aggregates import AsyncAggregate
 from rillbase.connection import ConnectionState
 from rillbase.core import Core, core
+from rillbase.datasets import AsyncDataset
 from rillbase.envelope import Envelope, Many, envelope
 from rillbase.errors import ServerError
 from rillbase.http import Request
@@ -52,6 +53,9 @@ class AsyncClient:
 
     def aggregate(self, name: str) -> AsyncAggregate:
         return AsyncAggregate(self._core, name)
+
+    def dataset(self, name: str) -> AsyncDataset:
+        return AsyncDataset(self._core, name)
 
     async def transaction(self, build: Callable[[Transaction], object]) -> list[Document]:
         """Do writes to any documents of which all are done or none."""

@@ -13,10 +13,10 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from rillbase import ejson
@@ -27,7 +27,21 @@ from rillbase.shapes import Document
 
 MAX_ATTEMPTS = 4
 MAX_THREADS = 16
+BLOCK_BYTES = 64 * 1024
 UNAUTHENTICATED, FIRST_ERROR = 401, 400
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A body that is read while it is sent, from its beginning each time."""
+
+    size: int
+    open: Callable[[], BinaryIO]
+    #: Called with the bytes that have been sent, and with all that there are.
+    told: Callable[[int, int], object] | None = None
+
+    def told_to(self, told: Callable[[int, int], object] | None) -> Stream:
+        return replace(self, told=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +50,21 @@ class Request:
 
     method: str
     path: str
-    body: str | None = None
+    body: str | Stream | None = None
     content_type: str = "application/json"
     idempotency_key: str | None = None
     if_match: str | None = None
     #: Not to be repeated by itself.
     once: bool = False
+    #: Something else than JSON that is wanted. It is handed on as it comes.
+    accept: str | None = None
+    #: For this call, repetitions included, instead of the client's.
+    timeout_s: float | None = None
 
     def headers(self) -> dict[str, str]:
         named = {
+            "Accept": self.accept,
+            "Content-Length": str(self.body.size) if isinstance(self.body, Stream) else None,
             "Content-Type": None if self.body is None else self.content_type,
             "Idempotency-Key": self.idempotency_key,
             "If-Match": self.if_match,
@@ -69,9 +89,9 @@ class Http:
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="rillbase-http")
         self._is_closed = False
 
-    async def call(self, request: Request, timeout_s: float | None = None) -> Any:
+    async def call(self, request: Request) -> Any:
         """Return the body of the answer, None where there is none."""
-        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        limit_s = self._timeout_s if request.timeout_s is None else request.timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 return await self._repeated(request)
@@ -112,6 +132,8 @@ class Http:
         )
         if answer.status >= FIRST_ERROR:
             raise _refusal(answer)
+        if request.accept is not None:
+            return answer.body
         return ejson.loads(answer.body) if answer.body else None
 
 
@@ -126,10 +148,9 @@ class _Connections:
 
     def exchange(self, request: Request, headers: Mapping[str, str]) -> _Answer:
         """Send a request and read its answer."""
-        connection = self._take()
+        connection = self._take(request.timeout_s or self._timeout_s)
         try:
-            body = None if request.body is None else request.body.encode()
-            connection.request(request.method, request.path, body, dict(headers))
+            _send(connection, request, headers)
             answer = connection.getresponse()
             found = _Answer(answer.status, dict(answer.getheaders()), answer.read())
         except (OSError, http.client.HTTPException) as error:
@@ -148,15 +169,55 @@ class _Connections:
         for connection in free:
             connection.close()
 
-    def _take(self) -> http.client.HTTPConnection:
+    def _take(self, timeout_s: float) -> http.client.HTTPConnection:
         with self._lock:
-            if self._free:
-                return self._free.pop()
+            connection = self._free.pop() if self._free else self._made()
+        connection.timeout = timeout_s
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout_s)
+        return connection
+
+    def _made(self) -> http.client.HTTPConnection:
         host, port = self._at.hostname or "", self._at.port
         if self._at.scheme == "https":
             context = ssl.create_default_context()
-            return http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
-        return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+            return http.client.HTTPSConnection(host, port, blocksize=BLOCK_BYTES, context=context)
+        return http.client.HTTPConnection(host, port, blocksize=BLOCK_BYTES)
+
+
+def _send(
+    connection: http.client.HTTPConnection, request: Request, headers: Mapping[str, str]
+) -> None:
+    """Send a request. A server that refuses a stream may hang up before it has read it all."""
+    if not isinstance(request.body, Stream):
+        body = None if request.body is None else request.body.encode()
+        connection.request(request.method, request.path, body, dict(headers))
+        return
+    with request.body.open() as file:
+        reading = _Told(file, request.body)
+        try:
+            connection.request(request.method, request.path, reading, dict(headers))
+        except (BrokenPipeError, ConnectionResetError):
+            # Its answer may have come before; without one, reading it fails.
+            if reading.sent == 0:
+                raise
+
+
+class _Told:
+    """A stream that is read, and says how far."""
+
+    def __init__(self, file: BinaryIO, stream: Stream) -> None:
+        self._file = file
+        self._stream = stream
+        self.sent = 0
+
+    def read(self, size: int = -1) -> bytes:
+        # Whoever asks for more has sent what was read before.
+        if self._stream.told is not None:
+            self._stream.told(self.sent, self._stream.size)
+        block = self._file.read(size)
+        self.sent += len(block)
+        return block
 
 
 def _refusal(answer: _Answer) -> ServerError:

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Self, Unpack
 from rillbase.aggregates import AsyncAggregate
 from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
 from rillbase.connection import ConnectionState
+from rillbase.datasets import AsyncDataset
 from rillbase.faces import A, Face, Loop, beginning, iterating, telling, waiting
 from rillbase.options import Options
 
@@ -35,6 +36,9 @@ class Client(Face):
 
     def aggregate(self, name: str) -> Aggregate:
         return Aggregate(self._loop, self._inner.aggregate(name))
+
+    def dataset(self, name: str) -> Dataset:
+        return Dataset(self._loop, self._inner.dataset(name))
 
     transaction = waiting(AsyncClient.transaction)
     on_state = telling(AsyncClient.on_state)
@@ -150,3 +154,19 @@ class Aggregate(Face):
     watch = iterating(AsyncAggregate.watch)
     on_snapshot = telling(AsyncAggregate.on_snapshot)
     changes = iterating(AsyncAggregate.changes)
+
+
+class Dataset(Face):
+    """A dataset: rows go in by uploads, and are asked for as fresh as need be."""
+
+    _inner: AsyncDataset
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    upload = waiting(AsyncDataset.upload)
+    query = waiting(AsyncDataset.query)
+    to_arrow = waiting(AsyncDataset.to_arrow)
+    to_pandas = waiting(AsyncDataset.to_pandas)
+    pipeline = waiting(AsyncDataset.pipeline)

@@ -68,6 +68,8 @@ class Database:
         self.running: dict[int, Transaction] = {}
         self.rows: dict[int, Row] = {}
         self.versions: dict[int, int] = {}
+        #: Which transaction wrote a document last.
+        self.writers: dict[int, int] = {}
         self.marks: dict[int, float] = {}
         self.emptied: list[Row] = []
         self._next_row = 1
@@ -99,6 +101,7 @@ class Database:
         for row in transaction.rows:
             self.rows[row.id] = row
             self.versions[row.key] = row.version
+            self.writers[row.key] = row.xid
         return True
 
     def abort(self, transaction: Transaction) -> None:
@@ -165,10 +168,14 @@ class Database:
             groups=[Group([self._entry(row)]) for row in page],
             done=tuple(xid for xid in asked.xids if xid not in unread),
             after=last.id if last is not None and last.xid in unread else 0,
+            newer=frozenset(self.writers[row.key] for row in page if not self._is_newest(row)),
         )
 
+    def _is_newest(self, row: Row) -> bool:
+        return self.versions[row.key] == row.version
+
     def _entry(self, row: Row) -> tuple[int, bytes]:
-        kind = PUT if self.versions[row.key] == row.version else SUPERSEDED
+        kind = PUT if self._is_newest(row) else SUPERSEDED
         return row.key, b"%b %d %d" % (kind, row.key, row.version)
 
     def empty(self, asked: EmptySlot, now_s: float) -> None:
@@ -201,7 +208,7 @@ class Events:
         self.token = 0
         #: Of each stream its entries as (key, version, is_put).
         self.streams: list[list[tuple[int, int, bool]]] = [[] for _ in range(PARTITIONS)]
-        #: The newest version of each document that the streams name.
+        #: The newest version of each document that the streams have with its content.
         self.newest: dict[int, int] = {}
 
     def restart(self, lost: int) -> None:
@@ -211,8 +218,8 @@ class Events:
             del stream[max(0, len(stream) - lost) :]
         self.newest = {}
         for stream in self.streams:
-            for key, version, _ in stream:
-                self.newest[key] = max(version, self.newest.get(key, 0))
+            for key, version, is_put in stream:
+                self._learn(key, version, is_put=is_put)
 
     def time_us(self, now_s: float) -> int:
         return int((now_s + self.offset_s) * 1e6)
@@ -239,8 +246,12 @@ class Events:
                     kind, key, version = raw.split()
                     stream = self.streams[key_hash % PARTITIONS]
                     stream.append((int(key), int(version), kind == PUT))
-                    self.newest[int(key)] = max(int(version), self.newest.get(int(key), 0))
+                    self._learn(int(key), int(version), is_put=kind == PUT)
         return Answer(verdict, self.time_us(now_s))
+
+    def _learn(self, key: int, version: int, *, is_put: bool) -> None:
+        if is_put:
+            self.newest[key] = max(version, self.newest.get(key, 0))
 
     def tick(self, asked: SendTick, now_s: float) -> Answer:
         verdict = self._verdict(asked.stamp_us, asked.token, now_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,16 +15,24 @@ from tests.own_valkey import OwnValkey
 from tests.waiting import until
 
 
+@asynccontextmanager
+async def leading(valkey: OwnValkey, settings: pytest.MonkeyPatch) -> AsyncIterator[RelayLoop]:
+    settings.setenv("EVENTS_URL", valkey.url)
+    loop = RelayLoop()
+    await loop.start()
+    try:
+        await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
+        yield loop
+    finally:
+        await loop.stop()
+
+
 @pytest.fixture
 async def relay(
     valkey: OwnValkey, settings_environment: pytest.MonkeyPatch
 ) -> AsyncIterator[RelayLoop]:
-    settings_environment.setenv("EVENTS_URL", valkey.url)
-    loop = RelayLoop()
-    await loop.start()
-    await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
-    yield loop
-    await loop.stop()
+    async with leading(valkey, settings_environment) as loop:
+        yield loop
 
 
 @pytest.fixture
@@ -71,6 +80,29 @@ async def test_a_delete_carries_the_id_and_an_outrun_version_no_body(
         2: (Kind.SUPERSEDED, b""),
         3: (Kind.DELETE, b"the id"),
     }
+
+
+async def test_who_wrote_a_document_again_comes_out_before_who_wrote_it_first(
+    streams: Streams,
+    writer: SqlWriter,
+    valkey: OwnValkey,
+    settings_environment: pytest.MonkeyPatch,
+) -> None:
+    with writer.transaction() as batch:
+        batch.write(1, b"of the batch", (1, 3))
+        batch.write(3, b"of the batch", (1, 3))
+    writer.write(1, 5, body=b"again")
+    writer.write(5, body=b"once more")
+    async with leading(valkey, settings_environment):
+        await until(lambda: proven(streams, batch.xid), "a tick that sees the batch")
+    found = [(image.key, image.version, image.kind) for image in images(streams, writer)]
+    assert found == [
+        (key_bytes(5), 2, Kind.PUT),
+        (key_bytes(1), 2, Kind.PUT),
+        (key_bytes(5), 1, Kind.SUPERSEDED),
+        (key_bytes(1), 1, Kind.SUPERSEDED),
+        (key_bytes(3), 1, Kind.PUT),
+    ]
 
 
 async def test_a_batch_says_which_partitions_it_touches(

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from foundation.scope import scoped
+from realtime.grid.size import Size
 from realtime.models import Cluster
 from tenants.models import AuditEntry, Quota
 from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key
 from tests.make import MadeTenant, make_member, make_tenant
+from tests.realtime.pretended import pretended_grid
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_a_cluster_is_changed_at_the_version_that_was_seen(admin: Caller, made: 
     body = answer.json()
     assert (body["write_partitions"], body["image"], body["idle_after_s"]) == (3, "next", None)
     # What was not named stays.
-    assert (body["node_size"], body["version"]) == ("small", 2)
+    assert (body["node_size"], body["query_partitions"], body["version"]) == ("small", 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,7 @@ def test_a_cluster_is_changed_at_the_version_that_was_seen(admin: Caller, made: 
     [
         ("write_partitions", 0),
         ("write_partitions", 65),
+        ("query_partitions", 0),
         ("node_size", "gigantic"),
         ("tier", "best"),
         ("image", "evil.example.com/mine:latest"),
@@ -98,8 +101,30 @@ def test_a_plan_says_how_large_a_cluster_may_be(server: str) -> None:
     Quota(tenant_id=made.tenant.id, limits={"cluster_write_partitions": 3}).save(using="staff")
     create(caller, made, write_partitions=3)
     problem(caller.patch(path(made), {"write_partitions": 4}), 403, "quota_exceeded")
+    # What is limited is the number of nodes, in whichever dimension.
+    problem(caller.patch(path(made), {"query_partitions": 2}), 403, "quota_exceeded")
     quota = caller.get(f"/api/v1/tenants/{made.slug}/quota").json()
     assert quota["used"]["cluster_write_partitions"] == 3
+
+
+def test_another_size_is_proposed_from_what_the_nodes_have_to_do(
+    admin: Caller, made: MadeTenant, valkey_url: str
+) -> None:
+    create(admin, made, write_partitions=1, query_partitions=2)
+    assert admin.get(path(made)).json()["proposal"] is None
+    figures = {"busy_ppm": 800_000, "lag_us": 1_500}
+    with pretended_grid(made, Size(1, 2), valkey_url, **figures):
+        body = admin.get(path(made)).json()
+        assert [node["busy"] for node in body["grids"][0]["nodes"]] == [0.8] * 4
+        assert body["proposal"] == {
+            "write_partitions": 2,
+            "query_partitions": 2,
+            "reason": "busy",
+            "message": "The busiest filter node keeps a core busy for 80% of the time.",
+        }
+        # Once it is followed there is nothing to propose until that has come about.
+        admin.patch(path(made), {"write_partitions": 2})
+        assert admin.get(path(made)).json()["proposal"] is None
 
 
 def test_a_tenant_has_one_cluster_at_most(admin: Caller, made: MadeTenant) -> None:

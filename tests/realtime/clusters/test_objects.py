@@ -15,6 +15,7 @@ import yaml
 
 from realtime.clusters.kubernetes.objects import render
 from realtime.clusters.kubernetes.wanted import Wanted, WantedGrid
+from realtime.grid.size import Size
 from scripts import kube_tools
 from tests.kube.rendering import containers, matches, rendered
 from tests.realtime.clusters.wishes import INSTALLATION, TENANT, USUAL, WISHES
@@ -139,7 +140,7 @@ def test_a_cluster_that_sleeps_has_its_objects_and_no_pods() -> None:
 
 @pytest.mark.parametrize(("partitions", "executors"), [(1, 1), (2, 2), (3, 2), (8, 5), (64, 33)])
 def test_there_are_slots_for_all_nodes(partitions: int, executors: int) -> None:
-    grid = WantedGrid(1001, partitions)
+    grid = WantedGrid(1001, Size(partitions))
     settings = spark_settings(made(replace(USUAL, grids=(grid,))))
     assert settings["spark.executor.instances"] == str(executors)
     assert executors * int(settings["spark.executor.cores"]) >= partitions + 1
@@ -165,7 +166,7 @@ def _mib(quantity: str) -> int:
 def test_the_quota_has_room_for_another_grid_beside_those_there_are(name: str) -> None:
     wanted = WISHES[name]
     (quota,) = of(made(wanted), "ResourceQuota")
-    largest = max(wanted.grids, key=lambda grid: grid.nodes)
+    largest = max(wanted.grids, key=lambda grid: grid.size.nodes)
     grids = [*wanted.grids, largest]
     needed = len(grids) + sum(grid.executors for grid in grids)
     assert int(quota["spec"]["hard"]["pods"]) >= needed + 1

@@ -13,6 +13,7 @@ from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes.wanted import Server, Wanted, WantedGrid
 from realtime.clusters.kubernetes.wish import wish
 from realtime.grid.layout import Grid
+from realtime.grid.size import Size
 from realtime.models import Cluster
 
 GRIDS = [OwnGrid(Grid(1, 1001, 2), ready=True), OwnGrid(Grid(1, 1002, 4), ready=False)]
@@ -38,7 +39,7 @@ def wished(cluster: Cluster) -> Wanted:
 
 
 def test_all_grids_in_force_are_wanted() -> None:
-    assert wished(row()).grids == (WantedGrid(1001, 2), WantedGrid(1002, 4))
+    assert wished(row()).grids == (WantedGrid(1001, Size(2)), WantedGrid(1002, Size(4)))
 
 
 def test_the_same_row_gives_the_same_wish_and_another_tenant_other_secrets() -> None:

@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from uuid import UUID
 
 from realtime.clusters.kubernetes.wanted import Installation, Server, Wanted, WantedGrid
+from realtime.grid.size import Size
 
 TENANT = UUID("01a1ffb7-61c1-721e-b902-9f470656bdc8")
 INSTALLATION = Installation(
@@ -20,7 +21,7 @@ USUAL = Wanted(
     installation=INSTALLATION,
     tenant_id=TENANT,
     slug="acme",
-    grids=(WantedGrid(1001, 2),),
+    grids=(WantedGrid(1001, Size(2)),),
     node_size="small",
     guaranteed=False,
     image="rillbase/spark:0.1.0",
@@ -32,7 +33,9 @@ USUAL = Wanted(
 WISHES = {
     "usual": USUAL,
     "large and guaranteed": replace(USUAL, node_size="large", guaranteed=True),
-    "while it is resized": replace(USUAL, grids=(WantedGrid(1001, 2), WantedGrid(1002, 8))),
+    "while it is resized": replace(
+        USUAL, grids=(WantedGrid(1001, Size(2)), WantedGrid(1002, Size(8)))
+    ),
     "asleep": replace(USUAL, awake=False),
     "servers elsewhere": replace(
         USUAL,

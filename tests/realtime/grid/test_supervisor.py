@@ -37,8 +37,9 @@ class Place:
         self.started: list[Node] = []
         self.why_lost: str | None = None
 
-    def open(self, slots: int) -> None:
+    def open(self, slots: int) -> int:
         self.slots = slots
+        return slots
 
     def start(self, node: Node) -> Idle:
         self.started.append(node)

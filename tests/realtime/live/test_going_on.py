@@ -113,12 +113,15 @@ def test_members_see_subscriptions_and_end_them(client: Client, todos: MadeColle
     assert answer.until("end")["error"]["code"] == "subscription_ended"
 
 
-def events_of(answer: requests.Response) -> Iterator[tuple[str, str, dict[str, object]]]:
-    name, token = "", ""
+def events_of(
+    answer: requests.Response, token: str = ""
+) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Yield each event's name and data, and what an EventSource would come back with."""
+    name = ""
     for line in answer.iter_lines(chunk_size=1):
         field, _, value = line.decode().partition(": ")
         if field == "event":
-            name, token = value, ""
+            name = value
         elif field == "id":
             token = value
         elif field == "data":
@@ -140,6 +143,18 @@ def test_a_query_is_watched_by_server_sent_events(todos: MadeCollection, client:
     with requests.get(url, headers=headers, stream=True, timeout=60) as answer:
         told = events_of(answer)
         assert "b" in [next(told)[2].get("key") for _ in range(2)]
+
+
+def test_an_event_source_forgets_where_it_was_when_it_is_reset(
+    todos: MadeCollection, client: Client
+) -> None:
+    url, old = f"{todos.caller.base}{todos.path}/live", "of-another-time"
+    headers = {**todos.caller.headers, "Last-Event-ID": old}
+    with requests.get(url, headers=headers, stream=True, timeout=60) as answer:
+        told = events_of(answer, old)
+        assert next(told)[:2] == ("reset", "")
+        name, token, frame = next(told)
+        assert (name, token) == ("result", frame["resume"])
 
 
 def test_an_event_source_watches_with_a_ticket(todos: MadeCollection, client: Client) -> None:

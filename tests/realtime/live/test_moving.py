@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from io import StringIO
 
 import psycopg
 import pytest
+from django.core.management import call_command
+from django.db import connections
 
 from tests.documents.collection import MadeCollection
 from tests.own_server import another_server
@@ -16,6 +20,8 @@ from tests.realtime.live.test_going_on import key_of
 from tests.waiting import wait_until
 
 MOVED_S = 60.0
+#: Between writes while the grid is resized.
+BETWEEN_S = 0.05
 
 
 @pytest.fixture
@@ -25,8 +31,26 @@ def client(todos: MadeCollection) -> Iterator[Client]:
         yield client
 
 
-def test_clients_go_on_when_the_grid_is_another_one(
-    client: Client, todos: MadeCollection, backstage: Backstage, postgres_url: str
+@pytest.fixture
+def told(postgres_url: str) -> Iterator[StringIO]:
+    """What a command prints. Afterwards the grid is the one that was there before."""
+    yield StringIO()
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("UPDATE documents_gridepoch SET retired_at = NULL WHERE number = 1")
+        admin.execute("DELETE FROM documents_gridepoch WHERE number = 2")
+
+
+def resize(told: StringIO) -> None:
+    """Give the shared grid another size in both dimensions, and wait until it has taken over."""
+    try:
+        size = ("--write-partitions", "3", "--query-partitions", "2")
+        call_command("resize_grid", *size, stdout=told)
+    finally:
+        connections.close_all()
+
+
+def test_clients_go_on_when_the_grid_is_resized_in_both_dimensions(
+    client: Client, todos: MadeCollection, backstage: Backstage, told: StringIO
 ) -> None:
     answers = [
         subscribe(client, "unsorted", collection=todos.name),
@@ -36,36 +60,29 @@ def test_clients_go_on_when_the_grid_is_another_one(
     expected = [{"_id": "a", "n": 1}]
     for answer in answers:
         answer.until_shows(expected)
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute("INSERT INTO documents_gridepoch (number, write_partitions) VALUES (2, 3)")
-        try:
-            requests = "{rillbase}:events:1:2:requests:0"
-            wait_until(
-                lambda: backstage.valkey.xlen(requests) >= 2,
-                what="the queries to be registered with the new grid",
-                timeout_s=MOVED_S,
-            )
-            admin.execute(
-                "UPDATE documents_gridepoch SET retired_at = clock_timestamp() WHERE number = 1"
-            )
-            for number in range(2, 12):
-                document = {"_id": f"d{number:02}", "n": number}
-                todos.insert(document)
-                expected.append(document)
-            for answer in answers:
-                answer.until_shows(expected[: 10 if answer.name == "sorted" else None])
-                numbers = [event["seq"] for event in answer.events]
-                assert numbers == list(range(1, len(numbers) + 1))
-                assert len({(event["key"], event["version"]) for event in answer.events}) == len(
-                    numbers
-                )
-                assert all(frame["type"] != "reset" for frame in answer.frames)
-            registry = "{rillbase}:events:1:1:registry:0"
-            wait_until(
-                lambda: not backstage.valkey.exists(registry),
-                what="the old grid's keys to go",
-                timeout_s=MOVED_S,
-            )
-        finally:
-            admin.execute("UPDATE documents_gridepoch SET retired_at = NULL WHERE number = 1")
-            admin.execute("DELETE FROM documents_gridepoch WHERE number = 2")
+    with ThreadPoolExecutor(1) as aside:
+        resized = aside.submit(resize, told)
+        # Writes go on meanwhile, and each is told before the next one.
+        while not wait([resized], timeout=BETWEEN_S).done:
+            document = {"_id": f"d{len(expected):05}", "n": len(expected) + 1}
+            todos.insert(document)
+            expected.append(document)
+            answers[0].until_shows(expected)
+        resized.result()
+    assert told.getvalue().splitlines() == [
+        "Grid 2 of 2x3 partitions is being filled.",
+        "All its nodes watch; servers go over to it.",
+        "Grid 2 has taken over.",
+    ]
+    for answer in answers:
+        answer.until_shows(expected[: 10 if answer.name == "sorted" else None])
+        numbers = [event["seq"] for event in answer.events]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len({(event["key"], event["version"]) for event in answer.events}) == len(numbers)
+        assert all(frame["type"] != "reset" for frame in answer.frames)
+    registry = "{rillbase}:events:1:1:registry:0"
+    wait_until(
+        lambda: not backstage.valkey.exists(registry),
+        what="the old grid's keys to go",
+        timeout_s=MOVED_S,
+    )

@@ -135,3 +135,21 @@ def test_production_gets_no_demo_whose_login_is_one_of_the_staff(
     assert "--demo-json" in declared(tmp_path)["prepare"].argv
     monkeypatch.setenv("RILLBASE_ENV", "production")
     assert "--demo-json" not in declared(tmp_path)["prepare"].argv
+
+
+@pytest.mark.parametrize("setting", [None, "elsewhere"])
+def test_the_pipeline_is_needed_once_there_is_something_to_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str | None
+) -> None:
+    folder = tmp_path / "analytics"
+    if setting is not None:
+        folder = tmp_path / setting
+        monkeypatch.setenv("RILLBASE_ANALYTICS_DIR", str(folder))
+    pipeline = declared(tmp_path)["pipeline"]
+    assert not pipeline.needed()
+    for name in ("iceberg/visits/metadata", "authority", "segments"):
+        (folder / "some-dataset" / name).mkdir(parents=True)
+    (folder / "some-dataset" / "authority" / "a.parquet").touch()
+    assert not pipeline.needed()
+    (folder / "some-dataset" / "segments" / "a.arrow").touch()
+    assert pipeline.needed()

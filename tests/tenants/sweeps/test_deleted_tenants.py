@@ -19,6 +19,7 @@ from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
 from realtime.clusters import epochs
+from realtime.grid.size import Size
 from realtime.models import Cluster
 from storage_engine.models import DeliveredSubscription, Topic
 from tenants import audit, error_log, purge
@@ -94,7 +95,7 @@ def _fill(made: MadeTenant) -> None:
         Cluster.objects.create(
             write_partitions=1, node_size="small", tier="burstable", due_at=now + 10 * HOUR
         )
-    epochs.add(tenant.id, 1)
+    epochs.add(tenant.id, Size(1))
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 

@@ -5,6 +5,7 @@ import { useAggregate } from "rillbase/react";
 import { Link } from "wouter";
 import { useOne } from "../../api/list";
 import { useTenant } from "../../api/tenant";
+import { DropButton } from "../../shell/DropButton";
 import { PageHead } from "../../shell/Shell";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
@@ -33,7 +34,13 @@ export default function AggregatePage({ name }: { readonly name: string }) {
             {aggregate !== undefined && <AggregateState aggregate={aggregate} />}
           </>
         }
-      />
+      >
+        {may("developer") && (
+          <DropButton list="aggregates" name={name} label="Drop the aggregate">
+            Its rows and events go, and its subscriptions end.
+          </DropButton>
+        )}
+      </PageHead>
       <div className="page-body">
         <div className="column wide">
           {error !== null && <ErrorNotice error={error} />}

@@ -1,8 +1,7 @@
 /** One collection: its documents, and what holds for all of them. */
 
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { ask } from "../../api/control";
+import { useHeld } from "../../api/held";
 import { useTenant } from "../../api/tenant";
 import type { Collection } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
@@ -93,24 +92,9 @@ function Tab({ held, tab }: { readonly held: Held; readonly tab: string }) {
 const BUILDING_MS = 1_000;
 
 function useCollection(name: string): { held: Held | null; error: unknown } {
-  const { slug, api } = useTenant();
-  const client = useQueryClient();
-  const queryKey = [slug, "collection", name];
-  const address = `${api}/collections/${name}`;
-  const { data, error } = useQuery({
-    queryKey,
-    queryFn: () => ask<Collection>(address),
+  const { held, error } = useHeld<Collection>("collections", name, (collection) =>
     // The progress of an index that is being built is worth watching.
-    refetchInterval: ({ state }) =>
-      state.data?.body.indexes.some((index) => index.state === "building") ? BUILDING_MS : false,
-  });
-  if (data === undefined) return { held: null, error };
-  const { body, etag } = data;
-  async function change(members: Partial<Record<keyof Collection, unknown>>) {
-    const headers = etag === null ? {} : { "If-Match": etag };
-    const answer = await ask<Collection>(address, { method: "PATCH", body: members, headers });
-    client.setQueryData(queryKey, answer);
-    await client.invalidateQueries({ queryKey: [slug, "collections"] });
-  }
-  return { held: { collection: body, change }, error: null };
+    collection.indexes.some((index) => index.state === "building") ? BUILDING_MS : false,
+  );
+  return { held: held && { collection: held.body, change: held.change }, error };
 }

@@ -6,11 +6,11 @@ import { call, sessionHeaders } from "../../api/control";
 import { failureOf } from "../../api/failure";
 import { useTenant } from "../../api/tenant";
 import type { Rules } from "../../api/types";
+import { Declaration } from "../../ui/Declaration";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import type { Held } from "./CollectionPage";
-import { Declaration } from "./Declaration";
 
 const ACTIONS = ["read", "create", "update", "delete"] as const;
 

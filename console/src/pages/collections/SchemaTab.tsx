@@ -1,9 +1,9 @@
 /** What every document must look like. */
 
 import { useTenant } from "../../api/tenant";
+import { Declaration } from "../../ui/Declaration";
 import { useToasts } from "../../ui/toasts";
 import type { Held } from "./CollectionPage";
-import { Declaration } from "./Declaration";
 
 const MAX_SAMPLE = 200;
 

@@ -4,7 +4,8 @@ import { useOne } from "../../api/list";
 import { PageHead } from "../../shell/Shell";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { size } from "../collections/documents/Transfer";
+import { size } from "../../ui/units";
+import { Cluster, type ClusterState } from "./Cluster";
 import "./activity.css";
 
 interface Node {
@@ -20,7 +21,7 @@ interface Node {
   readonly rebuilds: number | null;
 }
 
-interface Cluster {
+interface Read extends ClusterState {
   readonly grids: readonly {
     readonly epoch: number;
     readonly query_partitions: number;
@@ -32,7 +33,7 @@ interface Cluster {
 const REFRESH_MS = 2_000;
 
 export default function Grid() {
-  const { data, error } = useOne<Cluster>("cluster", { refetchMs: REFRESH_MS });
+  const { data, error } = useOne<Read>("cluster", { refetchMs: REFRESH_MS });
   return (
     <>
       <PageHead title="Matching grid" />
@@ -46,6 +47,7 @@ export default function Grid() {
           </p>
           {error !== null && <ErrorNotice error={error} />}
           {data === undefined && error === null && <Skeleton />}
+          {data !== undefined && <Cluster cluster={data} />}
           {data?.grids.length === 0 && (
             <Empty icon="grid" title="No grid">
               Nobody has started one. Queries are answered; live ones say <code>stale</code> until

@@ -12,7 +12,7 @@ import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
 import { duration } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
-import { size } from "../collections/documents/Transfer";
+import { size } from "../../ui/units";
 import { useSubscriptions } from "./useSubscriptions";
 import { Why } from "./Why";
 import "./activity.css";

@@ -8,7 +8,7 @@ import { Bars } from "../../ui/charts/Bars";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Segments } from "../../ui/Field";
-import { size } from "../collections/documents/Transfer";
+import { size } from "../../ui/units";
 import "./usage.css";
 
 type Span = "hour" | "day";

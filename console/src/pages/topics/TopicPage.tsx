@@ -1,12 +1,12 @@
 /** One topic: what is published, on a map where it has places, and a form to publish. */
 
 import { type FormEvent, useState } from "react";
-import { Link, useLocation } from "wouter";
-import { useChange, useOne } from "../../api/list";
+import { Link } from "wouter";
+import { useOne } from "../../api/list";
 import { dataCall, useTenant } from "../../api/tenant";
 import type { Topic } from "../../api/types";
+import { DropButton } from "../../shell/DropButton";
 import { PageHead } from "../../shell/Shell";
-import { Confirm } from "../../ui/Confirm";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
@@ -39,7 +39,11 @@ export default function TopicPage({ name }: { readonly name: string }) {
           </>
         }
       >
-        {may("developer") && <Drop name={name} />}
+        {may("developer") && (
+          <DropButton list="topics" name={name} label="Drop the topic">
+            Everything in it goes, and its subscriptions end at once.
+          </DropButton>
+        )}
       </PageHead>
       {error !== null && (
         <div className="column">
@@ -198,37 +202,4 @@ function placeBody(topic: Topic, place: string, radius: number): object {
   if (center.length !== 2 || center.some(Number.isNaN))
     throw new SyntaxError("A place is two numbers, as in 16.37, 48.21.");
   return { geo: topic.kind === "geo" ? { center, radius_m: radius } : { center, radius } };
-}
-
-function Drop({ name }: { readonly name: string }) {
-  const { slug } = useTenant();
-  const change = useChange("topics");
-  const [, go] = useLocation();
-  const [isAsking, setAsking] = useState(false);
-  return (
-    <>
-      <button
-        type="button"
-        className="button icon plain"
-        aria-label="Drop the topic"
-        onClick={() => setAsking(true)}
-      >
-        <Icon name="trash" size={14} />
-      </button>
-      {isAsking && (
-        <Confirm
-          title={`Drop ${name}?`}
-          action="Drop"
-          typed={name}
-          onConfirm={async () => {
-            await change(`topics/${name}`, { method: "DELETE" });
-            go(`/t/${slug}/topics`);
-          }}
-          onClose={() => setAsking(false)}
-        >
-          Everything in it goes, and its subscriptions end at once.
-        </Confirm>
-      )}
-    </>
-  );
 }

@@ -35,6 +35,13 @@ const looks = EditorView.theme({
     backgroundColor: "var(--raised)",
     color: "var(--ink)",
   },
+  // The usual marks are images in `data:` addresses, which the console's policy refuses.
+  ".cm-lintRange-error, .cm-lintRange-warning": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy var(--bad)",
+    textUnderlineOffset: "3px",
+  },
+  ".cm-lintRange-warning": { textDecorationColor: "var(--warn)" },
   ".cm-diagnostic": { fontFamily: "var(--sans)" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "15em" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "2px 8px" },

@@ -81,6 +81,25 @@ impl Outbox {
         Some((row.at_us, row.images.clone()))
     }
 
+    /// Who has written documents of a transaction again, later than it did.
+    pub(crate) fn newer(&self, xid: u64, database: &Database) -> Vec<u64> {
+        let images = self.rows.get(&xid).map(|row| row.images.as_slice());
+        let images = images.unwrap_or_default().iter();
+        let last = |image: &AfterImage| {
+            let latest = database.latest(image.key[0])?;
+            let wrote = |row: &Committed| {
+                let mut written = row.images.iter();
+                written.any(|one| one.key == image.key && one.version == latest.version)
+            };
+            let (writer, _) = self.rows.iter().find(|(_, row)| wrote(row))?;
+            (latest.version > image.version).then_some(*writer)
+        };
+        let mut newer: Vec<u64> = images.filter_map(last).collect();
+        newer.sort_unstable();
+        newer.dedup();
+        newer
+    }
+
     /// What a relay reads: of a document that was written again only the fact is left.
     pub(crate) fn as_read(&self, xid: u64, database: &Database) -> Vec<AfterImage> {
         let images = self.rows.get(&xid).map(|row| row.images.as_slice());

@@ -53,6 +53,8 @@ pub(crate) struct Relay {
     time_us: u64,
     /// The life of the event layer then, and the incarnation in which all was published into it.
     looked: (u8, Option<Incarnation>),
+    /// Who went before others in this round, since they wrote the same documents later.
+    led: BTreeSet<u64>,
     pub(crate) stopped_until_us: u64,
 }
 
@@ -65,6 +67,7 @@ impl Relay {
             stage: Stage::Rest,
             time_us: 0,
             looked: (0, None),
+            led: BTreeSet::new(),
             stopped_until_us: 0,
         }
     }
@@ -100,6 +103,7 @@ impl Relay {
             return Stage::Rest;
         }
         self.time_us = valkey.now_us;
+        self.led.clear();
         self.looked = (valkey.life, valkey.complete);
         valkey.has_epochs = true;
         Stage::Looked
@@ -133,7 +137,14 @@ impl Relay {
 
     fn fetch(&mut self, mut backlog: VecDeque<u64>, database: &Database, outbox: &Outbox) -> Stage {
         if let Some(xid) = backlog.pop_front() {
-            return Stage::Fetched(xid, outbox.as_read(xid, database), backlog);
+            let mut newer = outbox.newer(xid, database);
+            newer.retain(|other| self.led.insert(*other));
+            if newer.is_empty() {
+                return Stage::Fetched(xid, outbox.as_read(xid, database), backlog);
+            }
+            backlog.push_front(xid);
+            newer.into_iter().for_each(|other| backlog.push_front(other));
+            return Stage::Listed(backlog);
         }
         let now_us = self.time_us;
         let provable = self.life.as_ref().and_then(|life| life.provable(now_us));

@@ -27,7 +27,7 @@ def objects(wanted: Wanted, grid: WantedGrid) -> list[Object]:
 
 
 def _driver(wanted: Wanted, grid: WantedGrid) -> Object:
-    about = f"Driver of grid {grid.epoch}: {grid.nodes} nodes in {grid.executors} executors"
+    about = f"Driver of grid {grid.epoch}: {grid.size.nodes} nodes in {grid.executors} executors"
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

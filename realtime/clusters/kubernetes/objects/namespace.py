@@ -9,6 +9,7 @@ from realtime.clusters.kubernetes.wanted import (
     Wanted,
     WantedGrid,
 )
+from realtime.grid.size import Size
 
 _LEVELS = ("enforce", "audit", "warn")
 
@@ -37,7 +38,7 @@ def _quota(wanted: Wanted) -> Object:
 
     Spark gives up after a few executors that a quota has refused.
     """
-    largest = max(wanted.grids, key=lambda grid: grid.nodes, default=WantedGrid(0, 1))
+    largest = max(wanted.grids, key=lambda grid: grid.size.nodes, default=WantedGrid(0, Size(1)))
     grids = [*wanted.grids, largest]
     executors = sum(grid.executors + 1 for grid in grids)
     drivers = len(grids)

@@ -6,8 +6,9 @@ import { Empty } from "../../../ui/Empty";
 import { Icon } from "../../../ui/Icon";
 import { Menu, MenuItem } from "../../../ui/Menu";
 import { useToasts } from "../../../ui/toasts";
+import { size } from "../../../ui/units";
 import type { OpenDialog } from "./DocumentDialogs";
-import { exportFile, size } from "./Transfer";
+import { exportFile } from "./Transfer";
 
 type Plain = Record<string, unknown>;
 

@@ -1,13 +1,16 @@
 /** Import and export: a line of Extended JSON for each document, with progress. */
 
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { ServerError } from "rillbase";
 import { sessionHeaders } from "../../../api/control";
 import { useTenant } from "../../../api/tenant";
+import { type Progress, upload } from "../../../api/upload";
 import { Dialog } from "../../../ui/Dialog";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
 import { Field } from "../../../ui/Field";
+import { FilePick } from "../../../ui/FilePick";
 import { Icon } from "../../../ui/Icon";
+import { SentBar } from "../../../ui/SentBar";
 
 interface Job {
   readonly id: string;
@@ -23,11 +26,6 @@ interface Job {
   }[];
 }
 
-interface Progress {
-  readonly sent: number;
-  readonly total: number;
-}
-
 interface ImportProps {
   readonly collection: string;
   readonly onClose: () => void;
@@ -40,15 +38,20 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
   const [progress, setProgress] = useState<Progress | null>(null);
   const [job, setJob] = useState<Job | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const input = useRef<HTMLInputElement>(null);
   async function begin() {
     if (file === null) return;
     setError(null);
     setJob(null);
-    setProgress({ sent: 0, total: file.size });
     try {
       const path = `/v1/collections/${collection}/import?mode=${mode}`;
-      setJob(await upload(path, await lines(file), slug, setProgress));
+      setJob(
+        await upload<Job>(path, await lines(file), {
+          type: "application/x-ndjson",
+          headers: sessionHeaders(slug),
+          told: setProgress,
+          broken: "The connection broke. Send the file again with “stay as they are”.",
+        }),
+      );
     } catch (thrown) {
       setError(thrown);
     } finally {
@@ -62,17 +65,7 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
       onClose={onClose}
     >
       <div className="body">
-        <button type="button" className="button" onClick={() => input.current?.click()}>
-          <Icon name="upload" size={14} /> {file === null ? "Choose a file" : file.name}
-        </button>
-        <input
-          ref={input}
-          type="file"
-          hidden
-          aria-label="File"
-          accept=".ndjson,.jsonl,.json"
-          onChange={(event) => setFile(event.target.files?.[0] ?? null)}
-        />
+        <FilePick file={file} accept=".ndjson,.jsonl,.json" onPick={setFile} />
         <Field label="Documents whose _id is there already">
           <select className="select" value={mode} onChange={(event) => setMode(event.target.value)}>
             <option value="insert">are reported</option>
@@ -80,7 +73,9 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
             <option value="upsert">are replaced</option>
           </select>
         </Field>
-        {progress !== null && <Bar progress={progress} />}
+        {progress !== null && (
+          <SentBar progress={progress} rest="The last documents are written." />
+        )}
         {job !== null && <Result job={job} />}
         {error !== null && <ErrorNotice error={error} />}
       </div>
@@ -100,20 +95,6 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
         )}
       </footer>
     </Dialog>
-  );
-}
-
-function Bar({ progress: { sent, total } }: { readonly progress: Progress }) {
-  const part = total === 0 ? 0 : sent / total;
-  return (
-    <div>
-      <progress className="progress" max={1} value={part} aria-label="Sent" />
-      <p className="soft number">
-        {part < 1
-          ? `${Math.round(part * 100)} % of ${size(total)} sent`
-          : "Sent. The last documents are being written."}
-      </p>
-    </div>
   );
 }
 
@@ -144,30 +125,6 @@ async function lines(file: File): Promise<Blob> {
   return new Blob(list.map((item) => `${JSON.stringify(item)}\n`));
 }
 
-/** Sends a body and tells how much of it has gone, which `fetch` cannot. */
-function upload(
-  path: string,
-  body: Blob,
-  slug: string,
-  told: (progress: Progress) => void,
-): Promise<Job> {
-  return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open("POST", path);
-    request.setRequestHeader("Content-Type", "application/x-ndjson");
-    for (const [name, value] of Object.entries(sessionHeaders(slug)))
-      request.setRequestHeader(name, value);
-    request.upload.onprogress = ({ loaded, total }) => told({ sent: loaded, total });
-    request.onload = () => {
-      if (request.status === 200) resolve(JSON.parse(request.responseText) as Job);
-      else reject(new ServerError(JSON.parse(request.responseText || "{}"), request.status));
-    };
-    request.onerror = () =>
-      reject(new Error("The connection broke. Send the file again with “stay as they are”."));
-    request.send(body);
-  });
-}
-
 /** Fetches all documents that match and hands them to the browser as a file. */
 export async function exportFile(
   slug: string,
@@ -193,11 +150,4 @@ export async function exportFile(
   link.download = `${collection}.ndjson`;
   link.click();
   URL.revokeObjectURL(link.href);
-}
-
-export function size(bytes: number): string {
-  if (bytes < 1_024) return `${bytes} B`;
-  if (bytes < 1_024 ** 2) return `${(bytes / 1_024).toFixed(1)} KiB`;
-  if (bytes < 1_024 ** 3) return `${(bytes / 1_024 ** 2).toFixed(1)} MiB`;
-  return `${(bytes / 1_024 ** 3).toFixed(1)} GiB`;
 }

@@ -1,11 +1,11 @@
-/** A part of a collection that is declared as JSON, with an editor that shows what is wrong where. */
+/** A part of something that is declared as JSON, with an editor that shows what is wrong where. */
 
 import { type ReactNode, useState } from "react";
 import { ServerError } from "rillbase";
-import { failureOf } from "../../api/failure";
-import { Icon } from "../../ui/Icon";
-import { JsonEditor, type Mistake } from "../../ui/JsonEditor";
-import { useToasts } from "../../ui/toasts";
+import { failureOf } from "../api/failure";
+import { Icon } from "./Icon";
+import { JsonEditor, type Mistake } from "./JsonEditor";
+import { useToasts } from "./toasts";
 
 interface DeclarationProps {
   readonly label: string;
@@ -83,7 +83,8 @@ export function Declaration({
   );
 }
 
-function mistakesOf(error: unknown, member: string): Mistake[] {
+/** Returns what is wrong where, the pointers beginning below a member. */
+export function mistakesOf(error: unknown, member: string): Mistake[] {
   if (error instanceof ServerError && error.places.length > 0) {
     return error.places.map(({ pointer, detail }) => ({
       pointer: pointer.startsWith(`/${member}`) ? pointer.slice(member.length + 1) : pointer,

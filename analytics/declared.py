@@ -1,0 +1,58 @@
+"""What a dataset's row says of its tables. Nothing that works on columns is loaded with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+#: What a column may hold, beside ids.
+TYPE_NAMES = ("bool", "int32", "int64", "double", "string", "date", "timestamp")
+#: What the keys of an ID-key may be.
+KEY_TYPE_NAMES = ("string", "int64")
+MAX_DATA_COLUMNS = 60
+#: A column of this type and the name of an ID-key holds keys, which are stored as their ids.
+_ID = "id:"
+#: The columns of the table that says which key has which id.
+KEY, ID = "key", "id"
+
+
+class ViewDefinition(TypedDict):
+    """A secondary view as it is kept."""
+
+    key: list[str]
+    #: Whoever makes a dataset may leave them out: then it has all.
+    columns: NotRequired[list[str]]
+
+
+class TableDefinition(TypedDict):
+    """A table as it is kept."""
+
+    columns: dict[str, str]
+    key: list[str]
+    views: dict[str, ViewDefinition]
+
+
+class Definition(TypedDict):
+    """All that a dataset is made of."""
+
+    tables: dict[str, TableDefinition]
+    #: ID-keys and what their keys are.
+    id_keys: dict[str, str]
+
+
+def read_definition(text: str) -> Definition:
+    """Return what a dataset's row says. Those of before there were ID-keys have none."""
+    told = json.loads(text)
+    return {"tables": told["tables"], "id_keys": told.get("id_keys", {})}
+
+
+def id_key_of(kind: str) -> str | None:
+    """Return the ID-key of a column's type, if it has one."""
+    return kind.removeprefix(_ID) if kind.startswith(_ID) else None
+
+
+def ids_of(table: TableDefinition) -> Mapping[str, str]:
+    """Return the columns that hold ids, and of which ID-key each."""
+    found = {column: id_key_of(kind) for column, kind in table["columns"].items()}
+    return {column: name for column, name in found.items() if name is not None}

@@ -1,0 +1,50 @@
+"""Keys that are sent become temporary ids, which nobody waits for.
+
+A key's place in the list of a body's keys is its temporary id. The list is kept beside the body's
+segments and may name a key more than once: it is told only once which id a key really has, when the
+list goes through the pipeline, and until then by whoever reads the segments
+(`analytics.rows.ids`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from analytics.rows.ids import KEYS_COLUMN
+from analytics.schema import TYPES, Table
+
+
+class KeyList:
+    """Writes one body's keys of one ID-key."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self._sink = pa.OSFile(str(path), "wb")
+        self._schema = pa.schema([pa.field(KEYS_COLUMN, TYPES[kind], nullable=False)])
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        self._writer = pa.ipc.new_file(self._sink, self._schema, options=options)
+        self.rows = 0
+
+    def ids(self, keys: pa.Array) -> pa.Array:
+        """Add keys to the list, and return their places; null where there is no key."""
+        coded = keys.dictionary_encode()
+        self._writer.write_batch(pa.record_batch([coded.dictionary], schema=self._schema))
+        places = pa.compute.add(coded.indices.cast(pa.int64()), self.rows)
+        self.rows += len(coded.dictionary)
+        return places
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+        finally:
+            self._sink.close()
+
+
+def with_ids(table: Table, batch: pa.RecordBatch, lists: dict[str, KeyList]) -> pa.RecordBatch:
+    """Return a batch as it is stored: ids stand for keys."""
+    arrays = [
+        lists[table.ids[name]].ids(column) if name in table.ids else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.stored)

@@ -1,0 +1,32 @@
+"""Every stage of a dataset, one after the other, as far as it goes: nobody waits for enough."""
+
+from __future__ import annotations
+
+import contextlib
+from uuid import UUID
+
+from analytics.pipeline import ledger
+from analytics.pipeline.catalogue import Authority
+from analytics.pipeline.decisions import Limits, Step, decide
+from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.steps import run_step
+from analytics.pipeline.workers import Workers
+
+#: Everything is due at once.
+EAGER = Limits(scu_bytes=1, scu_age_s=0.0, authority_age_s=0.0)
+
+
+def settle(workers: Workers, authority: Authority, dataset_id: UUID) -> None:
+    """Bring all uploads of a dataset into the authority.
+
+    What somebody else does meanwhile is done as well.
+    """
+    while (standing := ledger.standing(dataset_id)) is not None:
+        due = {wanted.step: wanted for wanted in decide(standing.now, EAGER, [])}
+        for step in (Step.REMAP, Step.SORT, Step.AUTHORITY):
+            if step in due:
+                with contextlib.suppress(Overtaken):
+                    run_step(workers, authority, standing, due[step])
+                break
+        else:
+            return

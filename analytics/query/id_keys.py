@@ -1,0 +1,93 @@
+"""The ID-keys of a query: which id a key has at the query's state, and which key an id.
+
+Ids that have been assigned are in the ID-key's own table, stage by stage like all else. Those of
+uploads behind that are worked out here as the pipeline will: they are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.declared import ID, KEY
+from analytics.query.filters import Filter, near
+from analytics.query.plan import IdPlan, Part
+from analytics.query.scan import Reading
+from analytics.rows.ids import Assigned, Known, assign, read_keys
+from analytics.schema import BY_ID, OP, TYPES, Table
+
+NO_ID = -1
+
+
+class IdKey:
+    """One ID-key at one state."""
+
+    def __init__(self, table: Table, plan: IdPlan, reading: Reading) -> None:
+        self._table = table
+        self._plan = plan
+        self._reading = reading
+        self._kind = TYPES[table.columns[KEY]]
+
+    def fresh(self) -> pa.Table:
+        """Return rows of the ID-key's table that no file of it has yet."""
+        return self._assigned.operations(self._table)
+
+    def ids_in(self, part: Part) -> pa.Array:
+        """Return the ids to which one part's temporary ids point: none if it has no keys."""
+        begin = 0
+        for keys in self._plan.lists:
+            if keys.part == part:
+                return self._assigned.ids.slice(begin, keys.rows)
+            begin += keys.rows
+        return pa.array([], pa.int64())
+
+    def ids_of(self, keys: Collection[int | str]) -> dict[int | str, int]:
+        """Return the ids of keys that a query names; `NO_ID` for those that have none."""
+        sought = pa.array(list(keys), self._kind)
+        found = Known(self._everything(KEY, sought)).ids_of(sought)
+        return dict(zip(sought.to_pylist(), pc.fill_null(found, NO_ID).to_pylist(), strict=True))
+
+    def keys_of(self, ids: pa.Array) -> pa.Array:
+        """Return the keys of ids, and null for null."""
+        coded = ids.dictionary_encode()
+        sought = coded.dictionary
+        return Known(self._everything(ID, sought)).keys_of(sought, self._kind).take(coded.indices)
+
+    @cached_property
+    def _assigned(self) -> Assigned:
+        lists = self._plan.lists
+        keys = read_keys([file.path for file in lists], self._table.columns[KEY])
+        unique = pc.unique(keys)
+        return assign(keys, Known(self._stored(KEY, unique)), self._plan.count)
+
+    def _everything(self, by: str, sought: pa.Array) -> Iterator[pa.Table]:
+        yield from self._stored(by, sought)
+        if self._plan.lists:
+            yield self.fresh()
+
+    def _stored(self, by: str, sought: pa.Array) -> Iterator[pa.Table]:
+        """Yield what files have of some keys or ids, and perhaps of others."""
+        if not len(sought):
+            return
+        where = Filter((near(by, sought),))
+        view = self._table.view(BY_ID if by == ID else "")
+        for file in self._plan.authority:
+            if file.view == view.name:
+                yield self._reading.authority([file], self._table, view, [KEY, ID], where)
+        for file in self._plan.later:
+            yield self._reading.later([file], self._table, [KEY, ID], where).drop_columns([OP])
+
+
+IdKeys = Mapping[str, IdKey]
+
+
+def shown(rows: pa.Table, ids: Mapping[str, str], id_keys: IdKeys) -> pa.Table:
+    """Return rows with keys where they have ids. `ids` says which columns have which ID-key's."""
+    for place, name in enumerate(rows.column_names):
+        if name in ids:
+            keys = id_keys[ids[name]].keys_of(rows[name].combine_chunks())
+            rows = rows.set_column(place, name, keys)
+    return rows

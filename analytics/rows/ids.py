@@ -1,0 +1,117 @@
+"""Which id a key has: its place in the order in which keys came first, over all uploads.
+
+Uploads are numbered and the keys of each lie in a list, so the order is one and the same for
+whoever works it out, however often: the stage that assigns ids, the same stage again after it was
+killed, and a query that cannot wait for it. Ids are 0, 1, 2, … without a hole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.declared import ID, KEY
+from analytics.schema import TYPES, Table
+
+KEYS_COLUMN, IDS_COLUMN = "keys", "ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What became of lists of keys."""
+
+    #: The id of each of the lists' entries, in their order.
+    ids: pa.Array
+    #: Keys that had none, in the order of their ids, which begin with `first`.
+    new_keys: pa.Array
+    first: int
+
+    def operations(self, table: Table) -> pa.Table:
+        """Return the new keys as rows of their ID-key's table."""
+        count = len(self.new_keys)
+        ids = pa.array(range(self.first, self.first + count), pa.int64())
+        masks = pa.repeat(pa.scalar(table.inserted, pa.int64()), count)
+        return pa.Table.from_arrays([self.new_keys, ids, masks], schema=table.stored)
+
+
+def assign(keys: pa.Array, known: Known, first: int) -> Assigned:
+    """Give ids to the keys that have none, from `first` on."""
+    coded = keys.dictionary_encode()
+    unique = coded.dictionary
+    found = known.ids_of(unique)
+    is_new = found.is_null()
+    places = pc.cumulative_sum(is_new.cast(pa.int64()))
+    ids = pc.if_else(is_new, pc.add(places, first - 1), found)
+    return Assigned(ids.take(coded.indices), unique.filter(is_new), first)
+
+
+class Known:
+    """Keys and their ids, read from tables of them as often as somebody asks."""
+
+    def __init__(self, parts: Iterable[pa.Table]) -> None:
+        self._parts = parts
+
+    def ids_of(self, keys: pa.Array) -> pa.Array:
+        """Return the id of each of some different keys, and null where it has none."""
+        return self._matched(keys, KEY, ID)
+
+    def keys_of(self, ids: pa.Array, kind: pa.DataType) -> pa.Array:
+        """Return the key of each of some different ids."""
+        return self._matched(ids, ID, KEY, kind)
+
+    def _matched(
+        self, sought: pa.Array, by: str, wanted: str, kind: pa.DataType | None = None
+    ) -> pa.Array:
+        found = pa.nulls(len(sought), kind or pa.int64())
+        for part in self._parts:
+            # The sought values are the fewer, as a rule, and so are hashed.
+            places = pc.index_in(part[by], value_set=sought).combine_chunks()
+            there = places.is_valid()
+            if not pc.any(there).as_py():
+                continue
+            values = part[wanted].combine_chunks().filter(there)
+            back = pc.index_in(pa.array(range(len(sought)), pa.int32()), places.filter(there))
+            found = pc.coalesce(values.take(back), found)
+        return found
+
+
+def read_keys(paths: Sequence[Path], kind: str) -> pa.Array:
+    """Return the entries of lists of keys, one list after the other."""
+    return _column(paths, KEYS_COLUMN, TYPES[kind])
+
+
+def write_ids(path: Path, ids: pa.Array) -> None:
+    """Write the ids of lists' entries."""
+    rows = pa.table({IDS_COLUMN: ids})
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
+        writer.write_table(rows)
+
+
+def read_ids(path: Path) -> pa.Array:
+    """Return the ids of lists' entries."""
+    return _column([path], IDS_COLUMN, pa.int64())
+
+
+def translated(rows: pa.Table, columns: Iterable[tuple[str, pa.Array]]) -> pa.Table:
+    """Return rows with ids instead of temporary ids, which are places in arrays of ids."""
+    for name, ids in columns:
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(name), _taken(ids, rows[name]))
+    return rows
+
+
+def _taken(ids: pa.Array, places: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([ids.take(chunk) for chunk in places.chunks], pa.int64())
+
+
+def _column(paths: Sequence[Path], name: str, kind: pa.DataType) -> pa.Array:
+    chunks: list[pa.Array] = []
+    for path in paths:
+        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as file:
+            chunks += file.read_all()[name].chunks
+    return pa.chunked_array(chunks, kind).combine_chunks()

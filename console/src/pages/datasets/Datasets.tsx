@@ -1,0 +1,115 @@
+/** The datasets of the tenant. */
+
+import { useState } from "react";
+import { Link, useLocation } from "wouter";
+import { useChange } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import { ListPage } from "../../shell/ListPage";
+import { mistakesOf } from "../../ui/Declaration";
+import { FormDialog } from "../../ui/Dialog";
+import { Field } from "../../ui/Field";
+import { JsonEditor, type Mistake } from "../../ui/JsonEditor";
+import { Time } from "../../ui/Time";
+import { size } from "../../ui/units";
+import type { Dataset } from "./types";
+
+const ABOUT =
+  "For events, measurements and crawls: rows that come at high rates and are asked in bulk. " +
+  "Uploads are seen at once and sorted in the background; a query says how fresh it has to be.";
+
+const EXAMPLE = {
+  posts: {
+    columns: { id: "int64", author: "string", at: "timestamp", text: "string" },
+    key: ["id"],
+    views: { by_author: { key: ["author", "id"], columns: ["author", "id", "at"] } },
+  },
+};
+
+export default function Datasets() {
+  const { slug } = useTenant();
+  return (
+    <ListPage<Dataset>
+      title="Datasets"
+      path="datasets"
+      action="New dataset"
+      none={{ icon: "layers", title: "No datasets yet", about: ABOUT }}
+      heads={["Name", "Tables", "Uploads", "Stored", "Made"]}
+      cells={(dataset) => (
+        <>
+          <td>
+            <Link className="mono" href={`/t/${slug}/datasets/${dataset.name}`}>
+              {dataset.name}
+            </Link>
+          </td>
+          <td className="mono soft">{Object.keys(dataset.tables).join(", ")}</td>
+          <td className="number">{dataset.state.toLocaleString("en")}</td>
+          <td className="number">{size(dataset.stored_bytes)}</td>
+          <td className="soft">
+            <Time at={dataset.created_at} />
+          </td>
+        </>
+      )}
+      dialog={(onClose) => <NewDataset onClose={onClose} />}
+    />
+  );
+}
+
+function NewDataset({ onClose }: { readonly onClose: () => void }) {
+  const { slug } = useTenant();
+  const change = useChange("datasets");
+  const [, go] = useLocation();
+  const [name, setName] = useState("");
+  const [text, setText] = useState(() => JSON.stringify(EXAMPLE, null, 2));
+  const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
+  async function create() {
+    try {
+      const body = { name, tables: JSON.parse(text) };
+      await change<Dataset>("datasets", { method: "POST", body });
+    } catch (error) {
+      setMistakes(mistakesOf(error, "tables"));
+      throw error;
+    }
+    go(`/t/${slug}/datasets/${name}`);
+  }
+  return (
+    <FormDialog
+      title="New dataset"
+      lead="Its tables are uploaded to and seen together. Tables and columns can be added later."
+      action="Create dataset"
+      wide
+      canSubmit={/^[a-z][a-z0-9_-]{0,62}$/.test(name)}
+      onSubmit={create}
+      onClose={onClose}
+    >
+      <Field
+        label="Name"
+        hint="A lower-case letter, then letters, digits, _ and -. It cannot be changed."
+      >
+        <input
+          className="input mono"
+          autoComplete="off"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+      <Field
+        label="Tables"
+        hint={
+          <>
+            Types are <code>bool</code>, <code>int32</code>, <code>int64</code>, <code>double</code>
+            , <code>string</code>, <code>date</code> and <code>timestamp</code>. The key tells rows
+            apart; a view keeps some columns in another order.
+          </>
+        }
+      >
+        <JsonEditor
+          label="Tables"
+          value={text}
+          mistakes={mistakes}
+          onChange={setText}
+          height="260px"
+        />
+      </Field>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,210 @@
+/** The pipeline, as it moves: the stages and their rows, what queries read, the newest uploads. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { Pipeline, PipelineStage, Stage, Upload } from "rillbase";
+import { useTenant } from "../../api/tenant";
+import { Empty, Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Table } from "../../ui/Listing";
+import { Time } from "../../ui/Time";
+import { size } from "../../ui/units";
+import { type Dataset, STAGES } from "./types";
+
+const LOOK_MS = 1_000;
+
+export function PipelineTab({ dataset }: { readonly dataset: Dataset }) {
+  const { slug, client } = useTenant();
+  const { data, error } = useQuery({
+    queryKey: [slug, "pipeline", dataset.name],
+    queryFn: ({ signal }) => client.dataset(dataset.name).pipeline({ signal }),
+    refetchInterval: LOOK_MS,
+  });
+  if (data === undefined) {
+    return (
+      <div className="column wide">
+        {error === null ? <Skeleton /> : <ErrorNotice error={error} />}
+      </div>
+    );
+  }
+  return (
+    <div className="column wide">
+      {error !== null && <ErrorNotice error={error} />}
+      {data.error !== null && <Halted why={data.error} />}
+      <Stages pipeline={data} />
+      {data.state === 0 ? (
+        <Empty icon="upload" title="Nothing has been uploaded">
+          What is uploaded can be asked for at once. Here you will see it move from stage to stage.
+        </Empty>
+      ) : (
+        <>
+          <Reads reads={data.reads} />
+          <Uploads uploads={data.uploads} />
+        </>
+      )}
+      <p className="soft">
+        Other tools read the authority as Iceberg tables in the namespace{" "}
+        <code>{data.iceberg.namespace}</code>
+        {data.iceberg.tag !== null && (
+          <>
+            , at the tag <code>{data.iceberg.tag}</code>
+          </>
+        )}
+        .
+      </p>
+    </div>
+  );
+}
+
+function Halted({ why }: { readonly why: string }) {
+  return (
+    <div className="notice warn" role="status">
+      <span className="grow">
+        <strong>The pipeline does not go on.</strong> Uploads are taken and seen all the same; fresh
+        queries read more. {why}
+      </span>
+    </div>
+  );
+}
+
+function Stages({ pipeline }: { readonly pipeline: Pipeline }) {
+  const rows = STAGES.reduce((sum, { id }) => sum + pipeline.stages[id].rows, 0);
+  const files = pipeline.reads.find(({ freshness }) => freshness === 0)?.files ?? {};
+  return (
+    <section className="pipeline" aria-label="Stages">
+      <ol className="stages">
+        {STAGES.map(({ id, title, is }) => (
+          <li key={id} data-stage={id}>
+            <StageCard
+              title={title}
+              is={is}
+              stage={pipeline.stages[id]}
+              files={files[id] ?? 0}
+              part={rows === 0 ? 0 : pipeline.stages[id].rows / rows}
+            />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+interface StageCardProps {
+  readonly title: string;
+  readonly is: string;
+  readonly stage: PipelineStage;
+  readonly files: number;
+  /** Of all rows, in all stages. */
+  readonly part: number;
+}
+
+function StageCard({ title, is, stage, files, part }: StageCardProps) {
+  const { first, last, bytes, lag_s: lag, rows_per_s: rate } = stage;
+  const facts: readonly (readonly [string, string])[] = [
+    ["Uploads", first === null || last === null ? "none" : spanOf(first, last)],
+    ["Files", files.toLocaleString("en")],
+    ["Size", size(bytes)],
+    ["Behind", lag === 0 ? "nothing" : `${lag.toFixed(1)} s`],
+    ["Came lately", `${whole(rate)} rows/s`],
+  ];
+  return (
+    <article className="card stage-card" data-moves={rate > 0}>
+      <header>
+        <h2>{title}</h2>
+        <p className="soft">{is}</p>
+      </header>
+      <p className="stage-rows">
+        <strong className="number">{stage.rows.toLocaleString("en")}</strong> rows
+      </p>
+      <span className="stage-part" aria-hidden="true">
+        <i style={{ width: `${100 * part}%` }} />
+      </span>
+      <dl className="number">
+        {facts.map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </article>
+  );
+}
+
+function spanOf(first: number, last: number): string {
+  return first === last ? String(first) : `${first} to ${last}`;
+}
+
+function whole(rate: number): string {
+  return Math.round(rate).toLocaleString("en");
+}
+
+function Reads({ reads }: { readonly reads: Pipeline["reads"] }) {
+  const most = Math.max(1, ...reads.map(({ rows }) => rows));
+  return (
+    <section className="life" aria-label="What queries read">
+      <h2>What a query reads</h2>
+      <Table heads={["As fresh as", "State", "Rows to look at", "Files"]}>
+        {reads.map(({ freshness, state, files, rows }) => (
+          <tr key={freshness}>
+            <td>{freshnessText(freshness)}</td>
+            <td className="number">{state}</td>
+            <td className="number bar-cell">
+              <span className="bar" style={{ width: `${(100 * rows) / most}%` }} />
+              <span>{rows.toLocaleString("en")}</span>
+            </td>
+            <td>
+              <FileCounts files={files} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function freshnessText(freshness: number | "any"): string {
+  if (freshness === "any") return "whatever is merged";
+  return freshness === 0 ? "everything uploaded" : `at most ${freshness} s old`;
+}
+
+function FileCounts({ files }: { readonly files: Readonly<Partial<Record<Stage, number>>> }) {
+  const held = STAGES.filter(({ id }) => (files[id] ?? 0) > 0);
+  if (held.length === 0) return <span className="soft">none</span>;
+  return (
+    <span className="badges">
+      {held.map(({ id, title }) => (
+        <span key={id} className="badge stage-badge number" data-stage={id}>
+          <i className="swatch" aria-hidden="true" /> {files[id]} {title.toLowerCase()}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function Uploads({ uploads }: { readonly uploads: readonly Upload[] }) {
+  return (
+    <section className="life" aria-label="Newest uploads">
+      <h2>Newest uploads</h2>
+      <Table heads={["State", "Upload", "Stage", "Rows", "Size", "Committed"]}>
+        {uploads.map((upload) => (
+          <tr key={upload.id}>
+            <td className="number">{upload.state}</td>
+            <td className="mono cut upload-id" title={upload.id}>
+              {upload.id}
+            </td>
+            <td>
+              <span className="badge stage-badge" data-stage={upload.stage}>
+                <i className="swatch" aria-hidden="true" /> {upload.stage}
+              </span>
+            </td>
+            <td className="number">{upload.rows.toLocaleString("en")}</td>
+            <td className="number">{size(upload.bytes)}</td>
+            <td className="soft">
+              <Time at={upload.committed_at} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}

@@ -1,0 +1,220 @@
+/** A query over a table: how fresh, what came of it, and what had to be read. */
+
+import { useState } from "react";
+import type { Stage, TableAnswer, TableQuery, TableRow } from "rillbase";
+import { failureOf } from "../../api/failure";
+import { useTenant } from "../../api/tenant";
+import { Empty, Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Field } from "../../ui/Field";
+import { Icon } from "../../ui/Icon";
+import { JsonEditor } from "../../ui/JsonEditor";
+import { Table } from "../../ui/Listing";
+import { textOf } from "../collections/documents/values";
+import "../playground/playground.css";
+import { examplesOf, type Members } from "./examples";
+import { type Dataset, FRESHNESS, freshnessOf, STAGES } from "./types";
+
+interface Answered {
+  readonly answer: TableAnswer<TableRow>;
+  readonly tookMs: number;
+}
+
+export function QueryTab({ dataset }: { readonly dataset: Dataset }) {
+  const tables = Object.keys(dataset.tables);
+  const [table, setTable] = useState(tables[0] ?? "");
+  const examples = examplesOf(dataset.tables[table]);
+  const [text, setText] = useState(() => textOfMembers(examples[0]?.members ?? {}));
+  const [freshness, setFreshness] = useState("0");
+  const { ask, found, error, isAsking } = useAnswer(dataset.name);
+  function run() {
+    ask(table, text, freshness);
+  }
+  return (
+    <div className="playground">
+      <div className="asking">
+        <div className="row-fields dataset-fields">
+          <Field label="Table">
+            <select
+              className="select mono"
+              value={table}
+              onChange={(event) => {
+                const [first] = examplesOf(dataset.tables[event.target.value]);
+                setTable(event.target.value);
+                setText(textOfMembers(first?.members ?? {}));
+              }}
+            >
+              {tables.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </Field>
+          <Field label="As fresh as">
+            <select
+              className="select"
+              value={freshness}
+              onChange={(event) => setFreshness(event.target.value)}
+            >
+              {FRESHNESS.map(([value, said]) => (
+                <option key={value} value={value}>
+                  {said}
+                </option>
+              ))}
+            </select>
+          </Field>
+        </div>
+        <fieldset className="badges" aria-label="Examples">
+          {examples.map(({ title, members }) => (
+            <button
+              key={title}
+              type="button"
+              className="button small"
+              onClick={() => setText(textOfMembers(members))}
+            >
+              {title}
+            </button>
+          ))}
+        </fieldset>
+        <JsonEditor label="Query" value={text} onChange={setText} onSubmit={run} height="100%" />
+        <div className="section-head">
+          <p className="soft hint">
+            <kbd>Ctrl</kbd> <kbd>↵</kbd> asks.
+          </p>
+          <button type="button" className="button main" disabled={isAsking} onClick={run}>
+            <Icon name="play" size={13} /> Ask
+          </button>
+        </div>
+      </div>
+      <div className="answer">
+        {error !== null && (
+          <div className="pad">
+            <ErrorNotice error={error} />
+          </div>
+        )}
+        {found === null && error === null && isAsking && <Skeleton />}
+        {found === null && error === null && !isAsking && (
+          <Empty icon="layers" title="Ask as fresh as you need">
+            What has been merged is read fast; the fresher the answer, the more unsorted rows are
+            looked at beside it. Each answer says what it read.
+          </Empty>
+        )}
+        {found !== null && <Answer {...found} />}
+      </div>
+    </div>
+  );
+}
+
+function textOfMembers(members: Members): string {
+  return JSON.stringify(members, null, 2);
+}
+
+/** Asks, and drops answers of which a later question has been asked. */
+function useAnswer(name: string) {
+  const { client } = useTenant();
+  const [found, setFound] = useState<Answered | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isAsking, setAsking] = useState(false);
+  async function ask(table: string, text: string, freshness: string) {
+    setError(null);
+    setAsking(true);
+    const began = performance.now();
+    try {
+      const query = { ...queryOf(text), table, freshness: freshnessOf(freshness) };
+      const answer = await client.dataset(name).query(query);
+      setFound({ answer, tookMs: performance.now() - began });
+    } catch (thrown) {
+      setFound(null);
+      setError(thrown);
+    } finally {
+      setAsking(false);
+    }
+  }
+  return { ask, found, error, isAsking };
+}
+
+function queryOf(text: string): Omit<TableQuery, "table"> {
+  let members: unknown;
+  try {
+    members = JSON.parse(text.trim() === "" ? "{}" : text);
+  } catch (error) {
+    throw new SyntaxError(`The query cannot be read: ${failureOf(error).title}`);
+  }
+  if (typeof members !== "object" || members === null || Array.isArray(members))
+    throw new SyntaxError("A query is an object.");
+  // In the editor members have the names that the API gives them.
+  const { group_by: groupBy, as_of: asOf, ...rest } = members as Record<string, unknown>;
+  return { ...rest, groupBy, asOf } as Omit<TableQuery, "table">;
+}
+
+function Answer({ answer, tookMs }: Answered) {
+  const { rows, state, freshnessS, read } = answer;
+  const columns = Object.keys(rows[0] ?? {});
+  return (
+    <>
+      <div className="answer-head dataset-told">
+        <span className="badge accent number">state {state}</span>
+        <span className="number">
+          {rows.length.toLocaleString("en")} {rows.length === 1 ? "row" : "rows"} in{" "}
+          {Math.round(tookMs)} ms
+        </span>
+        <span className="soft number">
+          {freshnessS === 0 ? "nothing newer" : `newer uploads for ${freshnessS.toFixed(1)} s`}
+        </span>
+        <Read read={read} />
+      </div>
+      {rows.length === 0 ? (
+        <Empty icon="search" title="No rows">
+          Nothing in this state fits the query.
+        </Empty>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
+        <div className="dataset-rows" tabIndex={0}>
+          <Table heads={columns}>
+            {rows.map((row, place) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: an answer's rows stay where they are.
+              <tr key={place}>
+                {columns.map((column) => (
+                  <td key={column} className={isNumber(row[column]) ? "mono number" : "mono"}>
+                    {row[column] === null ? (
+                      <span className="soft">null</span>
+                    ) : (
+                      textOf(row[column])
+                    )}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </Table>
+        </div>
+      )}
+    </>
+  );
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === "number";
+}
+
+function Read({ read }: { readonly read: TableAnswer<TableRow>["read"] }) {
+  const held = STAGES.filter(({ id }) => read[id].files > 0 || read[id].files_skipped > 0);
+  return (
+    <span className="badges">
+      {held.map(({ id, title }) => (
+        <span
+          key={id}
+          className="badge stage-badge number"
+          data-stage={id}
+          title={readText(read, id)}
+        >
+          <i className="swatch" aria-hidden="true" /> {read[id].rows.toLocaleString("en")}{" "}
+          {title.toLowerCase()}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function readText(read: TableAnswer<TableRow>["read"], stage: Stage): string {
+  const { files, files_skipped: skipped, rows } = read[stage];
+  return `${rows} rows of ${files} files read, ${skipped} files left out`;
+}

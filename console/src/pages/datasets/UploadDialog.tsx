@@ -1,0 +1,168 @@
+/** Uploads a file to a dataset, and says what became of it. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import type { RowOperation, Upload } from "rillbase";
+import { sessionHeaders } from "../../api/control";
+import { useTenant } from "../../api/tenant";
+import { type Progress, upload } from "../../api/upload";
+import { Dialog } from "../../ui/Dialog";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Field } from "../../ui/Field";
+import { FilePick } from "../../ui/FilePick";
+import { Icon } from "../../ui/Icon";
+import { SentBar } from "../../ui/SentBar";
+import type { Dataset } from "./types";
+
+const LINES = "application/x-ndjson";
+const TYPES: Readonly<Record<string, string>> = {
+  ndjson: LINES,
+  jsonl: LINES,
+  json: LINES,
+  arrow: "application/vnd.apache.arrow.stream",
+  arrows: "application/vnd.apache.arrow.stream",
+  parquet: "application/vnd.apache.parquet",
+};
+const OPERATIONS: readonly (readonly [RowOperation, string])[] = [
+  ["insert", "take the place of rows with their keys"],
+  ["update", "set the columns that they have"],
+  ["delete", "name rows to be deleted"],
+];
+
+interface UploadProps {
+  readonly dataset: Dataset;
+  readonly onClose: () => void;
+}
+
+export function UploadDialog({ dataset, onClose }: UploadProps) {
+  const tables = Object.keys(dataset.tables);
+  const [file, setFile] = useState<File | null>(null);
+  const [table, setTable] = useState(tables[0] ?? "");
+  const [op, setOp] = useState<RowOperation>("insert");
+  const { send, progress, done, error } = useUpload(dataset.name);
+  const type = file === null ? undefined : TYPES[ending(file.name)];
+  const query = type === LINES ? "" : `?${new URLSearchParams({ table, op })}`;
+  return (
+    <Dialog
+      title={`Upload to ${dataset.name}`}
+      lead="Seen at once when all of it is there, or not at all."
+      onClose={onClose}
+    >
+      <div className="body">
+        <FilePick
+          file={file}
+          accept=".ndjson,.jsonl,.json,.arrow,.arrows,.parquet"
+          onPick={setFile}
+        />
+        {file === null && (
+          <p className="soft">
+            Parquet, an Arrow stream, or lines that name their tables:{" "}
+            <code>{`{"${table}": {…}}`}</code>
+          </p>
+        )}
+        {file !== null && type === undefined && (
+          <p className="wrong">It has to end in .ndjson, .arrow or .parquet.</p>
+        )}
+        {type !== undefined && type !== LINES && (
+          <div className="upload-fields">
+            <Field label="Table">
+              <select
+                className="select"
+                value={table}
+                onChange={(event) => setTable(event.target.value)}
+              >
+                {tables.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </Field>
+            <Field label="Its rows">
+              <select
+                className="select"
+                value={op}
+                onChange={(event) => setOp(event.target.value as RowOperation)}
+              >
+                {OPERATIONS.map(([value, text]) => (
+                  <option key={value} value={value}>
+                    {text}
+                  </option>
+                ))}
+              </select>
+            </Field>
+          </div>
+        )}
+        {progress !== null && <SentBar progress={progress} rest="Its rows are checked." />}
+        {done !== null && <Done upload={done} />}
+        {error !== null && <ErrorNotice error={error} />}
+      </div>
+      <footer>
+        <button type="button" className="button" onClick={onClose}>
+          {done === null ? "Cancel" : "Close"}
+        </button>
+        {done === null && (
+          <button
+            type="button"
+            className="button main"
+            disabled={file === null || type === undefined || progress !== null}
+            onClick={() => file !== null && type !== undefined && send(file, type, query)}
+          >
+            Upload
+          </button>
+        )}
+      </footer>
+    </Dialog>
+  );
+}
+
+function ending(name: string): string {
+  return name.slice(name.lastIndexOf(".") + 1).toLowerCase();
+}
+
+function Done({ upload: { rows, state } }: { readonly upload: Upload }) {
+  return (
+    <div className="notice" role="status">
+      <Icon name="check" />
+      <span className="grow">
+        {rows.toLocaleString("en")} rows uploaded: state {state}. Queries see them from now on.
+      </span>
+    </div>
+  );
+}
+
+/** Sends a file under one key, so that what is sent again after a break counts once. */
+function useUpload(dataset: string) {
+  const { slug } = useTenant();
+  const client = useQueryClient();
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const [done, setDone] = useState<Upload | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const sent = useRef({ what: "", key: "" });
+  const closed = useRef(new AbortController());
+  useEffect(() => {
+    const controller = new AbortController();
+    closed.current = controller;
+    return () => controller.abort();
+  }, []);
+  async function send(file: File, type: string, query: string) {
+    const what = [file.name, file.size, file.lastModified, query].join();
+    if (sent.current.what !== what) sent.current = { what, key: crypto.randomUUID() };
+    setError(null);
+    const { signal } = closed.current;
+    try {
+      const made = await upload<Upload>(`/v1/datasets/${dataset}/uploads${query}`, file, {
+        type,
+        headers: { ...sessionHeaders(slug), "Idempotency-Key": sent.current.key },
+        told: setProgress,
+        broken: "The connection broke. Upload it again: it counts once.",
+        signal,
+      });
+      setDone(made);
+      await client.invalidateQueries({ queryKey: [slug, "pipeline", dataset] });
+    } catch (thrown) {
+      if (!signal.aborted) setError(thrown);
+    } finally {
+      setProgress(null);
+    }
+  }
+  return { send, progress, done, error };
+}

@@ -1,0 +1,51 @@
+/** What the control plane says of a dataset, and how the console speaks of its stages. */
+
+import type { Stage } from "rillbase";
+
+export interface Table {
+  readonly columns: Readonly<Record<string, string>>;
+  readonly key: readonly string[];
+  readonly views: Readonly<Record<string, View>>;
+}
+
+export interface View {
+  readonly key: readonly string[];
+  readonly columns: readonly string[];
+}
+
+export interface Dataset {
+  readonly id: string;
+  readonly name: string;
+  readonly tables: Readonly<Record<string, Table>>;
+  readonly retention_s: number;
+  /** The newest state: how many uploads there are. */
+  readonly state: number;
+  readonly stored_bytes: number;
+  readonly version: number;
+  readonly created_at: string;
+}
+
+/** In the order in which rows go through them. */
+export const STAGES: readonly {
+  readonly id: Stage;
+  readonly title: string;
+  readonly is: string;
+}[] = [
+  { id: "unsorted", title: "Unsorted", is: "as it came" },
+  { id: "sorted", title: "Sorted", is: "in the order of keys" },
+  { id: "merged", title: "Merged", is: "in longer runs" },
+  { id: "authority", title: "Authority", is: "one row a key, in Iceberg" },
+];
+
+/** How fresh an answer may be asked to be. */
+export const FRESHNESS: readonly (readonly [string, string])[] = [
+  ["0", "everything uploaded"],
+  ["5", "at most 5 s old"],
+  ["15", "at most 15 s old"],
+  ["60", "at most a minute old"],
+  ["any", "whatever is merged"],
+];
+
+export function freshnessOf(text: string): number | "any" {
+  return text === "any" ? text : Number(text);
+}

@@ -1,0 +1,318 @@
+/** The tenant's own grid: how it stands and why, and how it is got, changed and given up. */
+
+import { useState } from "react";
+import { useChange } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import { Confirm } from "../../ui/Confirm";
+import { FormDialog } from "../../ui/Dialog";
+import { Field } from "../../ui/Field";
+import { Icon, type IconName } from "../../ui/Icon";
+import { duration, Time } from "../../ui/Time";
+
+export interface Condition {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason: string;
+  readonly message: string;
+  readonly last_transition_at: string;
+}
+
+interface Proposal {
+  readonly write_partitions: number;
+  readonly query_partitions: number;
+  readonly message: string;
+}
+
+export interface Wanted {
+  readonly write_partitions: number | null;
+  readonly query_partitions: number | null;
+  readonly node_size: string | null;
+  readonly tier: string | null;
+  readonly image: string | null;
+  readonly idle_after_s: number | null;
+}
+
+export interface ClusterState extends Wanted {
+  readonly launcher: "shared" | "kubernetes";
+  readonly state: string;
+  readonly proposal: Proposal | null;
+  readonly conditions: readonly Condition[];
+  readonly version: number | null;
+}
+
+const TONES: Readonly<Record<string, string>> = {
+  running: "good",
+  failing: "bad",
+  idle: "",
+  shared: "",
+};
+
+export function Cluster({ cluster }: { readonly cluster: ClusterState }) {
+  return cluster.launcher === "shared" ? <Shared /> : <Own cluster={cluster} />;
+}
+
+function Shared() {
+  const { may } = useTenant();
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <section className="card cluster-shared" aria-label="Cluster">
+      <p className="grow soft">
+        Your live queries are matched by the grid that all tenants share. A grid of your own runs in
+        its own namespace, on nodes that nobody else has.
+      </p>
+      {may("admin") && (
+        <button type="button" className="button" onClick={() => setAsking(true)}>
+          Get a grid of your own
+        </button>
+      )}
+      {isAsking && <WantedDialog cluster={null} onClose={() => setAsking(false)} />}
+    </section>
+  );
+}
+
+type Opened = "change" | "give up" | null;
+
+function Own({ cluster }: { readonly cluster: ClusterState }) {
+  const { may } = useTenant();
+  const change = useChange("cluster");
+  const [opened, setOpened] = useState<Opened>(null);
+  const close = () => setOpened(null);
+  return (
+    <section className="card life" aria-label="Cluster">
+      <div className="section-head">
+        <h2>
+          A grid of your own{" "}
+          <span className={`badge ${TONES[cluster.state] ?? "warn"}`}>{cluster.state}</span>
+        </h2>
+        {may("admin") && cluster.state !== "deleting" && (
+          <div className="actions">
+            <button type="button" className="button small" onClick={() => setOpened("change")}>
+              Change
+            </button>{" "}
+            <button
+              type="button"
+              className="button small danger"
+              onClick={() => setOpened("give up")}
+            >
+              Give up
+            </button>
+          </div>
+        )}
+      </div>
+      <Facts cluster={cluster} />
+      {cluster.proposal && <Proposed proposal={cluster.proposal} version={cluster.version} />}
+      <Conditions conditions={cluster.conditions} />
+      {opened === "change" && <WantedDialog cluster={cluster} onClose={close} />}
+      {opened === "give up" && (
+        <Confirm
+          title="Give the grid up?"
+          action="Give it up"
+          onConfirm={() => change("cluster", { method: "DELETE" })}
+          onClose={close}
+        >
+          The shared grid takes over first, so live queries go on. Then all of the cluster is
+          removed.
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function Facts({ cluster }: { readonly cluster: ClusterState }) {
+  const { node_size, tier, image, idle_after_s: idle } = cluster;
+  const facts: readonly (readonly [string, string])[] = [
+    ["Query × write partitions", `${cluster.query_partitions} × ${cluster.write_partitions}`],
+    ["Nodes", `${node_size}, ${tier}`],
+    ["Image", image ?? "the installation's"],
+    ["Without live queries", idle === null ? "runs on" : `stops after ${duration(idle)}`],
+  ];
+  return (
+    <dl className="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+interface ProposedProps {
+  readonly proposal: Proposal;
+  readonly version: number | null;
+}
+
+/** Another size that would suit what the nodes have to do. */
+function Proposed({ proposal, version }: ProposedProps) {
+  const { may } = useTenant();
+  const change = useChange("cluster");
+  const [isAsking, setAsking] = useState(false);
+  const { query_partitions, write_partitions, message } = proposal;
+  const size = `${query_partitions} × ${write_partitions}`;
+  const body = { query_partitions, write_partitions };
+  const headers = { "If-Match": `"v${version}"` };
+  return (
+    <p className="notice">
+      {message} <strong>{size} partitions</strong> would suit that.{" "}
+      {may("admin") && (
+        <button type="button" className="button small" onClick={() => setAsking(true)}>
+          Resize
+        </button>
+      )}
+      {isAsking && (
+        <Confirm
+          title={`Resize the grid to ${size} partitions?`}
+          action="Resize"
+          onConfirm={() => change("cluster", { method: "PATCH", body, headers })}
+          onClose={() => setAsking(false)}
+        >
+          Another grid is filled beside the one that serves and takes over once all its nodes watch.
+        </Confirm>
+      )}
+    </p>
+  );
+}
+
+/** What does not hold is no fault where the cluster is asleep or on its way. */
+function markOf({ status, reason }: Condition): readonly [string, IconName] {
+  if (status === "True") return ["good", "check"];
+  if (status === "Unknown") return ["warn", "alert"];
+  if (reason === "Asleep") return ["", "moon"];
+  return reason === "Starting" ? ["warn", "redo"] : ["bad", "close"];
+}
+
+function Conditions({ conditions }: { readonly conditions: readonly Condition[] }) {
+  if (conditions.length === 0) return <p className="soft">Nothing has been done for it yet.</p>;
+  return (
+    <ul className="conditions" aria-label="Conditions">
+      {conditions.map((condition) => {
+        const { type, status, reason, message, last_transition_at: since } = condition;
+        const [tone, icon] = markOf(condition);
+        return (
+          <li key={type}>
+            <span className={`badge ${tone}`} title={status}>
+              <Icon name={icon} size={12} /> {type}
+            </span>
+            <span className="grow">
+              <strong>{reason}</strong> <span className="soft">{message}</span>
+            </span>
+            <span className="soft">
+              <Time at={since} />
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+const SIZES = ["small", "medium", "large"];
+const TIERS = [
+  ["burstable", "may use more while there is some to spare"],
+  ["guaranteed", "has all that it may use for itself"],
+] as const;
+const USUAL: Wanted = {
+  write_partitions: 2,
+  query_partitions: 1,
+  node_size: "small",
+  tier: "burstable",
+  image: null,
+  idle_after_s: 1_800,
+};
+
+interface WantedProps {
+  /** The one that is changed; null: a first one is wanted. */
+  readonly cluster: ClusterState | null;
+  readonly onClose: () => void;
+}
+
+function WantedDialog({ cluster, onClose }: WantedProps) {
+  const change = useChange("cluster");
+  // What has changed since the dialog was opened is not overwritten unseen.
+  const [version] = useState(cluster?.version);
+  const [wanted, setWanted] = useState<Wanted>(() => membersOf(cluster ?? USUAL));
+  const idle = wanted.idle_after_s;
+  async function send() {
+    if (cluster === null) {
+      await change("cluster", { method: "POST", body: wanted });
+      return;
+    }
+    const headers = { "If-Match": `"v${version}"` };
+    await change("cluster", { method: "PATCH", body: wanted, headers });
+  }
+  return (
+    <FormDialog
+      title={cluster === null ? "A grid of your own" : "Change the grid"}
+      lead="It takes a minute to come up. Until then what serves now goes on serving."
+      action={cluster === null ? "Get it" : "Change it"}
+      onSubmit={send}
+      onClose={onClose}
+    >
+      <Field label="Write partitions" hint="Into how many streams your writes are divided.">
+        <input
+          className="input number"
+          type="number"
+          min={1}
+          max={64}
+          value={wanted.write_partitions ?? ""}
+          onChange={(event) =>
+            setWanted({ ...wanted, write_partitions: Number(event.target.value) })
+          }
+        />
+      </Field>
+      <Field label="Query partitions" hint="Among how many your live queries are divided.">
+        <input
+          className="input number"
+          type="number"
+          min={1}
+          max={64}
+          value={wanted.query_partitions ?? ""}
+          onChange={(event) =>
+            setWanted({ ...wanted, query_partitions: Number(event.target.value) })
+          }
+        />
+      </Field>
+      <Field label="Size of a node">
+        <select
+          className="select"
+          value={wanted.node_size ?? ""}
+          onChange={(event) => setWanted({ ...wanted, node_size: event.target.value })}
+        >
+          {SIZES.map((size) => (
+            <option key={size}>{size}</option>
+          ))}
+        </select>
+      </Field>
+      <Field label="A node">
+        <select
+          className="select"
+          value={wanted.tier ?? ""}
+          onChange={(event) => setWanted({ ...wanted, tier: event.target.value })}
+        >
+          {TIERS.map(([tier, text]) => (
+            <option key={tier} value={tier}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Minutes without a live query until it stops" hint="Empty: it always runs.">
+        <input
+          className="input number"
+          type="number"
+          min={1}
+          value={idle === null ? "" : idle / 60}
+          onChange={({ target: { value } }) =>
+            setWanted({ ...wanted, idle_after_s: value === "" ? null : Math.round(+value * 60) })
+          }
+        />
+      </Field>
+    </FormDialog>
+  );
+}
+
+function membersOf({ node_size, tier, image, idle_after_s, ...size }: Wanted): Wanted {
+  const { write_partitions, query_partitions } = size;
+  return { write_partitions, query_partitions, node_size, tier, image, idle_after_s };
+}

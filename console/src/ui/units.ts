@@ -1,0 +1,8 @@
+/** Amounts, as people say them. */
+
+export function size(bytes: number): string {
+  if (bytes < 1_024) return `${bytes} B`;
+  if (bytes < 1_024 ** 2) return `${(bytes / 1_024).toFixed(1)} KiB`;
+  if (bytes < 1_024 ** 3) return `${(bytes / 1_024 ** 2).toFixed(1)} MiB`;
+  return `${(bytes / 1_024 ** 3).toFixed(1)} GiB`;
+}

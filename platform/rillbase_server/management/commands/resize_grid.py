@@ -1,0 +1,79 @@
+"""Resize the matching grid that all tenants share, while it serves."""
+
+from __future__ import annotations
+
+import time
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from realtime.clusters import epochs, grids, proposal
+from realtime.clusters.forms import MOST_QUERY_PARTITIONS, MOST_WRITE_PARTITIONS
+from realtime.grid.layout import Grid
+from realtime.grid.size import Size
+
+LOOK_S = 0.5
+
+
+class Command(BaseCommand):
+    help = (
+        "Resize the matching grid that all tenants share: another one is filled beside it and "
+        "takes over once all its nodes watch. Without a size: show the grid, and what is proposed."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--write-partitions", type=int, help="streams that writes go to")
+        parser.add_argument("--query-partitions", type=int, help="parts of the live queries")
+        parser.add_argument("--no-wait", action="store_true", help="do not wait for it")
+
+    def handle(self, *args: object, **options: object) -> None:
+        serving = epochs.shared()[-1]
+        write, query = options["write_partitions"], options["query_partitions"]
+        if write is None and query is None:
+            self._show()
+            return
+        size = Size(
+            _checked("--write-partitions", write, serving.write_partitions, MOST_WRITE_PARTITIONS),
+            _checked("--query-partitions", query, serving.query_partitions, MOST_QUERY_PARTITIONS),
+        )
+        number = epochs.add_shared(size)
+        if number is None:
+            self.stdout.write(f"The grid is of {size} partitions already.")
+            return
+        self.stdout.write(f"Grid {number} of {size} partitions is being filled.")
+        if not options["no_wait"]:
+            self._wait(number)
+
+    def _wait(self, number: int) -> None:
+        """Tell what happens until the new grid serves alone."""
+        told = False
+        while [grid.epoch for grid in epochs.shared()] != [number]:
+            newest = epochs.shared()[-1]
+            if newest.epoch != number:
+                raise CommandError(f"Grid {newest.epoch} was made meanwhile.")
+            if not told and grids.watches(newest):
+                self.stdout.write("All its nodes watch; servers go over to it.")
+                told = True
+            time.sleep(LOOK_S)
+        self.stdout.write(f"Grid {number} has taken over.")
+
+    def _show(self) -> None:
+        for grid in epochs.shared():
+            word = "all nodes watch" if grids.watches(grid) else "not all nodes watch"
+            self.stdout.write(
+                f"Grid {grid.epoch}: {grid.size} partitions, {word}, "
+                f"{grids.queries(grid)} live queries."
+            )
+            self._propose(grid)
+
+    def _propose(self, grid: Grid) -> None:
+        found = proposal.propose(grid.size, grids.loads(grid), proposal.USUAL_MEMORY_BYTES)
+        if found is not None:
+            self.stdout.write(f"Proposed: {found.size} partitions. {found.message}")
+
+
+def _checked(name: str, given: object, now: int, most: int) -> int:
+    value = now if given is None else int(str(given))
+    if not 1 <= value <= most:
+        raise CommandError(f"{name} is a number from 1 to {most}.")
+    return value

@@ -1,0 +1,162 @@
+"""Datasets: rows go in by uploads, and are asked for as fresh as need be."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote, urlencode
+
+from rillbase import ejson
+from rillbase.http import Request
+from rillbase.progress import Bar, Told
+from rillbase.shapes import Direction, Document
+from rillbase.sources import ARROW, LINES, RowOperation, Source, body_of
+from rillbase.tables import Tabular
+from rillbase.writes.calls import new_key
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from rillbase.core import Core
+
+#: For an upload or a query over many rows, repetitions included.
+LONG_S = 3_600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableQuery:
+    """What is asked of a dataset."""
+
+    table: str
+    columns: Sequence[str] | None = None
+    filter: Mapping[str, object] | None = None
+    group_by: Sequence[str] | None = None
+    #: `{"posts": {"op": "count"}, "last": {"op": "max", "column": "at"}}`.
+    aggregates: Mapping[str, Mapping[str, str]] | None = None
+    having: Mapping[str, object] | None = None
+    order: Sequence[tuple[str, Direction]] | None = None
+    limit: int | None = None
+    #: Seconds: all that was committed longer ago is seen. `any`: what has been merged completely.
+    freshness: float | Literal["any"] | None = None
+    #: Exactly this state, while it is kept.
+    state: int | None = None
+    #: The newest state of that moment.
+    as_of: str | datetime.datetime | None = None
+    #: No earlier state than this.
+    since: int | None = None
+
+    def body(self) -> Document:
+        """Return the members of the query's body."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        if isinstance(self.as_of, datetime.datetime):
+            given["as_of"] = self.as_of.isoformat()
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows(Tabular):
+    """Rows of one state."""
+
+    rows: list[Document]
+    #: Passed on as `since`, no later answer goes back in time.
+    state: int
+    #: How long ago the first upload was committed that is not in it; 0: there is none.
+    freshness_s: float
+    #: What was read in each stage, and what could be left out.
+    read: Document
+
+    @property
+    def documents(self) -> list[Document]:
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An upload that is seen from now on."""
+
+    id: str
+    #: The state of the dataset that it made.
+    state: int
+    rows: int
+    bytes: int
+
+
+class AsyncDataset:
+    """One dataset."""
+
+    def __init__(self, core: Core, name: str) -> None:
+        self._core = core
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def upload(
+        self,
+        source: Source,
+        *,
+        table: str,
+        op: RowOperation = "insert",
+        upload_id: str | None = None,
+        progress: bool | Told = False,
+    ) -> Upload:
+        """Upload rows, all of them or none.
+
+        It happens once, however often it is repeated: under an id also when another program sends
+        it again. `progress` draws a bar in the terminal, or is called with the bytes that were
+        sent and all that there are, in a thread of the client.
+        """
+        body = body_of(source, table, op)
+        named = {} if upload_id is None else {"id": upload_id}
+        if body.content_type != LINES:
+            named |= {"table": table, "op": op}
+        bar = Bar(f"{self._name}.{table}") if progress is True else None
+        told = progress if callable(progress) else bar
+        request = Request(
+            "POST",
+            self._path("uploads") + (f"?{urlencode(named)}" if named else ""),
+            body.content.told_to(told),
+            content_type=body.content_type,
+            idempotency_key=new_key() if upload_id is None else None,
+            timeout_s=LONG_S,
+        )
+        try:
+            found = await self._core.http.call(request)
+        finally:
+            if bar is not None:
+                bar.end()
+        return Upload(found["id"], found["state"], found["rows"], found["bytes"])
+
+    async def query(self, asked: TableQuery) -> TableRows:
+        """Ask once, for at most 10,000 rows."""
+        request = Request("POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S)
+        found = await self._core.http.call(request)
+        return TableRows(found["rows"], found["state"], found["freshness_s"], found["read"])
+
+    async def to_arrow(self, asked: TableQuery) -> pyarrow.Table:
+        """Return up to a million rows with the types of their columns. Needs the extra `arrow`.
+
+        The schema's metadata has `rillbase.state` and `rillbase.freshness_s`.
+        """
+        import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+        body = ejson.dumps(asked.body())
+        path = self._path("query")
+        request = Request("POST", path, body, accept=ARROW, timeout_s=LONG_S)
+        return pa.ipc.open_stream(await self._core.http.call(request)).read_all()
+
+    async def to_pandas(self, asked: TableQuery) -> pandas.DataFrame:
+        """Return up to a million rows as a frame. Needs the extras `arrow` and `pandas`."""
+        return (await self.to_arrow(asked)).to_pandas()
+
+    async def pipeline(self) -> Document:
+        """Tell how far uploads have come, and what queries would have to read."""
+        found: Document = await self._core.http.call(Request("GET", self._path("pipeline")))
+        return found
+
+    def _path(self, call: str) -> str:
+        return f"/v1/datasets/{quote(self._name, safe='')}/{call}"

@@ -1,0 +1,108 @@
+"""What can be uploaded to a dataset, as bodies that are read while they are sent."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rillbase.http import Stream
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+RowOperation: TypeAlias = Literal["insert", "update", "delete"]
+#: A file in a form that its name tells, a table of Arrow or pandas, or rows.
+Source: TypeAlias = (
+    "str | PathLike[str] | pyarrow.Table | pandas.DataFrame | Iterable[Mapping[str, object]]"
+)
+
+LINES = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
+_BY_SUFFIX = {
+    ".ndjson": LINES,
+    ".jsonl": LINES,
+    ".arrow": ARROW,
+    ".arrows": ARROW,
+    ".parquet": PARQUET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Rows that are ready to be sent."""
+
+    content: Stream
+    content_type: str
+
+
+def body_of(source: Source, table: str, op: RowOperation) -> Body:
+    """Return the body that uploads a source.
+
+    Lines of a file name their tables and operations themselves.
+    """
+    if isinstance(source, str | PathLike):
+        return _file(Path(source))
+    if _is_a(source, "pyarrow", "Table"):
+        return _arrow(source)
+    if _is_a(source, "pandas", "DataFrame"):
+        import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+        return _arrow(pa.Table.from_pandas(source, preserve_index=False))
+    return _held(b"".join(_line(table, op, row) for row in source), LINES)
+
+
+def _is_a(source: object, module: str, name: str) -> bool:
+    """Say of what kind something is, without an import of what it may not be."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(source, kind)
+
+
+def _file(path: Path) -> Body:
+    kind = _BY_SUFFIX.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(f"{path.name} should end in one of {', '.join(_BY_SUFFIX)}.")
+    return Body(Stream(path.stat().st_size, lambda: path.open("rb")), kind)
+
+
+def _arrow(table: pyarrow.Table) -> Body:
+    import pyarrow as pa  # noqa: PLC0415 -- an extra
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return _held(sink.getvalue(), ARROW)
+
+
+def _held(content: bytes | memoryview | pyarrow.Buffer, kind: str) -> Body:
+    held = memoryview(content)
+    return Body(Stream(held.nbytes, lambda: io.BytesIO(held)), kind)
+
+
+def _line(table: str, op: RowOperation, row: Mapping[str, object]) -> bytes:
+    """An update sets a column to null by naming it: one that is left out stays as it is."""
+    cleared = [name for name, value in row.items() if value is None] if op == "update" else []
+    line: dict[str, object] = {
+        table: {name: value for name, value in row.items() if name not in cleared},
+        "op": op,
+    }
+    if cleared:
+        line["null"] = cleared
+    text = json.dumps(line, default=_plain, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        raise ValueError(f"{value!r} has no time zone.")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise TypeError(f"A {type(value).__name__} fits no column.")

@@ -1,0 +1,88 @@
+"""A tenant's own matching grid in the console: wanted, looked at, changed, given up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from realtime.grid.size import Size
+from tests.console.conftest import OpenWindow
+from tests.console.test_pages import AXE, VIOLATIONS, opened
+from tests.console.window import Window
+from tests.realtime.pretended import pretended_grid
+
+if TYPE_CHECKING:
+    from tests.make import MadeTenant
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+SINCE = "2026-11-21T12:00:00.000Z"
+CONDITIONS = [
+    {
+        "type": "Applied",
+        "status": "True",
+        "reason": "AsDescribed",
+        "message": "All objects are what they shall be.",
+        "last_transition_at": SINCE,
+    },
+    {
+        "type": "Running",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes are available: insufficient cpu.",
+        "last_transition_at": SINCE,
+    },
+    {
+        "type": "Watching",
+        "status": "False",
+        "reason": "Asleep",
+        "message": "The first live query has it start.",
+        "last_transition_at": SINCE,
+    },
+]
+
+
+def test_a_grid_of_ones_own_says_how_it_stands_and_why(
+    open_window: OpenWindow, dedicated: MadeTenant, pictures: Path, valkey_url: str
+) -> None:
+    from foundation.scope import scoped
+    from realtime.models import Cluster
+
+    window = opened(open_window, dedicated)
+    window.open("/grid")
+    window.click("button", "Get a grid of your own")
+    window.type("dialog input", "3")
+    window.click("dialog button.main", "Get it")
+    window.sees("pending", "[aria-label=Cluster] .badge")
+    with scoped(tenant_id=dedicated.tenant.id):
+        Cluster.objects.update(conditions=CONDITIONS)
+    window.sees("insufficient cpu", "[aria-label=Conditions]")
+    window.sees(f"1 {TIMES} 3", "[aria-label=Cluster] .facts")
+    with pretended_grid(dedicated, Size(3), valkey_url, busy_ppm=720_000):
+        window.sees("72% of the time", "[aria-label=Cluster] .notice")
+        take_pictures(window, pictures)
+        window.click("[aria-label=Cluster] .notice button", "Resize")
+        window.sees(f"1 {TIMES} 6 partitions?", "dialog")
+        window.click("dialog button.main", "Resize")
+        window.sees(f"1 {TIMES} 6", "[aria-label=Cluster] .facts")
+
+    window.click("button", "Change")
+    window.type("dialog input", "2")
+    window.click("dialog button.main", "Change it")
+    window.sees(f"1 {TIMES} 2", "[aria-label=Cluster] .facts")
+    window.click("button", "Give up")
+    window.click("dialog button.main", "Give it up")
+    window.sees("deleting", "[aria-label=Cluster] .badge")
+    assert window.complaints == []
+
+
+def take_pictures(window: Window, folder: Path) -> None:
+    for size, width, height in (("desk", 1280, 800), ("phone", 390, 1100)):
+        for theme in ("light", "dark"):
+            picture = folder / f"cluster-{size}-{theme}.png"
+            window.page.picture(picture, width=width, height=height, dark=theme == "dark")
+    window.evaluate(AXE.read_text() + "; 0")
+    assert window.evaluate(VIOLATIONS) == []

@@ -1,0 +1,132 @@
+"""Datasets in the console: made, uploaded to, watched through the stages, and asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tests.console.conftest import OpenWindow
+from tests.console.test_pages import AXE, VIOLATIONS, opened
+from tests.console.window import Window
+
+if TYPE_CHECKING:
+    from tests.analytics.made import Made
+    from tests.make import MadeTenant
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+COLUMNS = {"id": "int64", "author": "string", "likes": "int64", "at": "timestamp"}
+TABLES = {
+    "posts": {
+        "columns": COLUMNS,
+        "key": ["id"],
+        "views": {"by_author": {"key": ["author", "id"], "columns": ["author", "id"]}},
+    }
+}
+ROWS = [{"id": 1, "author": "ada", "likes": 3}, {"id": 2, "author": "bob", "likes": 1}]
+EDITOR = ".asking .editor-host"
+
+
+@pytest.fixture
+def posts(server: str) -> Made:
+    """A dataset of posts."""
+    from tests.analytics.made import make_dataset
+
+    return make_dataset(server, name="posts", tables=TABLES)
+
+
+@pytest.fixture
+def window(open_window: OpenWindow, posts: Made) -> Window:
+    return opened(open_window, posts.made)
+
+
+def upload(window: Window, file: Path) -> None:
+    window.choose_file("dialog input[type=file]", file)
+    window.sees(file.name, "dialog button")
+    window.click("dialog button.main", "Upload")
+
+
+def test_a_dataset_is_made_and_what_is_wrong_with_it_is_said(
+    open_window: OpenWindow, dedicated: MadeTenant
+) -> None:
+    window = opened(open_window, dedicated)
+    window.open("/datasets")
+    window.click("button", "New dataset")
+    window.type("dialog input", "posts")
+    window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["no"]}}')
+    window.click("dialog button.main", "Create dataset")
+    window.sees("There is no column 'no'", "dialog [role=alert]")
+    window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["id"]}}')
+    window.click("dialog button.main", "Create dataset")
+    window.sees("Nothing has been uploaded")
+    window.click("header nav a", "Tables")
+    window.sees("key 1", "[aria-label='Table posts']")
+    assert window.complaints == []
+
+
+def test_a_file_is_uploaded_asked_for_and_seen_to_move(
+    window: Window, posts: Made, tmp_path: Path
+) -> None:
+    from tests.analytics.backstage import drain
+
+    file = tmp_path / "posts.parquet"
+    pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS).append_column("x", [[1, 2]]), file)
+    window.open("/datasets/posts")
+    window.click("header button", "Upload")
+    upload(window, file)
+    window.sees("x", "dialog [role=alert]")
+    pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS), file)
+    upload(window, file)
+    window.sees("2 rows uploaded: state 1", "dialog [role=status]")
+    window.click("dialog footer button", "Close")
+    window.sees("2", "[data-stage=unsorted] .stage-rows")
+
+    window.click("header nav a", "Query")
+    window.click("[aria-label=Examples] button", "By author")
+    window.click(".asking button.main", "Ask")
+    window.sees("2 unsorted", ".dataset-told")
+    assert window.texts(".dataset-rows tbody tr") == ["ada\t1\t3", "bob\t1\t1"]
+    window.write(EDITOR, '{"columns": ["id", "nobody"]}')
+    window.click(".asking button.main", "Ask")
+    window.sees("There is no such column", "[role=alert]")
+
+    window.click("header nav a", "Pipeline")
+    drain(posts)
+    window.sees("2", "[data-stage=authority] .stage-rows")
+    window.sees("authority", "[aria-label='Newest uploads']")
+    assert window.complaints == []
+
+
+@pytest.mark.long
+def test_a_dataset_looks_right_and_keeps_nobody_out(
+    window: Window, posts: Made, pictures: Path
+) -> None:
+    from analytics.pipeline.decisions import Step
+    from tests.analytics.backstage import do, drain
+
+    for first in (0, 4_000, 6_000):
+        rows = [{"id": first + n, "author": f"author {n % 40}", "likes": n} for n in range(2_000)]
+        posts.insert("posts", *rows)
+        if first == 0:
+            drain(posts)
+        elif first == 4_000:
+            assert do(posts, Step.SORT)
+    for tab, there in (("", ".stage-card"), ("/query", EDITOR), ("/tables", "h2.mono")):
+        window.open(f"/datasets/posts{tab}")
+        window.wait(f"document.querySelector({there!r})")
+        if tab == "/query":
+            window.click("[aria-label=Examples] button", "By author")
+            window.click(".asking button.main", "Ask")
+            window.sees("author ", ".dataset-rows")
+        for size, width, height in (("desk", 1280, 900), ("phone", 390, 1400)):
+            for theme in ("light", "dark"):
+                picture = pictures / f"dataset{tab.replace('/', '-')}-{size}-{theme}.png"
+                window.page.picture(picture, width=width, height=height, dark=theme == "dark")
+                assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        window.evaluate(AXE.read_text() + "; 0")
+        assert window.evaluate(VIOLATIONS) == [], tab
+    assert window.complaints == []

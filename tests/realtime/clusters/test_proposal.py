@@ -1,0 +1,76 @@
+"""Another size for a grid, from what its nodes have to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from realtime.clusters.proposal import MIB, Load, propose
+from realtime.grid.size import Size
+
+MEMORY = 512 * MIB
+QUIET = Load(is_sort_node=False, busy=0.3, lag_us=2_000, index_bytes=20 * MIB, image_bytes=9 * MIB)
+SORTS = replace(QUIET, is_sort_node=True, index_bytes=0)
+
+
+def loads(size: Size, busiest: Load = QUIET, sorts: Load = SORTS) -> list[Load]:
+    """One filter node that is otherwise than the rest, and all sort nodes alike."""
+    return [busiest, *[QUIET] * (size.filter_nodes - 1), *[sorts] * size.query_partitions]
+
+
+def test_a_grid_that_suits_its_load_is_left_as_it_is() -> None:
+    assert propose(Size(2), loads(Size(2)), MEMORY) is None
+
+
+@pytest.mark.parametrize(
+    ("busiest", "wanted", "reason", "says"),
+    [
+        (replace(QUIET, busy=0.72), Size(4), "busy", "72%"),
+        (replace(QUIET, lag_us=2_500_000), Size(4), "late", "2.5 s behind"),
+        (replace(QUIET, index_bytes=300 * MIB), Size(2, 2), "memory", "309 MiB"),
+        (replace(QUIET, image_bytes=300 * MIB), Size(4), "memory", "320 MiB"),
+    ],
+)
+def test_the_dimension_grows_that_divides_what_there_is_too_much_of(
+    busiest: Load, wanted: Size, reason: str, says: str
+) -> None:
+    found = propose(Size(2), loads(Size(2), busiest), MEMORY)
+    assert found is not None
+    assert (found.size, found.reason) == (wanted, reason)
+    assert says in found.message
+
+
+def test_only_more_query_partitions_relieve_a_sort_node() -> None:
+    found = propose(Size(2), loads(Size(2), sorts=replace(SORTS, busy=0.9)), MEMORY)
+    assert found is not None
+    assert found.size == Size(2, 2)
+
+
+def test_a_grid_with_little_to_do_is_halved_until_it_is_one_node() -> None:
+    idle, calm = replace(QUIET, busy=0.01), replace(SORTS, busy=0.01)
+    size, sizes = Size(3, 2), []
+    while found := propose(size, [idle] * size.filter_nodes + [calm] * size.nodes, MEMORY):
+        assert found.reason == "calm"
+        size = found.size
+        sizes.append(size)
+    assert sizes == [Size(2, 2), Size(1, 2), Size(1)]
+
+
+def test_what_is_proposed_for_a_load_is_not_taken_back_under_the_same_load() -> None:
+    busy = replace(QUIET, busy=0.6)
+    grown = propose(Size(2), [busy, busy, SORTS], MEMORY)
+    assert grown is not None
+    half = replace(QUIET, busy=0.3)
+    assert propose(grown.size, [half] * 4 + [SORTS], MEMORY) is None
+
+
+def test_nothing_is_proposed_before_all_nodes_know_their_load() -> None:
+    busy = replace(QUIET, busy=0.9)
+    assert propose(Size(2), [busy, SORTS], MEMORY) is None
+    assert propose(Size(2), [busy, busy], MEMORY) is None
+
+
+def test_a_grid_of_the_largest_size_is_not_to_grow() -> None:
+    busy = replace(QUIET, busy=0.9)
+    assert propose(Size(64), [busy] * 64 + [SORTS], MEMORY) is None

@@ -1,0 +1,36 @@
+"""One shared grid takes over from another."""
+
+from __future__ import annotations
+
+from realtime.grid.layout import Grid
+from realtime.grid.succession import OVERLAP_S, Succession
+
+OLD, NEW, NEWER = Grid(1, 1, 2), Grid(1, 2, 2, 2), Grid(1, 3, 4)
+
+
+def test_those_before_the_newest_go_once_it_has_watched_for_long_enough() -> None:
+    succession = Succession()
+    assert succession.ripe([OLD, NEW], watches=True, now_s=100) is None
+    assert succession.ripe([OLD, NEW], watches=True, now_s=99 + OVERLAP_S) is None
+    assert succession.ripe([OLD, NEW], watches=True, now_s=100 + OVERLAP_S) == NEW
+
+
+def test_a_break_begins_the_time_anew() -> None:
+    succession = Succession()
+    succession.ripe([OLD, NEW], watches=True, now_s=0)
+    assert succession.ripe([OLD, NEW], watches=False, now_s=OVERLAP_S) is None
+    assert succession.ripe([OLD, NEW], watches=True, now_s=OVERLAP_S + 1) is None
+    assert succession.ripe([OLD, NEW], watches=True, now_s=2 * OVERLAP_S + 1) == NEW
+
+
+def test_a_newer_one_has_to_watch_for_as_long_itself() -> None:
+    succession = Succession()
+    succession.ripe([OLD, NEW], watches=True, now_s=0)
+    assert succession.ripe([OLD, NEW, NEWER], watches=True, now_s=OVERLAP_S) is None
+    assert succession.ripe([OLD, NEW, NEWER], watches=True, now_s=2 * OVERLAP_S) == NEWER
+
+
+def test_a_grid_that_is_alone_retires_nobody() -> None:
+    succession = Succession()
+    for now_s in (0, OVERLAP_S):
+        assert succession.ripe([OLD], watches=True, now_s=now_s) is None
