@@ -250,6 +250,7 @@ impl Workload {
             limit: sorted.then_some(LIMIT),
             sorted,
             slack: if sorted { 16 } else { 0 },
+            group: [].into(),
         })
     }
 
