@@ -59,7 +59,9 @@ class Wanted:
     @property
     def has_window(self) -> bool:
         """Whether a sort node keeps it: its order or its window matters, or it groups."""
-        return self.group is not None or not self.sort.by_id or self.offset > 0 or self.limit is not None
+        if self.group is not None:
+            return True
+        return not self.sort.by_id or self.offset > 0 or self.limit is not None
 
 
 def read(message: Value) -> Wanted:

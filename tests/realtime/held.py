@@ -112,6 +112,7 @@ class Held:
                 self.items.pop(held[0])
             case other:
                 raise AssertionError(other)
+        self._named[str(frame["key"])] = max(named, frame["version"])
 
     def _apply_group(self, frame: Frame, item: Frame, held: list[int]) -> None:
         """A row that stands for a group has no version, and always a place."""
@@ -125,7 +126,6 @@ class Held:
             assert "document" not in frame, frame
         else:
             self._put(frame["index"], item)
-        self._named[str(frame["key"])] = max(named, frame["version"])
 
     def _put(self, index: int | None, item: Any) -> None:
         if index is None:

@@ -131,9 +131,7 @@ class AsyncQuery:
     def project(self, fields: Sequence[str] | Mapping[str, object]) -> AsyncQuery:
         return AsyncQuery(self._core, self._spec.projected(fields))
 
-    def group(
-        self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]
-    ) -> AsyncQuery:
+    def group(self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]) -> AsyncQuery:
         """Make one row of all documents with the same values of some fields.
 
         `.group(["owner"], {"todos": {"op": "count"}})`; sort and window are those of the rows.
