@@ -172,9 +172,18 @@ fn three() -> Vec<Row> {
 fn a_write_changes_the_row_of_its_group_and_of_the_one_that_it_leaves() {
     let (mut stage, _) = Stage::new(100, &[], &[]);
     let rows = stage.register(&by_n(None), &three());
-    assert_eq!(rows, [r#"{"n":7,"c":2,"m":"b"}"#, r#"{"n":8,"c":1,"m":"c"}"#]);
+    assert_eq!(
+        rows,
+        [r#"{"n":7,"c":2,"m":"b"}"#, r#"{"n":8,"c":1,"m":"c"}"#]
+    );
     let told = stage.put(image(6, "b", 2, Some(8)));
-    assert_eq!(told, [r#"1>0 {"n":8,"c":2,"m":"c"}"#, r#"=1 {"n":7,"c":1,"m":"a"}"#]);
+    assert_eq!(
+        told,
+        [
+            r#"1>0 {"n":8,"c":2,"m":"c"}"#,
+            r#"=1 {"n":7,"c":1,"m":"a"}"#
+        ]
+    );
     let told = stage.leave(image(7, "a", 2, None));
     assert_eq!(told, [r#"-1 {"_id":{"n":7}}"#]);
     let told = stage.put(image(8, "d", 1, Some(1)));
@@ -205,7 +214,10 @@ fn a_batch_changes_all_its_rows_at_once() {
     let second = of_batch(image(6, "b", 2, Some(8)));
     assert!(stage.hear(1, matching(second)).is_empty());
     let told = stage.hear(1, News::Done { xid: 6 });
-    assert_eq!(told, [r#"-0 {"_id":{"n":7}}"#, r#"=0 {"n":8,"c":3,"m":"c"}"#]);
+    assert_eq!(
+        told,
+        [r#"-0 {"_id":{"n":7}}"#, r#"=0 {"n":8,"c":3,"m":"c"}"#]
+    );
 }
 
 #[test]
@@ -222,10 +234,16 @@ fn a_node_that_was_rebuilt_shows_the_same_rows_in_the_same_versions() {
 fn more_documents_than_may_be_grouped_end_the_query() {
     let (mut stage, _) = Stage::new(3, &[], &[]);
     stage.register(&by_n(Some(1)), &three());
-    assert_eq!(stage.put(image(6, "d", 1, Some(7))), ["failed result_too_large"]);
+    assert_eq!(
+        stage.put(image(6, "d", 1, Some(7))),
+        ["failed result_too_large"]
+    );
     let four = [three(), vec![row("d", 1, 7)]].concat();
     let (_, told) = Stage::new(3, &[by_n(Some(1))], &four);
-    assert!(told.contains(&"failed result_too_large".to_owned()), "{told:?}");
+    assert!(
+        told.contains(&"failed result_too_large".to_owned()),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -239,8 +257,6 @@ fn a_value_too_large_to_be_grouped_by_ends_the_query() {
     stage.register(&by_id, &three());
     let mut large = image(6, "a", 2, Some(7));
     let text = "x".repeat(2_000);
-    large.content = Content::Document(bson(&format!(
-        r#"{{"_id":"a","n":7,"t":"{text}"}}"#
-    )));
+    large.content = Content::Document(bson(&format!(r#"{{"_id":"a","n":7,"t":"{text}"}}"#)));
     assert_eq!(stage.put(large), ["failed evaluation_failed"]);
 }

@@ -92,7 +92,10 @@ export class Query<T extends Document = Document> {
    * Makes one row of all documents with the same values of some fields:
    * `.group(["owner"], { todos: { op: "count" } })`. Sort and window are those of the rows.
    */
-  group<R extends Document = Document>(by: readonly string[], measures: Group["measures"]): Query<R> {
+  group<R extends Document = Document>(
+    by: readonly string[],
+    measures: Group["measures"],
+  ): Query<R> {
     return new Query<R>(this.core, { ...this.spec, group: { by, measures } });
   }
 
