@@ -57,11 +57,13 @@ def by_sql(made: MadeCollection, least: int) -> list[Any]:
     documents = made.query({}, limit=1000)
     with connections["default"].cursor() as cursor:
         cursor.execute(
-            "SELECT d->>'shop', d->'item'->>'kind', count(*),"
+            "SELECT * FROM ("
+            "SELECT d->>'shop' AS shop, d->'item'->>'kind' AS kind, count(*),"
             " sum((d->'price'->>'$numberDecimal')::numeric),"
             " avg((d->>'pieces')::int), min((d->>'pieces')::int), max((d->>'pieces')::int)"
             " FROM jsonb_array_elements(%s::jsonb) d WHERE (d->>'pieces')::int >= %s"
-            ' GROUP BY 1, 2 ORDER BY 1 COLLATE "C" NULLS FIRST, 2 COLLATE "C" NULLS FIRST',
+            " GROUP BY d->>'shop', d->'item'->>'kind') AS g"
+            ' ORDER BY shop COLLATE "C" NULLS FIRST, kind COLLATE "C" NULLS FIRST',
             [json.dumps(documents), least],
         )
         return [(*row[:3], row[3] or 0, pytest.approx(float(row[4])), *row[5:]) for row in cursor]
