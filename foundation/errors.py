@@ -377,6 +377,12 @@ class InvalidProjection(ApiError):
     title = "The projection is not valid"
 
 
+class InvalidGroup(ApiError):
+    status = 400
+    code = "invalid_group"
+    title = "The group is not valid"
+
+
 class InvalidUpdate(ApiError):
     status = 400
     code = "invalid_update"

@@ -48,6 +48,9 @@ class Run:
     sorted_percent: int = 0
     #: Whether the streams are followed without a grid, evaluating each query on each write.
     tailing: bool = False
+    #: Instead of a kind's queries: queries that group documents, with so many groups in all.
+    groups: int = 0
+    documents: int = 0
 
     def arguments(self, url: str) -> list[str]:
         """Return what the load generator is told."""
@@ -62,6 +65,8 @@ class Run:
             "--kind": self.kind,
             "--sorted": self.sorted_percent,
             "--tailing": int(self.tailing),
+            "--groups": self.groups,
+            "--documents": self.documents,
         }
         return [str(part) for pair in options.items() for part in pair]
 
@@ -77,6 +82,8 @@ class Measured:
     cpu_s: dict[str, float] = field(default_factory=dict)
     #: The index of the fullest filter node, in bytes a query.
     index_bytes: float = 0.0
+    #: By how much the nodes' memory grew while queries were registered, by name.
+    grown_bytes: dict[str, int] = field(default_factory=dict)
 
     def node_us_per_write(self) -> float:
         """Return the CPU time of the busiest filter node for a write that anybody made."""
@@ -107,6 +114,7 @@ def _load(
     program: Path, run: Run, valkey: EmbeddedValkey, nodes: dict[Node, psutil.Process]
 ) -> Measured:
     command = [str(program), *run.arguments(valkey.url)]
+    empty = _memory_bytes(nodes)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as load:
@@ -117,6 +125,7 @@ def _load(
             "load": psutil.Process(load.pid),
             **{node.name: process for node, process in nodes.items()},
         }
+        full = _memory_bytes(nodes)
         before = _cpu_s(watched)
         load.stdin.write("\n")
         load.stdin.close()
@@ -128,7 +137,12 @@ def _load(
     used = {name: after[name] - before[name] for name in after}
     filters = [used.pop(node.name) for node in nodes if node.write_partition is not None]
     held = asyncio.run(_index_bytes(valkey.url, run)) if nodes else 0.0
-    return Measured(json.loads(line), filters, used, held)
+    grown = {name: full[name] - empty[name] for name in full}
+    return Measured(json.loads(line), filters, used, held, grown)
+
+
+def _memory_bytes(nodes: dict[Node, psutil.Process]) -> dict[str, int]:
+    return {node.name: process.memory_info().rss for node, process in nodes.items()}
 
 
 def _cpu_s(watched: dict[str, psutil.Process]) -> dict[str, float]:

@@ -52,6 +52,28 @@ _UPDATE: JsonObject = {
     "example": {"$set": {"done": True}},
 }
 _IDS: JsonObject = {"type": "array", "maxItems": 1000, "items": {}, "example": ["a", "b"]}
+GROUP: JsonObject = {
+    "type": "object",
+    "description": "One row for all documents with the same values. Null: none.",
+    "additionalProperties": False,
+    "properties": {
+        "by": {"type": "array", "maxItems": 8, "items": {"type": "string"}},
+        "measures": {
+            "type": "object",
+            "maxProperties": 32,
+            "additionalProperties": {
+                "type": "object",
+                "required": ["op"],
+                "additionalProperties": False,
+                "properties": {
+                    "op": {"type": "string", "enum": ["count", "sum", "avg", "min", "max"]},
+                    "field": {"type": "string"},
+                },
+            },
+        },
+    },
+    "example": {"by": ["done"], "measures": {"todos": {"op": "count"}}},
+}
 _QUERY: JsonObject = {
     "filter": FILTER,
     "sort": SORT,
@@ -59,6 +81,7 @@ _QUERY: JsonObject = {
     "offset": {"type": "integer", "minimum": 0, "maximum": 100_000, "default": 0},
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100},
     "cursor": {"type": ["string", "null"], "maxLength": 65_536},
+    "group": GROUP,
 }
 _PAGE: JsonObject = {
     "type": "object",
@@ -68,6 +91,25 @@ _PAGE: JsonObject = {
         "next_cursor": {"type": ["string", "null"]},
     },
 }
+_GROUPS: JsonObject = {
+    "type": "object",
+    "required": ["rows"],
+    "properties": {
+        "rows": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["id", "version", "document"],
+                "properties": {
+                    "id": {"type": "object", "description": "The values grouped by."},
+                    "version": {"type": "null"},
+                    "document": {"type": "object"},
+                },
+            },
+        }
+    },
+}
+_FOUND: JsonObject = {"oneOf": [_PAGE, _GROUPS]}
 _RESULTS: JsonObject = {
     "type": "object",
     "required": ["results"],
@@ -168,6 +210,7 @@ _URL_QUERY = tuple(
         ("offset", "integer"),
         ("limit", "integer"),
         ("cursor", "string"),
+        ("group", "string"),
     )
 )
 
@@ -190,7 +233,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "documents_query_by_url",
             "Query by URL",
-            answers("200", _PAGE),
+            answers("200", _FOUND),
             parameters=(COLLECTION_PARAMETER, *_URL_QUERY),
         ),
     ),
@@ -301,7 +344,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         "POST",
         f"{ROOT}/query",
         queries.query,
-        _describe("query", "Query", answers("200", _PAGE), body=_json(_closed(_QUERY))),
+        _describe("query", "Query", answers("200", _FOUND), body=_json(_closed(_QUERY))),
     ),
     Operation(
         "POST",

@@ -10,11 +10,12 @@ from documents.api.requests import (
 )
 from documents.store import queries
 from documents.store.explain import explain as explain_query
+from documents.store.groups import MAX_GROUPED, GroupQuery, group
 from documents.store.queries import DEFAULT_LIMIT, MAX_LIMIT, Query
 from foundation.api.rendering import to_json
-from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidParameter
+from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidGroup, InvalidParameter
 from foundation.http import Answer
-from rillbase_native import Filter, Projection, Sort, Value
+from rillbase_native import Filter, Group, Projection, Sort, Value
 from tenants.data_plane import Call
 from tenants.reading import (
     as_object,
@@ -25,7 +26,7 @@ from tenants.reading import (
     refusing,
 )
 
-MEMBERS = ("filter", "sort", "projection", "offset", "limit", "cursor")
+MEMBERS = ("filter", "sort", "projection", "offset", "limit", "cursor", "group")
 MAX_OFFSET = 100_000
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 
@@ -34,14 +35,13 @@ async def query(call: Call) -> Answer:
     """POST query."""
     name = collection_name(call, READ)
     parameters(call)
-    body = as_object(await read_body(call), MEMBERS)
-    return await _answer(call, name, _query(body))
+    return await _answer(call, name, as_object(await read_body(call), MEMBERS))
 
 
 async def query_by_url(call: Call) -> Answer:
     """GET documents."""
     name = collection_name(call, READ)
-    return await _answer(call, name, _query(from_url(parameters(call, *MEMBERS))))
+    return await _answer(call, name, from_url(parameters(call, *MEMBERS)))
 
 
 async def count(call: Call) -> Answer:
@@ -61,11 +61,20 @@ async def explain(call: Call) -> Answer:
     parameters(call)
     if call.principal.obeys_access_rules:
         raise Forbidden("End users cannot see how queries are answered.")
-    wanted = _query(as_object(await read_body(call), MEMBERS))
+    body = as_object(await read_body(call), MEMBERS)
+    if (grouped := read_group(body)) is None:
+        wanted = _query(body)
+    else:
+        # Groups are made of whatever matches, read in any order.
+        wanted = Query(_groups(body, grouped).filter, Sort.parse(None), limit=MAX_GROUPED)
     return Answer(200, to_json(await explain_query(call.tenant.id, name, wanted)))
 
 
-async def _answer(call: Call, name: str, wanted: Query) -> Answer:
+async def _answer(call: Call, name: str, body: Value) -> Answer:
+    if (grouped := read_group(body)) is not None:
+        found = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
+        return Answer(200, b'{"rows":' + found.rows(canonical=canonical(call)) + b"}")
+    wanted = _query(body)
     selected = await queries.select(call.tenant.id, name, wanted, call.principal)
     page = selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
@@ -87,10 +96,55 @@ def _query(body: Value) -> Query:
         filter=wanted,
         sort=sort,
         projection=shown,
-        offset=integer(body.get("offset"), "offset", least=0, most=MAX_OFFSET, otherwise=0),
-        limit=integer(body.get("limit"), "limit", least=1, most=MAX_LIMIT, otherwise=DEFAULT_LIMIT),
+        offset=_offset(body),
+        limit=_limit(body),
         cursor=None if cursor is None or cursor.is_null else cursor.text(),
     )
+
+
+def read_group(body: Value) -> Group | None:
+    """Return how documents are to be grouped, if they are."""
+    given = body.get("group")
+    if given is None or given.is_null:
+        return None
+    for name in ("projection", "cursor"):
+        other = body.get(name)
+        if other is not None and not other.is_null:
+            problem = FieldProblem(f"/{name}", "invalid_group", "Groups have none.")
+            raise InvalidGroup(errors=[problem])
+    with refusing():
+        return Group.parse(given)
+
+
+def read_group_sort(body: Value, grouped: Group) -> Sort | None:
+    """Return the order of groups; None: that of the values that they are grouped by."""
+    given = body.get("sort")
+    if given is None or given.is_null:
+        return None
+    with refusing():
+        sort = Sort.parse(given)
+        grouped.check_sort(sort)
+    return sort
+
+
+def _groups(body: Value, grouped: Group) -> GroupQuery:
+    with refusing():
+        wanted = Filter.parse(body.get("filter"))
+    return GroupQuery(
+        filter=wanted,
+        group=grouped,
+        sort=read_group_sort(body, grouped),
+        offset=_offset(body),
+        limit=_limit(body),
+    )
+
+
+def _offset(body: Value) -> int:
+    return integer(body.get("offset"), "offset", least=0, most=MAX_OFFSET, otherwise=0)
+
+
+def _limit(body: Value) -> int:
+    return integer(body.get("limit"), "limit", least=1, most=MAX_LIMIT, otherwise=DEFAULT_LIMIT)
 
 
 def from_url(given: dict[str, str]) -> Value:

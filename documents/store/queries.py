@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
 from documents.store import cursors, facts
@@ -17,12 +17,12 @@ from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.planner import Plan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
-from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, scan
+from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Session, Statement
 from foundation.postgres.session import Oid
 from foundation.refusals import as_api_error
-from rillbase_native import Filter, Projection, QueryError, Selection, Sort, Value
+from rillbase_native import Filter, Group, Projection, QueryError, Selection, Sort, Value
 from tenants.principals import Principal
 
 T = TypeVar("T")
@@ -49,6 +49,8 @@ class Query:
     offset: int = 0
     limit: int = DEFAULT_LIMIT
     cursor: str | None = None
+    #: For what groups the documents are read: of others than those, all of each is.
+    group: Group | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Selected:
     bound: bytes
 
     def page(self, *, canonical: bool) -> Page:
-        items, following, _ = _native(lambda: self.selection.finish(canonical=canonical))
+        items, following, _ = native(lambda: self.selection.finish(canonical=canonical))
         cursor = None if following is None else cursors.write(following, self.bound)
         return Page(items, cursor)
 
@@ -135,7 +137,7 @@ async def answer(
             in_order=in_order,
         )
         selection = _selection(reading, query, plan, after)
-        if await _feed(reading, selection, plan, after, budget, query.offset + query.limit + 1):
+        if await feed(reading, selection, plan, after, budget, query.offset + query.limit + 1):
             return selection
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
@@ -153,21 +155,29 @@ def _selection(
         max_bytes=MAX_SORT_BYTES,
         projection=query.projection,
         ordered=plan.order == "id",
+        group=query.group,
     )
     if plan.order == "index" and plan.index is not None:
         return selection.by_index(plan.index.fields, plan.bounds, plan.backward)
     return selection
 
 
-async def _feed(
+class Takes(Protocol):
+    """What candidates are fed to."""
+
+    def feed(self, rows: Sequence[Row]) -> Literal["more", "enough", "misplaced"]:
+        """Take candidates in."""
+
+
+async def feed(
     reading: Reading,
-    selection: Selection,
+    selection: Takes,
     plan: Plan,
     after: cursors.After | None,
     budget: Budget,
     wanted: int = FIRST_BATCH,
 ) -> bool:
-    """Read until the page is full. False: the plan's order is not the sort's after all."""
+    """Read until there is enough. False: the plan's order is not the sort's after all."""
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
@@ -175,7 +185,7 @@ async def _feed(
         reading.session, reading.collection, plan, resume, first_batch=_first_batch(plan, wanted)
     )
     async for rows in scanned:
-        progress = _native(partial(selection.feed, rows))
+        progress = native(partial(selection.feed, rows))
         budget.spend(len(rows))
         if progress == "misplaced":
             return False
@@ -218,17 +228,23 @@ async def count(tenant_id: UUID, name: str, wanted: Filter, principal: Principal
             (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
             return result.integer(0, 0)
         query = Query(reading.filter, Sort.parse(None), limit=0)
-        plan = await choose(
-            reading.session,
-            reading.collection,
-            reading.filter,
-            query.sort,
-            rows_wanted=MAX_EXAMINED,
-            in_order=False,
-        )
-        selection = _selection(reading, query, replace(plan, order="any"), None)
-        await _feed(reading, selection, plan, None, Budget())
+        plan = await plan_for_all(reading)
+        selection = _selection(reading, query, plan, None)
+        await feed(reading, selection, plan, None, Budget())
         return selection.matched
+
+
+async def plan_for_all(reading: Reading) -> Plan:
+    """Choose how to read whatever matches, in any order."""
+    plan = await choose(
+        reading.session,
+        reading.collection,
+        reading.filter,
+        Sort.parse(None),
+        rows_wanted=MAX_EXAMINED,
+        in_order=False,
+    )
+    return replace(plan, order="any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +274,8 @@ async def find(
     return Bodies(bodies, following)
 
 
-def _native(call: Callable[[], T]) -> T:
+def native(call: Callable[[], T]) -> T:
+    """Call the native code; raise what it refuses as an error of the API."""
     try:
         return call()
     except QueryError as refused:

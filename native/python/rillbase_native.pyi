@@ -186,6 +186,15 @@ class Sort:
     def direction(self, fields: _Fields, equalities: int) -> int | None: ...
 
 @final
+class Group:
+    """How documents are grouped."""
+
+    @staticmethod
+    def parse(value: Value, *, pointer: str = "/group") -> Group: ...
+    def check_sort(self, sort: Sort, *, pointer: str = "/sort") -> None:
+        """Refuse a sort by what no row has."""
+
+@final
 class Projection:
     """A projection."""
 
@@ -401,6 +410,7 @@ class Selection:
         max_bytes: int,
         projection: Projection | None = None,
         ordered: bool = False,
+        group: Group | None = None,
     ) -> Selection: ...
     def by_index(
         self, index: _Fields, bounds: Bounds | None, backward: bool
@@ -426,6 +436,19 @@ class Selection:
     def rows(self) -> tuple[list[tuple[bytes, int, int, int, bytes]], bool]:
         """Return key, version, created and updated in milliseconds, and BSON of the page's rows in
         order, and whether more may follow."""
+
+@final
+class Grouping:
+    """A query that groups, being answered: candidates in, rows out."""
+
+    def __new__(cls, filter: Filter, group: Group, *, now_ms: int, most: int) -> Grouping: ...
+    def feed(self, rows: Sequence[_Row]) -> Literal["more", "enough", "misplaced"]:
+        """Take candidates in. Return `more`: all that there are count."""
+
+    def render(
+        self, sort: Sort | None, *, offset: int, limit: int, canonical: bool = False
+    ) -> bytes:
+        """Return some of the rows in order as JSON."""
 
 def envelope(
     version: int,
@@ -459,6 +482,7 @@ class LiveQuery:
         limit: int | None,
         rules_version: int,
         slack: int,
+        group: Group | None = None,
     ) -> LiveQuery: ...
     @staticmethod
     def read(bytes: bytes) -> LiveQuery:
@@ -475,6 +499,8 @@ class LiveQuery:
     @property
     def sorted(self) -> bool: ...
     @property
+    def grouped(self) -> bool: ...
+    @property
     def offset(self) -> int: ...
     @property
     def limit(self) -> int | None: ...
@@ -485,6 +511,12 @@ class LiveQuery:
 
     def sort(self) -> Sort:
         """Return the order of the rows."""
+
+    def group(self) -> Group | None:
+        """Return how documents are grouped, if they are."""
+
+    def shown(self, rows: Sequence[_LiveRow]) -> list[_LiveRow]:
+        """Return the rows of the result: of documents, or of the groups that they are in."""
 
     def with_slack(self, slack: int) -> LiveQuery:
         """Return the same query with another number of rows beyond the window."""

@@ -26,7 +26,7 @@ from rillbase_native import LiveQuery, Value
 from tenants import error_log
 
 READ = "documents:read"
-_SHOWN = ("filter", "sort", "offset", "limit")
+_SHOWN = ("filter", "group", "sort", "offset", "limit")
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
@@ -204,7 +204,9 @@ class Watched:
             offset=wanted.offset,
             limit=wanted.limit,
             rules_version=0 if rule is None else collection.rules_version,
-            slack=slack_for(wanted.offset, wanted.limit),
+            # All documents that are in groups are kept, however few groups are shown.
+            slack=0 if wanted.group else slack_for(wanted.offset, wanted.limit),
+            group=wanted.group,
         )
 
     def _attach(

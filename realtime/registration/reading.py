@@ -16,7 +16,7 @@ from documents.store.queries import Query, Reading, answer, opened
 from foundation.errors import ResultTooLarge
 from foundation.postgres import Session, Statement
 from realtime.registration.wanted import MAX_WINDOW
-from rillbase_native import Filter, Sort
+from rillbase_native import Filter, Group, Sort
 from tenants.principals import Principal
 
 #: Rows of a result without a window.
@@ -47,6 +47,8 @@ class Extent:
     #: Offset, limit and slack together; None: all, as many as may be watched.
     first: int | None
     has_window: bool
+    #: How the documents are grouped: all are read, and of each no more than groups need.
+    group: Group | None = None
 
     @property
     def most(self) -> int:
@@ -74,8 +76,11 @@ async def read_all(
 
 
 async def _read(reading: Reading, snapshot: Snapshot, extent: Extent) -> Rows:
-    selection = await answer(reading, Query(reading.filter, extent.sort, limit=extent.most))
+    asked = Query(reading.filter, extent.sort, limit=extent.most, group=extent.group)
+    selection = await answer(reading, asked)
     rows, more = selection.rows()
+    if more and extent.group is not None:
+        raise ResultTooLarge(f"A live query groups at most {extent.most} documents.")
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
     return Rows(reading.collection, snapshot, rows, complete=not more)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from documents.outbox.entries import Snapshot
+from documents.store.queries import native
 from realtime.events.layer import Ends, GridLayer, query_partition
 from realtime.grid.layout import Grid
 from realtime.registration.reading import Extent, Row, Rows, read_all
-from rillbase_native import LiveQuery
+from rillbase_native import LiveQuery, Sort
 
 #: Rows that a sort node keeps beyond a window: half of the window, within bounds.
 LEAST_SLACK, MOST_SLACK = 16, 1_000
@@ -37,6 +38,7 @@ class Registration:
     request: str
     log_end: str
     snapshot: Snapshot
+    #: Of a query that groups, the rows that stand for groups.
     rows: list[Row]
 
 
@@ -83,9 +85,16 @@ async def register_all(
         ],
     )
     return [
-        Registration(given.activation, given.request, ends.log, rows.snapshot, rows.rows)
-        for given, rows in zip(registered, read, strict=True)
+        Registration(
+            given.activation, given.request, ends.log, rows.snapshot, _shown(query, rows.rows)
+        )
+        for query, given, rows in zip(queries, registered, read, strict=False)
     ]
+
+
+def _shown(query: LiveQuery, rows: list[Row]) -> list[Row]:
+    """Return what is shown of the rows that were read: of a query that groups, its groups."""
+    return native(lambda: query.shown(rows)) if query.grouped else rows
 
 
 async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
@@ -102,6 +111,9 @@ async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
 
 
 def _extent(query: LiveQuery) -> Extent:
+    if (group := query.group()) is not None:
+        # Sort and window are those of the groups.
+        return Extent(Sort.parse(None), None, has_window=False, group=group)
     first = None if query.limit is None else query.offset + query.limit + query.slack
     return Extent(query.sort(), first, query.sorted)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from documents.api.queries import MAX_OFFSET
+from documents.api.queries import MAX_OFFSET, read_group, read_group_sort
 from foundation.errors import FieldProblem, InvalidBody
-from rillbase_native import Filter, Projection, Sort, Value
+from rillbase_native import Filter, Group, Projection, Sort, Value
 from tenants.reading import (
     integer,
     refusing,
@@ -20,6 +20,7 @@ MEMBERS = (
     "projection",
     "offset",
     "limit",
+    "group",
     "resume",
     "options",
 )
@@ -49,6 +50,7 @@ class Wanted:
     filter: Filter
     sort: Sort
     projection: Projection | None
+    group: Group | None
     offset: int
     limit: int | None
     options: Options
@@ -56,7 +58,9 @@ class Wanted:
 
     @property
     def has_window(self) -> bool:
-        """Whether a sort node keeps it: its order or its window matters."""
+        """Whether a sort node keeps it: its order or its window matters, or it groups."""
+        if self.group is not None:
+            return True
         return not self.sort.by_id or self.offset > 0 or self.limit is not None
 
 
@@ -66,7 +70,8 @@ def read(message: Value) -> Wanted:
     with refusing():
         wanted = Filter.parse(message.get("filter"))
         wanted.check_live()
-        sort = Sort.parse(message.get("sort"), wanted)
+        group = read_group(message)
+        sort = _sort(message, wanted, group)
         shown = _present(message, "projection")
         projection = None if shown is None else Projection.parse(shown)
     offset = integer(message.get("offset"), "offset", least=0, most=MAX_OFFSET, otherwise=0)
@@ -81,11 +86,18 @@ def read(message: Value) -> Wanted:
         filter=wanted,
         sort=sort,
         projection=projection,
+        group=group,
         offset=offset,
         limit=limit,
         options=_options(_present(message, "options")),
         resume=_text(message, "resume", MAX_RESUME_CHARS),
     )
+
+
+def _sort(message: Value, wanted: Filter, group: Group | None) -> Sort:
+    if group is None:
+        return Sort.parse(message.get("sort"), wanted)
+    return read_group_sort(message, group) or Sort.parse(None)
 
 
 def _options(value: Value | None) -> Options:

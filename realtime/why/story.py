@@ -152,6 +152,7 @@ def _rule(evidence: Evidence) -> Step | None:
 def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str) -> Step:
     change = _change(evidence)
     left = change is not None and change["match"] == "remove"
+    left |= _is_grouped(evidence) and evidence.matched_before is True
     if evidence.is_deletion:
         return Step(stage, "passed", wording.NOTHING_LEFT)
     if clause is None:
@@ -171,8 +172,15 @@ def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str)
     return Step(stage, "stopped", detail, None, facts, verdict)
 
 
+def _is_grouped(evidence: Evidence) -> bool:
+    """Tell whether subscribers are shown rows that stand for groups, and no documents."""
+    return evidence.hub.get("grouped") is True
+
+
 def _window(evidence: Evidence) -> Step | None:
     hub, change = evidence.hub, _change(evidence)
+    if _is_grouped(evidence):
+        return Step("window", "stopped", wording.GROUPED, verdict="grouped")
     if hub.get("sorted") is not True:
         return None
     facts: JsonObject = {

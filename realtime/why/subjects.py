@@ -59,8 +59,9 @@ async def of_query(
         raise Unavailable("There is no grid yet.", headers={"Retry-After": "1"})
 
     async def ask_hub(known: Known) -> JsonObject:
-        if known.body is None or not wanted.has_window:
-            return {"sorted": False}
+        grouped = wanted.group is not None
+        if known.body is None or not wanted.has_window or grouped:
+            return {"sorted": False, "grouped": grouped}
         return await _place(collection, wanted, rule, known)
 
     return Subject(collection, wanted.filter, rule, is_ruled, grids[-1], ask_hub)

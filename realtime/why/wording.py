@@ -16,6 +16,7 @@ SUMMARIES = {
     "hidden": "The access rule does not let this user see the document, so there is no event.",
     "rules_changed": "The access rules have changed; the subscription is being judged anew.",
     "outside_window": "The document matches and lies outside the window that the client watches.",
+    "grouped": "The document counts in a row of groups; the client is told of rows that change.",
     "renewing": "The window is being read again; the client hears of it after that.",
     "not_published": "The write is committed and has not been published yet.",
     "not_watched": "The node that would match the write does not watch the query at the moment.",
@@ -64,6 +65,8 @@ NOT_WATCHED = "The filter node of the partition does not watch the query yet, or
 
 WOULD_BE_WATCHED = "Nobody need watch the query: it is looked at as if somebody did."
 WOULD_HOLD = "The result of the query has the document."
+
+GROUPED = "The query shows rows that stand for many documents each, and this one is part of a row."
 
 HOLDS = {"filter": "It matches.", "rule": "The rule lets the user see it."}
 HOLDS_NO_MORE = {

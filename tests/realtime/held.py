@@ -88,6 +88,9 @@ class Held:
         item = {"id": frame["key"], "version": frame["version"], "document": frame.get("document")}
         held = [place for place, one in enumerate(self.items) if one["id"] == frame["key"]]
         named = self._named.get(str(frame["key"]), 0)
+        if frame["version"] is None:
+            self._apply_group(frame, item, held)
+            return
         match frame["match"]:
             case "add":
                 assert not held, f"{frame} is held already"
@@ -110,6 +113,19 @@ class Held:
             case other:
                 raise AssertionError(other)
         self._named[str(frame["key"])] = max(named, frame["version"])
+
+    def _apply_group(self, frame: Frame, item: Frame, held: list[int]) -> None:
+        """A row that stands for a group has no version, and always a place."""
+        assert bool(held) == (frame["match"] != "add"), frame
+        if held:
+            assert frame["old_index"] == held[0], frame
+            before = self.items.pop(held[0])
+            same = before["document"] == item["document"] and frame["index"] == held[0]
+            assert not same, f"{frame} tells nothing new"
+        if frame["match"] == "remove":
+            assert "document" not in frame, frame
+        else:
+            self._put(frame["index"], item)
 
     def _put(self, index: int | None, item: Any) -> None:
         if index is None:

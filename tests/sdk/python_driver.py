@@ -102,6 +102,8 @@ class Driver:
         query: AsyncQuery = self._opened.collection(command["collection"])
         if "filter" in command:
             query = query.filter(command["filter"])
+        if "group" in command:
+            query = query.group(**command["group"])
         for field, direction in command.get("sort", []):
             query = query.sort(field, descending=direction == -1)
         return query.limit(command["limit"]) if "limit" in command else query

@@ -48,6 +48,21 @@ def test_a_watched_query_shows_the_answer_and_every_change(
     shows(client, "q", [{"_id": "a", "n": 2}, {"_id": "c", "n": 3}])
 
 
+def test_groups_are_asked_and_watched_and_wait_for_the_server(
+    client: Program, todos: MadeCollection
+) -> None:
+    todos.insert_many([{"_id": f"d{n}", "n": n, "odd": n % 2 == 1} for n in range(5)])
+    group = {"by": ["odd"], "measures": {"sum": {"op": "sum", "field": "n"}}}
+    of = {"collection": todos.name, "group": group, "sort": [["sum", -1]]}
+    rows = [{"odd": False, "sum": 6}, {"odd": True, "sum": 4}]
+    assert ask(client, "fetch", "f", **of)["documents"] == rows
+    client.say("watch", "q", **of)
+    shows(client, "q", rows)
+    body = {"_id": "d9", "n": 9, "odd": True}
+    client.say("insert", "w", collection=todos.name, body=body)
+    shows(client, "q", [{"odd": True, "sum": 13}, {"odd": False, "sum": 6}])
+
+
 def test_nothing_is_lost_and_nothing_repeated_when_the_network_cuts(
     client: Program, todos: MadeCollection, network: Proxy
 ) -> None:

@@ -415,7 +415,7 @@ fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure
 /// What a measure keeps in a row.
 fn slots(op: &Op) -> Vec<State> {
     let sum = |number: &Number| match number {
-        Number::Double => State::Exact(crate::exact::ExactSum::default()),
+        Number::Double => State::Exact(rillbase_query::exact::ExactSum::default()),
         Number::Int | Number::Decimal(_) => State::Whole(0),
     };
     match op {

@@ -15,10 +15,11 @@
 //! matter in which order deltas come, nor how they are grouped.
 
 use rillbase_engine::Merge;
+use rillbase_query::exact::ExactSum;
 
 use crate::coding::{Reader, put_signed, put_slice};
 use crate::distinct::Distinct;
-use crate::exact::ExactSum;
+use crate::exact;
 use crate::sketch::Sketch;
 
 /// What a slot holds.
@@ -80,7 +81,7 @@ impl State {
             }
             Self::Exact(sum) => {
                 out.push(2);
-                sum.write(out);
+                exact::write(sum, out);
             }
             Self::Least(value) => {
                 out.push(3);
@@ -110,7 +111,7 @@ impl State {
         Some(match reader.byte()? {
             0 => Self::Count(reader.signed_64()?),
             1 => Self::Whole(reader.signed()?),
-            2 => Self::Exact(ExactSum::read(reader)?),
+            2 => Self::Exact(exact::read(reader)?),
             3 => Self::Least(reader.slice()?.to_vec()),
             4 => Self::Greatest(reader.slice()?.to_vec()),
             5 => Self::Distinct(Distinct::read(reader)?),

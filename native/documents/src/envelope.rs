@@ -1,6 +1,6 @@
 //! How a document is shown: with its id, version and times.
 
-use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 use rillbase_query::ejson::date::to_rfc3339;
 use rillbase_query::ejson::{Form, write_value};
 
@@ -13,6 +13,26 @@ pub struct Meta {
     pub created_ms: i64,
     /// When it was changed last.
     pub updated_ms: i64,
+}
+
+/// Appends the envelope of a row that stands for a group: it has no version and no times. Its `_id`
+/// is the envelope's.
+pub fn write_group(out: &mut String, id: ValueRef<'_>, row: Document<'_>, form: Form) {
+    out.push_str(r#"{"id":"#);
+    write_value(out, id, form);
+    out.push_str(r#","version":null,"document":"#);
+    write_row(out, row, form);
+    out.push('}');
+}
+
+/// Appends what a row that stands for a group shows: all but its `_id`.
+pub fn write_row(out: &mut String, row: Document<'_>, form: Form) {
+    let mut shown = DocumentWriter::with_capacity(row.as_bytes().len());
+    for element in row.elements().filter(|one| one.key() != Some("_id")) {
+        shown.append_element(&element);
+    }
+    let shown = DocumentBuf::from(shown);
+    write_value(out, ValueRef::Document(shown.as_ref()), form);
 }
 
 /// Appends the envelope of a document. `shown` is what a projection left of it.

@@ -38,6 +38,7 @@ pub mod definition;
 pub mod entry;
 pub mod envelope;
 pub mod expected;
+pub mod grouping;
 pub mod id;
 pub mod operation;
 pub mod operations;

@@ -19,6 +19,7 @@ use rillbase_query::ejson::Form;
 use rillbase_query::environment::Environment;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
+use rillbase_query::group::Group;
 use rillbase_query::index::IndexField;
 use rillbase_query::projection::{Matched, Projection};
 use rillbase_query::sort::{By, Sort};
@@ -82,6 +83,8 @@ pub struct Request {
     pub now_ms: i64,
     /// The most that is held.
     pub max_bytes: usize,
+    /// For what groups the documents are read; of others than those, all of each is.
+    pub group: Option<Arc<Group>>,
 }
 
 /// Whether more candidates are wanted.
@@ -228,7 +231,10 @@ impl Selection {
             place,
             key: candidate.key.to_vec(),
             entry: candidate.entry.unwrap_or_default().to_vec(),
-            body: candidate.body.to_vec(),
+            body: match &self.request.group {
+                None => candidate.body.to_vec(),
+                Some(group) => group.reduce(document).into_bytes(),
+            },
             version: candidate.meta.version,
             created_ms: candidate.meta.created_ms,
             updated_ms: candidate.meta.updated_ms,

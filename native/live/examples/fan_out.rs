@@ -74,6 +74,7 @@ fn opened(subscribers: u64) -> Hub {
         limit: None,
         sorted: false,
         slack: 0,
+        group: [].into(),
     });
     for id in 0..subscribers {
         let attach = Attach {

@@ -9,7 +9,7 @@
 //! - [`message`] — what the parties say to one another; [`wire`] — its bytes; [`snapshot`] — which
 //!   transactions a reader has seen.
 //! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
-//!   [`node`] — what both give out.
+//!   [`node`] — what both give out; [`groups`] — rows that stand for many documents.
 //! - [`hub`] — what subscribers are told.
 #![allow(
     clippy::must_use_candidate,
@@ -25,6 +25,7 @@
 )]
 
 pub mod filter_node;
+pub mod groups;
 pub mod hub;
 pub mod message;
 pub mod node;

@@ -116,9 +116,22 @@ pub struct Definition {
     pub sorted: bool,
     /// Rows that a sort node keeps beyond the window.
     pub slack: u32,
+    /// How documents are grouped, in BSON; empty: they are not. Sort and window are those of the
+    /// groups then, and a sort node keeps the query.
+    pub group: Arc<[u8]>,
 }
 
-/// A document in the result of a query.
+impl Definition {
+    /// Whether rows stand for groups of documents.
+    pub fn is_grouped(&self) -> bool {
+        !self.group.is_empty()
+    }
+}
+
+/// A document in the result of a query, or a row that stands for a group of documents.
+///
+/// What stands for a group has the group's values as its key, and no version of its own: its version
+/// is made of its content, so that two rows of one group are the same iff their versions are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The `_id` in order-preserving bytes.
@@ -133,7 +146,15 @@ pub struct Row {
     pub body: Arc<[u8]>,
 }
 
+/// Stands in place of the times of a row that stands for a group.
+pub(crate) const NO_TIME_MS: i64 = i64::MIN;
+
 impl Row {
+    /// Whether it stands for a group.
+    pub const fn is_group(&self) -> bool {
+        self.created_ms == NO_TIME_MS
+    }
+
     /// BSON of the `_id` alone; empty where the body is.
     pub fn id(&self) -> Arc<[u8]> {
         if self.body.is_empty() {
@@ -149,6 +170,10 @@ impl Row {
 
 /// What an app server asks of all nodes of a query partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all requests are registrations"
+)]
 pub enum Request {
     /// Watch a query, or go on watching it. The rows are those that `snapshot` sees; for sorted
     /// queries the first `offset + limit + slack`, and `complete` tells whether there are no more.

@@ -96,22 +96,24 @@ fn definition() -> impl Strategy<Value = Definition> {
         numbers,
         any::<Option<u32>>(),
         any::<bool>(),
-        bytes(),
-        bytes(),
+        (bytes(), bytes(), bytes()),
     )
-        .prop_map(|(names, numbers, limit, sorted, filter, sort)| Definition {
-            hash: names.0,
-            activation: numbers.0,
-            tenant: names.1,
-            collection: names.2,
-            rules_version: numbers.1,
-            filter,
-            sort,
-            offset: numbers.2,
-            limit,
-            sorted,
-            slack: numbers.3,
-        })
+        .prop_map(
+            |(names, numbers, limit, sorted, (filter, sort, group))| Definition {
+                hash: names.0,
+                activation: numbers.0,
+                tenant: names.1,
+                collection: names.2,
+                rules_version: numbers.1,
+                filter,
+                sort,
+                offset: numbers.2,
+                limit,
+                sorted: sorted || !group.is_empty(),
+                slack: numbers.3,
+                group,
+            },
+        )
 }
 
 fn place() -> impl Strategy<Value = StreamId> {
@@ -396,6 +398,7 @@ fn a_list_that_claims_more_than_there_is_reserves_nothing() {
             limit: None,
             sorted: false,
             slack: 0,
+            group: [].into(),
         })
         .into_iter()
         .skip(2),

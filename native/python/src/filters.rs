@@ -11,7 +11,7 @@ use rillbase_json::{Integer, Limits, Sink};
 use rillbase_query::bson::{Array, ArrayWriter, Document, DocumentWriter, ValueRef};
 use rillbase_query::environment::Environment;
 use rillbase_query::error::{Error, Place};
-use rillbase_query::{filter, projection, sort};
+use rillbase_query::{filter, group, projection, sort};
 
 use crate::errors::refused;
 use crate::values::Value;
@@ -209,6 +209,31 @@ impl Sort {
         self.inner
             .direction(rest)
             .map(|forward| if forward { 1 } else { -1 })
+    }
+}
+
+/// How documents are grouped.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Group {
+    pub(crate) inner: Arc<group::Group>,
+}
+
+#[pymethods]
+impl Group {
+    #[staticmethod]
+    #[pyo3(signature = (value, *, pointer = "/group"))]
+    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+        let parsed = within(pointer, |place| group::Group::parse(value.view(), place));
+        let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
+        Ok(Self { inner })
+    }
+
+    /// Refuse a sort by what no row has.
+    #[pyo3(signature = (sort, *, pointer = "/sort"))]
+    fn check_sort(&self, py: Python<'_>, sort: &Sort, pointer: &str) -> PyResult<()> {
+        within(pointer, |place| self.inner.check_sort(&sort.inner, place))
+            .map_err(|error| refused(py, error.into()))
     }
 }
 

@@ -33,7 +33,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::errors::{EngineError, JsonError, NodeError, QueryError};
     #[pymodule_export]
-    use crate::filters::{Bounds, Filter, Projection, Rule, Sort};
+    use crate::filters::{Bounds, Filter, Group, Projection, Rule, Sort};
     #[pymodule_export]
     use crate::hub::Hub;
     #[pymodule_export]
@@ -45,7 +45,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::operations::{Definition, Operation, UpdateOperators, id_of};
     #[pymodule_export]
-    use crate::selections::{Selection, envelope};
+    use crate::selections::{Grouping, Selection, envelope};
     #[pymodule_export]
     use crate::storage_node::{Node, NodeSpeaker};
     #[pymodule_export]

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
+use rillbase_live::groups;
 use rillbase_live::message::{Definition, QueryHash, Request, Row, StreamId};
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::wire::request;
@@ -16,11 +17,13 @@ use rillbase_query::sort;
 use sha2::{Digest, Sha256};
 
 use crate::errors::refused;
-use crate::filters::{Filter, Sort};
+use crate::filters::{Filter, Group, Sort};
 use crate::values::Value;
 
 /// Key, version, created and updated in milliseconds, BSON.
 pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
+/// The same, on its way to Python.
+type PyShown<'py> = (Bound<'py, PyBytes>, u64, i64, i64, Bound<'py, PyBytes>);
 /// `xmin`, `xmax` and those between that were running.
 pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
 
@@ -34,7 +37,8 @@ pub(crate) struct LiveQuery {
 impl LiveQuery {
     #[new]
     #[pyo3(signature = (
-        tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack
+        tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack,
+        group = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -47,17 +51,21 @@ impl LiveQuery {
         limit: Option<u32>,
         rules_version: u64,
         slack: u32,
+        group: Option<&Group>,
     ) -> Self {
-        let sorted = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
-        let hash = hash(&[
-            &tenant,
-            &collection,
-            &filter.inner.hash().0,
-            sort.inner.canonical().as_bytes(),
-            &offset.to_be_bytes(),
-            &limit.map_or([0xff; 4], u32::to_be_bytes),
-            &rules_version.to_be_bytes(),
-        ]);
+        let windowed = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
+        let group = group.map(|group| group.inner.canonical().into_bytes());
+        let (canonical, by) = (filter.inner.hash(), sort.inner.canonical());
+        let window = [
+            offset.to_be_bytes(),
+            limit.map_or([0xff; 4], u32::to_be_bytes),
+        ];
+        let rules = rules_version.to_be_bytes();
+        let [tenant_id, collection_id]: [&[u8]; 2] = [&tenant, &collection];
+        let mut parts = vec![tenant_id, collection_id, &canonical.0, by.as_bytes()];
+        parts.extend([&window[0][..], &window[1], &rules]);
+        parts.extend(group.as_deref());
+        let hash = hash(&parts);
         let sort = ordered_by.map_or_else(Vec::new, |value| {
             let mut writer = DocumentWriter::new();
             writer.append("sort", value.view());
@@ -73,8 +81,9 @@ impl LiveQuery {
             sort: sort.into(),
             offset,
             limit,
-            sorted,
+            sorted: windowed || group.is_some(),
             slack,
+            group: group.unwrap_or_default().into(),
         };
         Self {
             definition: Arc::new(definition),
@@ -117,6 +126,11 @@ impl LiveQuery {
     }
 
     #[getter]
+    fn grouped(&self) -> bool {
+        self.definition.is_grouped()
+    }
+
+    #[getter]
     fn offset(&self) -> u32 {
         self.definition.offset
     }
@@ -152,6 +166,28 @@ impl LiveQuery {
                 .map_err(|error| refused(py, error.into()))?,
         };
         Ok(Sort { inner })
+    }
+
+    /// Return how documents are grouped, if they are.
+    fn group(&self, py: Python<'_>) -> PyResult<Option<Group>> {
+        let found = groups::group_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
+        Ok(found.map(|inner| Group { inner }))
+    }
+
+    /// Return the rows of the result: of documents, or of the groups that they are in.
+    fn shown<'py>(&self, py: Python<'py>, rows: Vec<PyRow>) -> PyResult<Vec<PyShown<'py>>> {
+        let shown = py.detach(|| groups::rows(&self.definition, as_rows(&rows, true)));
+        let shown = shown.map_err(|refusal| refused(py, refusal))?;
+        let rows = shown.iter().map(|row| {
+            (
+                PyBytes::new(py, &row.key),
+                row.version,
+                row.created_ms,
+                row.updated_ms,
+                PyBytes::new(py, &row.body),
+            )
+        });
+        Ok(rows.collect())
     }
 
     /// Return the same query with another number of rows beyond the window.

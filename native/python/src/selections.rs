@@ -5,13 +5,14 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use rillbase_documents::entry::fields;
 use rillbase_documents::envelope::{Meta, write};
+use rillbase_documents::grouping;
 use rillbase_documents::selection::{self, Arrival, Candidate, IndexOrder, Progress, Request};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::environment::Environment;
 use rillbase_query::projection::Matched;
 
 use crate::errors::refused;
-use crate::filters::{Bounds, Filter, Projection, Sort};
+use crate::filters::{Bounds, Filter, Group, Projection, Sort};
 use crate::values::form;
 
 /// Key, version, created and updated in milliseconds, BSON, index entry.
@@ -45,7 +46,8 @@ pub(crate) struct Selection {
 impl Selection {
     #[new]
     #[pyo3(signature = (
-        filter, sort, *, offset, limit, after, now_ms, max_bytes, projection = None, ordered = false
+        filter, sort, *, offset, limit, after, now_ms, max_bytes, projection = None, ordered = false,
+        group = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -58,6 +60,7 @@ impl Selection {
         max_bytes: usize,
         projection: Option<&Projection>,
         ordered: bool,
+        group: Option<&Group>,
     ) -> Self {
         let request = Request {
             filter: filter.inner.clone(),
@@ -67,6 +70,7 @@ impl Selection {
             after,
             now_ms,
             max_bytes,
+            group: group.map(|group| group.inner.clone()),
         };
         let arrival = if ordered {
             Arrival::Ordered
@@ -109,18 +113,7 @@ impl Selection {
     /// Take candidates in. Return `more`, `enough` or `misplaced`.
     fn feed(&mut self, py: Python<'_>, rows: Vec<Row>) -> PyResult<&'static str> {
         let inner = &mut self.inner;
-        let progress = py.detach(|| {
-            inner.feed(rows.iter().map(|row| Candidate {
-                key: &row.0,
-                meta: Meta {
-                    version: row.1,
-                    created_ms: row.2,
-                    updated_ms: row.3,
-                },
-                body: &row.4,
-                entry: row.5.as_deref(),
-            }))
-        });
+        let progress = py.detach(|| inner.feed(rows.iter().map(candidate)));
         match progress.map_err(|refusal| refused(py, refusal))? {
             Progress::More => Ok("more"),
             Progress::Enough => Ok("enough"),
@@ -185,6 +178,62 @@ impl Selection {
             )
         });
         (found.collect(), rows.next.is_some())
+    }
+}
+
+/// A query that groups, being answered: candidates in, rows out.
+#[pyclass(module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Grouping {
+    inner: grouping::Grouping,
+}
+
+#[pymethods]
+impl Grouping {
+    #[new]
+    #[pyo3(signature = (filter, group, *, now_ms, most))]
+    fn new(filter: &Filter, group: &Group, now_ms: i64, most: usize) -> Self {
+        let (filter, group) = (filter.inner.clone(), group.inner.clone());
+        Self {
+            inner: grouping::Grouping::new(filter, group, now_ms, most),
+        }
+    }
+
+    /// Take candidates in. Return `more`: all that there are count.
+    fn feed(&mut self, py: Python<'_>, rows: Vec<Row>) -> PyResult<&'static str> {
+        let inner = &mut self.inner;
+        py.detach(|| inner.feed(rows.iter().map(candidate)))
+            .map_err(|refusal| refused(py, refusal))?;
+        Ok("more")
+    }
+
+    /// Return some of the rows in order as JSON.
+    #[pyo3(signature = (sort, *, offset, limit, canonical = false))]
+    fn render<'py>(
+        &self,
+        py: Python<'py>,
+        sort: Option<&Sort>,
+        offset: usize,
+        limit: usize,
+        canonical: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let sort = sort.map(|sort| &sort.inner);
+        let text = py
+            .detach(|| self.inner.render(sort, (offset, limit), form(canonical)))
+            .map_err(|refusal| refused(py, refusal))?;
+        Ok(PyBytes::new(py, text.as_bytes()))
+    }
+}
+
+fn candidate(row: &Row) -> Candidate<'_> {
+    Candidate {
+        key: &row.0,
+        meta: Meta {
+            version: row.1,
+            created_ms: row.2,
+            updated_ms: row.3,
+        },
+        body: &row.4,
+        entry: row.5.as_deref(),
     }
 }
 

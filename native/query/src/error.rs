@@ -30,6 +30,8 @@ pub enum Code {
     InvalidSort,
     /// The projection is malformed.
     InvalidProjection,
+    /// The group is malformed, or stands beside what does not go with it.
+    InvalidGroup,
     /// The update is malformed or cannot be applied to this document.
     InvalidUpdate,
     /// The aggregation expression is malformed.
@@ -61,6 +63,7 @@ impl Code {
             Self::InvalidRegex => "invalid_regex",
             Self::InvalidSort => "invalid_sort",
             Self::InvalidProjection => "invalid_projection",
+            Self::InvalidGroup => "invalid_group",
             Self::InvalidUpdate => "invalid_update",
             Self::InvalidExpression => "invalid_expression",
             Self::InvalidSchema => "invalid_schema",

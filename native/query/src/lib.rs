@@ -18,6 +18,7 @@
 //!   what its larger operators stand for. [`shared`] matches many filters
 //!   against one document.
 //! - [`sort`], [`index`] — places of documents in an order, and in an index.
+//! - [`group`] — rows that stand for many documents; [`exact`] — their sums.
 //! - [`projection`], [`update`], [`merge_patch`] — what is shown and what is
 //!   changed.
 //!
@@ -71,10 +72,12 @@ pub mod decimal;
 pub mod ejson;
 pub mod environment;
 pub mod error;
+pub mod exact;
 pub mod expression;
 pub mod filter;
 pub mod fuel;
 pub mod geo;
+pub mod group;
 pub mod index;
 pub mod key;
 pub mod limits;

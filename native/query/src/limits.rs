@@ -30,3 +30,11 @@ pub const CHANGES: usize = 1_000;
 pub const ARRAY_ELEMENTS: usize = 1_500_000;
 /// Most index keys that one document may have in one index.
 pub const INDEX_KEYS: usize = 10_000;
+/// Most fields by which documents are grouped.
+pub const GROUP_FIELDS: usize = 8;
+/// Most measures of a group.
+pub const GROUP_MEASURES: usize = 32;
+/// Longest name of a measure, and longest path, in bytes.
+pub const GROUP_NAME_BYTES: usize = 255;
+/// Largest value that documents are grouped by, and largest value that `min` and `max` keep, in bytes.
+pub const GROUP_VALUE_BYTES: usize = 1024;

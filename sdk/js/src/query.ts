@@ -6,7 +6,7 @@ import type { CallOptions } from "./http/http.js";
 import { changesOf, type QueryEvent } from "./live/changes.js";
 import type { EnvelopeFrame } from "./live/frames.js";
 import type { QuerySnapshot } from "./live/snapshot.js";
-import { type QuerySpec, specKey } from "./live/spec.js";
+import { type Group, type QuerySpec, specKey } from "./live/spec.js";
 import { rowOf } from "./live/view.js";
 import type { Direction } from "./local/order.js";
 import type { Plain } from "./local/paths.js";
@@ -27,6 +27,8 @@ const OPERATORS: Record<WhereOperator, string> = {
 
 /** The most that the server sends as one page. */
 const MAX_PAGE = 1_000;
+/** The most rows of groups that the server answers. */
+const MAX_ROWS = 10_000;
 
 /** Called with every state of the answer. */
 export type SnapshotListener<T> = (snapshot: QuerySnapshot<T>) => void;
@@ -86,6 +88,17 @@ export class Query<T extends Document = Document> {
     return this.with({ projection: plain as Plain });
   }
 
+  /**
+   * Makes one row of all documents with the same values of some fields:
+   * `.group(["owner"], { todos: { op: "count" } })`. Sort and window are those of the rows.
+   */
+  group<R extends Document = Document>(
+    by: readonly string[],
+    measures: Group["measures"],
+  ): Query<R> {
+    return new Query<R>(this.core, { ...this.spec, group: { by, measures } });
+  }
+
   /** Asks once and returns the documents, all of them or as many as `limit` says. */
   async fetch(options: CallOptions = {}): Promise<T[]> {
     const found: T[] = [];
@@ -101,6 +114,10 @@ export class Query<T extends Document = Document> {
   /** Asks once and yields the documents page by page, for answers too large to hold. */
   async *pages(options: CallOptions & { readonly pageSize?: number } = {}): AsyncGenerator<T[]> {
     const { collection, limit = Number.POSITIVE_INFINITY, ...rest } = this.spec;
+    if (rest.group !== undefined) {
+      yield await this.rows(options);
+      return;
+    }
     const pageSize = options.pageSize ?? MAX_PAGE;
     let cursor: string | null = null;
     for (let left = limit; left > 0; ) {
@@ -154,19 +171,30 @@ export class Query<T extends Document = Document> {
     return changesOf<T>(this.core.live.of(this.spec), options.signal);
   }
 
+  /** Rows have no cursor: they come all at once, or as many as the server answers at most. */
+  private async rows(options: CallOptions): Promise<T[]> {
+    const { collection, limit = MAX_ROWS, ...rest } = this.spec;
+    const answer = await this.post(collection, { ...rest, limit }, options);
+    const { rows } = answer as { rows: EnvelopeFrame[] };
+    return rows.map((row) => rowOf(row).document as T);
+  }
+
   private async ask(
     collection: string,
     body: Plain,
     options: CallOptions,
   ): Promise<{ documents: T[]; cursor: string | null }> {
-    const path = `/v1/collections/${encodeURIComponent(collection)}/query`;
-    const request = { method: "POST", path, body: stringify(body) };
-    const answer = await this.core.http.call(request, options);
+    const answer = await this.post(collection, body, options);
     const { items, next_cursor: cursor } = answer as {
       items: EnvelopeFrame[];
       next_cursor: string | null;
     };
     return { documents: items.map((item) => rowOf(item).document as T), cursor };
+  }
+
+  private async post(collection: string, body: Plain, options: CallOptions): Promise<unknown> {
+    const path = `/v1/collections/${encodeURIComponent(collection)}/query`;
+    return this.core.http.call({ method: "POST", path, body: stringify(body) }, options);
   }
 
   private with(more: Partial<QuerySpec>): Query<T> {

@@ -8,6 +8,7 @@ import {
   type ClientOptions,
   createClient,
   type Document,
+  type Group,
   memoryQueue,
   type Query,
   RillbaseError,
@@ -33,6 +34,7 @@ export interface Command {
   readonly options?: ClientOptions & { readonly queued?: boolean };
   readonly collection?: string;
   readonly filter?: Record<string, unknown>;
+  readonly group?: Group;
   readonly sort?: readonly (readonly [string, 1 | -1])[];
   readonly limit?: number;
   readonly id?: unknown;
@@ -139,6 +141,7 @@ export class Driver {
   private query(command: Command): Query {
     let query: Query = this.collection(command);
     if (command.filter !== undefined) query = query.filter(command.filter);
+    if (command.group !== undefined) query = query.group(command.group.by, command.group.measures);
     for (const [field, direction] of command.sort ?? []) query = query.sort(field, direction);
     return command.limit === undefined ? query : query.limit(command.limit);
   }

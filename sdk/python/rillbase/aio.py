@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 PAGE = 1_000
+#: The most rows of groups that the server answers.
+ROWS = 10_000
 
 
 class AsyncClient:
@@ -129,6 +131,13 @@ class AsyncQuery:
     def project(self, fields: Sequence[str] | Mapping[str, object]) -> AsyncQuery:
         return AsyncQuery(self._core, self._spec.projected(fields))
 
+    def group(self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]) -> AsyncQuery:
+        """Make one row of all documents with the same values of some fields.
+
+        `.group(["owner"], {"todos": {"op": "count"}})`; sort and window are those of the rows.
+        """
+        return AsyncQuery(self._core, self._spec.grouped(by, measures))
+
     async def fetch(self) -> list[Document]:
         """Return the documents, all of them or as many as `limit` says."""
         return [document async for page in self.pages() for document in page]
@@ -140,6 +149,11 @@ class AsyncQuery:
     async def pages(self, size: int = PAGE) -> AsyncIterator[list[Document]]:
         """Yield the documents page by page, for answers too large to hold."""
         body, cursor = self._spec.body(), None
+        if self._spec.group is not None:
+            # Rows have no cursor: they come all at once, or as many as the server answers at most.
+            answer = await self._post("query", {"limit": ROWS, **body})
+            yield [row["document"] for row in answer["rows"]]
+            return
         left = self._spec.limit
         while left is None or left > 0:
             body["limit"] = size if left is None else min(left, size)

@@ -32,6 +32,8 @@ class Spec:
     projection: Document | None = None
     offset: int | None = None
     limit: int | None = None
+    #: How documents are grouped into rows: `by` and `measures`.
+    group: Document | None = None
 
     def narrowed(self, more: Mapping[str, object]) -> Self:
         both = {"$and": [self.filter, dict(more)]} if self.filter else dict(more)
@@ -46,6 +48,10 @@ class Spec:
     def projected(self, fields: Sequence[str] | Mapping[str, object]) -> Self:
         plain = dict(fields) if isinstance(fields, Mapping) else dict.fromkeys(fields, 1)
         return replace(self, projection=plain)
+
+    def grouped(self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]) -> Self:
+        named = {name: dict(measure) for name, measure in measures.items()}
+        return replace(self, group={"by": list(by), "measures": named})
 
     def bounded(self, *, offset: int | None = None, limit: int | None = None) -> Self:
         return replace(
@@ -66,5 +72,6 @@ class Spec:
             "projection": self.projection,
             "offset": self.offset,
             "limit": self.limit,
+            "group": self.group,
         }
         return {name: value for name, value in named.items() if value is not None}

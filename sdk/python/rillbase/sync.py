@@ -91,6 +91,7 @@ class Query(Face):
     limit = _narrowing(AsyncQuery.limit)
     offset = _narrowing(AsyncQuery.offset)
     project = _narrowing(AsyncQuery.project)
+    group = _narrowing(AsyncQuery.group)
 
     fetch = waiting(AsyncQuery.fetch)
     first = waiting(AsyncQuery.first)

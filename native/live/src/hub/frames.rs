@@ -85,6 +85,9 @@ pub(super) fn result(
 pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>) {
     let document = Document::trusted(&row.body);
     let id = document.get("_id").unwrap_or(ValueRef::Null);
+    if row.is_group() {
+        return envelope::write_group(out, id, document, Form::Relaxed);
+    }
     let meta = Meta {
         version: i64::try_from(row.version).unwrap_or(i64::MAX),
         created_ms: row.created_ms,
@@ -120,7 +123,11 @@ pub(super) fn event_body(change: &Change, projection: Option<&Projection>) -> Ar
     let document = Document::trusted(&row.body);
     let id = document.get("_id").unwrap_or(ValueRef::Null);
     write_value(&mut out, id, Form::Relaxed);
-    let _ = write!(out, r#","version":{version}"#);
+    if row.is_group() {
+        out.push_str(r#","version":null"#);
+    } else {
+        let _ = write!(out, r#","version":{version}"#);
+    }
     indexes(&mut out, change);
     match change {
         Change::Remove { gone, .. } => {
@@ -163,6 +170,9 @@ fn put_document(out: &mut String, row: &Row, projection: Option<&Projection>) {
     let before = out.len();
     out.push_str(r#","document":"#);
     match shown(row, projection) {
+        None if row.is_group() => {
+            envelope::write_row(out, Document::trusted(&row.body), Form::Relaxed);
+        }
         None => {
             let document = Document::trusted(&row.body);
             write_value(out, ValueRef::Document(document), Form::Relaxed);

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::message::{AfterImage, Content, Gone, News, Notification, Row, StreamId, WindowChange};
+use crate::message::{
+    AfterImage, Content, Gone, NO_TIME_MS, News, Notification, Row, StreamId, WindowChange,
+};
 use crate::snapshot::Snapshot;
 
 use super::change::Change;
@@ -113,7 +115,9 @@ impl Told<'_> {
                 ..
             } if *query == hash => {
                 self.may_show(*rules_version)?;
-                let changes = changes.iter().map(|change| (at, step(change))).collect();
+                let grouped = self.query.definition.is_grouped();
+                let changes = changes.iter().map(|change| (at, step(change, grouped)));
+                let changes = changes.collect();
                 self.groups.push(Group {
                     changes,
                     before,
@@ -190,7 +194,8 @@ impl Told<'_> {
 }
 
 /// A step of a window.
-fn step(step: &WindowChange) -> Change {
+fn step(step: &WindowChange, grouped: bool) -> Change {
+    let time_ms = if grouped { NO_TIME_MS } else { 0 };
     match step {
         WindowChange::Add { index, row } => Change::Add {
             index: Some(*index),
@@ -220,8 +225,8 @@ fn step(step: &WindowChange) -> Change {
             row: Arc::new(Row {
                 key: Arc::clone(key),
                 version: *version,
-                created_ms: 0,
-                updated_ms: 0,
+                created_ms: time_ms,
+                updated_ms: time_ms,
                 body: Arc::clone(id),
             }),
             version: *version,

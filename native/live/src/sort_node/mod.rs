@@ -5,6 +5,9 @@
 //! dropped: whether it is the next one is not known. When so many rows have left that the window's
 //! end is not known, the query must be asked again (`Renew`); until then steps are collected.
 //!
+//! Of a query that groups it keeps all documents, in as little as their groups need ([`grouped`]), and
+//! what it tells are the rows that stand for groups.
+//!
 //! The writes of a batch are applied together, once every filter node concerned has done its part;
 //! later writes of the query queue behind them. So one `Window` is one write, one batch or one
 //! renewal.
@@ -18,6 +21,8 @@
 
 mod answers;
 mod config;
+mod grouped;
+mod kept;
 mod order;
 mod orphans;
 mod query;

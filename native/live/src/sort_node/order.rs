@@ -27,7 +27,12 @@ pub(crate) struct Order {
 impl Order {
     pub(crate) fn parse(query: &Definition, filter: Filter) -> Result<Self, Refusal> {
         let sort = if query.sort.is_empty() {
-            filter.default_sort()
+            // Groups have no distance and no score.
+            if query.is_grouped() {
+                Sort::default()
+            } else {
+                filter.default_sort()
+            }
         } else {
             let document = Document::parse(&query.sort)?;
             let place = ErrorPlace::root();

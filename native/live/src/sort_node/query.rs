@@ -11,6 +11,7 @@ use crate::message::{
 use crate::snapshot::Snapshot;
 
 use super::answers::{Answers, Verdict};
+use super::kept::{Gathered, Kept};
 use super::order::Order;
 use super::orphans::Told;
 use super::rows::Rows;
@@ -44,7 +45,7 @@ pub(super) struct Waiting {
 /// Rows that count when all filter nodes have answered the request that they came with.
 #[derive(Debug)]
 pub(super) struct Aside {
-    pub(super) rows: Rows,
+    pub(super) rows: Kept,
     pub(super) snapshot: Snapshot,
     pub(super) request: StreamId,
     /// What was applied to the rows before meanwhile.
@@ -85,7 +86,7 @@ pub(super) struct Query {
     limit: Option<usize>,
     pub(super) slack: u32,
     renewed_us: Option<u64>,
-    rows: Rows,
+    rows: Kept,
     /// What the rows have seen, besides the steps that were applied.
     snapshot: Snapshot,
     /// Transactions that were applied and that `pruned` does not see.
@@ -127,7 +128,7 @@ impl Query {
             limit: definition.limit.map(to_usize),
             slack: definition.slack,
             renewed_us: None,
-            rows: Rows::new(Vec::new(), false, 0),
+            rows: Kept::Rows(Rows::new(Vec::new(), false, 0)),
             snapshot: Snapshot::default(),
             applied: Vec::new(),
             pruned: None,
@@ -177,9 +178,18 @@ impl Query {
     }
 
     /// How many rows are kept.
-    pub(super) fn capacity(&self, max_rows: usize) -> usize {
+    fn capacity(&self, max_rows: usize) -> usize {
         let wanted = self.wanted();
         wanted.map_or(max_rows, |rows| rows.saturating_add(to_usize(self.slack)))
+    }
+
+    /// What its documents are told to, one by one, before they are kept.
+    pub(super) fn gathered(
+        &self,
+        definition: &Definition,
+        max_rows: usize,
+    ) -> Result<Gathered, Refusal> {
+        Gathered::new(definition, self.capacity(max_rows), max_rows)
     }
 
     pub(super) fn order(&self) -> &Order {
@@ -191,9 +201,9 @@ impl Query {
         self.rows.window(self.offset, limit)
     }
 
-    /// Whether a result without limit has become too large to be kept.
+    /// Whether a result without limit, or what is grouped, has become too large to be kept.
     pub(super) fn is_too_large(&self) -> bool {
-        self.limit.is_none() && !self.rows.reaches(usize::MAX)
+        self.rows.is_overfull() || (self.limit.is_none() && !self.rows.reaches(usize::MAX))
     }
 
     /// Whether rows at the end of the window may be missing.
@@ -284,7 +294,7 @@ impl Query {
     }
 
     /// Takes new rows; what waits and is not in them stays.
-    pub(super) fn settle(&mut self, rows: Rows, snapshot: &Snapshot) {
+    pub(super) fn settle(&mut self, rows: Kept, snapshot: &Snapshot) {
         self.rows = rows;
         self.snapshot = snapshot.clone();
         self.waiting = None;
@@ -408,15 +418,13 @@ impl Query {
             return Ok(());
         }
         self.know_rules(image.rules_version);
-        self.rows.remove(&image.key);
         let row = row(image).filter(|_| step.matches);
-        let Some(row) = row else {
+        if row.is_some() {
+            self.gone.remove(&image.key);
+        } else {
             self.remember(&image.key, image.version, now_us);
-            return Ok(());
-        };
-        self.gone.remove(&row.key);
-        let place = self.order.place(&row)?;
-        if let Some(beyond) = self.rows.insert(place, row) {
+        }
+        if let Some(beyond) = self.rows.change(&image.key, row, &self.order)? {
             self.remember(&beyond.key, beyond.version, now_us);
         }
         Ok(())

@@ -10,10 +10,9 @@ use crate::message::{Definition, News, QueryHash, Row, StreamId};
 use crate::node::{Begin, Output};
 use crate::snapshot::Snapshot;
 
-use super::order::Place;
+use super::kept::Gathered;
 use super::orphans::Orphans;
 use super::query::Query;
-use super::rows::Rows;
 use super::sources::Sources;
 use super::{Phase, SortNode};
 
@@ -27,26 +26,11 @@ pub(super) struct Rebuild {
     rules: HashMap<[u8; 16], u64>,
 }
 
-/// The first rows of a query, so far.
+/// What is known of a query, so far.
 #[derive(Debug)]
 struct Building {
     query: Query,
-    rows: Vec<(Place, Row)>,
-    complete: bool,
-    capacity: usize,
-}
-
-impl Building {
-    fn push(&mut self, row: &Row) -> Result<(), Refusal> {
-        self.rows
-            .push((self.query.order().place(row)?, row.clone()));
-        if self.rows.len() > self.capacity.saturating_mul(2).saturating_add(64) {
-            self.rows.sort_by(|a, b| a.0.cmp(&b.0));
-            self.rows.truncate(self.capacity);
-            self.complete = false;
-        }
-        Ok(())
-    }
+    gathered: Gathered,
 }
 
 impl SortNode {
@@ -92,10 +76,8 @@ impl SortNode {
             .add(definition.collection, definition.tenant, &filter);
         let id = added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?;
         let building = Building {
-            capacity: query.capacity(self.config.max_rows),
+            gathered: query.gathered(definition, self.config.max_rows)?,
             query,
-            rows: Vec::new(),
-            complete: true,
         };
         rebuild.building.insert(id, building);
         Ok(())
@@ -119,7 +101,9 @@ impl SortNode {
             }
             for id in &found {
                 let building = rebuild.building.get_mut(id);
-                if let Some(Err(refusal)) = building.map(|building| building.push(row)) {
+                let pushed =
+                    building.map(|Building { query, gathered }| gathered.push(row, query.order()));
+                if let Some(Err(refusal)) = pushed {
                     self.drop(&mut rebuild, *id, &refusal, out);
                 }
             }
@@ -149,10 +133,17 @@ impl SortNode {
             building, snapshot, ..
         } = *rebuild;
         for (_, building) in building {
-            let mut query = building.query;
-            let rows = Rows::new(building.rows, building.complete, building.capacity);
-            query.settle(rows, &snapshot);
-            self.queries.insert(query.hash, query);
+            let Building {
+                mut query,
+                gathered,
+            } = building;
+            match gathered.kept(true, query.order()) {
+                Err(refusal) => self.refuse(query.hash, &refusal, out),
+                Ok(kept) => {
+                    query.settle(kept, &snapshot);
+                    self.queries.insert(query.hash, query);
+                }
+            }
         }
         let hashes: Vec<QueryHash> = self.queries.keys().copied().collect();
         for hash in hashes {

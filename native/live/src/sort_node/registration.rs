@@ -10,7 +10,6 @@ use crate::snapshot::Snapshot;
 
 use super::SortNode;
 use super::query::{Aside, Judgement, Query};
-use super::rows::Rows;
 use super::steps::steps;
 
 /// A request to keep a query, or new rows for it.
@@ -78,13 +77,12 @@ impl SortNode {
 
     fn place(&self, query: &Query, registration: &Registration<'_>) -> Result<Aside, Refusal> {
         let order = query.order();
-        let rows = registration.rows.iter();
-        let placed: Result<Vec<_>, Refusal> = rows
-            .map(|row| Ok((order.place(row)?, row.clone())))
-            .collect();
-        let capacity = query.capacity(self.config.max_rows);
+        let mut gathered = query.gathered(registration.query, self.config.max_rows)?;
+        for row in registration.rows {
+            gathered.push(row, order)?;
+        }
         Ok(Aside {
-            rows: Rows::new(placed?, registration.complete, capacity),
+            rows: gathered.kept(registration.complete, order)?,
             snapshot: registration.snapshot.clone(),
             request: registration.id,
             steps: Vec::new(),

@@ -9,6 +9,10 @@ const REGISTER: u8 = 1;
 const EXPIRE: u8 = 2;
 const DEFINITION: u8 = 3;
 
+const UNSORTED: u8 = 0;
+const SORTED: u8 = 1;
+const GROUPED: u8 = 2;
+
 const COMPLETE: u8 = 1;
 const RENEWAL: u8 = 2;
 
@@ -100,13 +104,20 @@ pub fn encode_definition(definition: &Definition) -> Vec<u8> {
 }
 
 fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
+    let (hash, activation) = (reader.hash()?, reader.u64()?);
+    let (tenant, collection) = (reader.array()?, reader.array()?);
+    let rules_version = reader.u64()?;
+    let kind = reader.u8()?;
+    if kind > GROUPED {
+        return Err(Malformed("unknown kind of query"));
+    }
     Ok(Definition {
-        hash: reader.hash()?,
-        activation: reader.u64()?,
-        tenant: reader.array()?,
-        collection: reader.array()?,
-        rules_version: reader.u64()?,
-        sorted: reader.flag()?,
+        hash,
+        activation,
+        tenant,
+        collection,
+        rules_version,
+        sorted: kind != UNSORTED,
         offset: reader.u32()?,
         limit: match (reader.flag()?, reader.u32()?) {
             (true, limit) => Some(limit),
@@ -116,7 +127,19 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
         slack: reader.u32()?,
         filter: reader.long()?.into(),
         sort: reader.long()?.into(),
+        group: match kind {
+            GROUPED => grouped(reader)?.into(),
+            _ => [].into(),
+        },
     })
+}
+
+fn grouped<'r>(reader: &mut Reader<'r>) -> Result<&'r [u8], Malformed> {
+    let group = reader.long()?;
+    if group.is_empty() {
+        return Err(Malformed("a group that is none"));
+    }
+    Ok(group)
 }
 
 fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
@@ -125,11 +148,18 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     out.put(&definition.tenant);
     out.put(&definition.collection);
     out.put_u64(definition.rules_version);
-    out.put_u8(definition.sorted.into());
+    out.put_u8(match (definition.is_grouped(), definition.sorted) {
+        (true, _) => GROUPED,
+        (_, true) => SORTED,
+        _ => UNSORTED,
+    });
     out.put_u32(definition.offset);
     out.put_u8(definition.limit.is_some().into());
     out.put_u32(definition.limit.unwrap_or(0));
     out.put_u32(definition.slack);
     out.put_long(&definition.filter);
     out.put_long(&definition.sort);
+    if definition.is_grouped() {
+        out.put_long(&definition.group);
+    }
 }

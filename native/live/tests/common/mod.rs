@@ -46,6 +46,7 @@ pub(crate) fn query(name: &str, filter: &str) -> Definition {
         limit: None,
         sorted: false,
         slack: 0,
+        group: [].into(),
     }
 }
 

@@ -7,7 +7,7 @@ use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
 use crate::database::Database;
-use crate::queries::{Query, Wanted};
+use crate::queries::{Query, Wanted, content};
 
 pub(crate) type Checked = Result<(), String>;
 
@@ -144,9 +144,11 @@ impl Client {
                 let ValueRef::Document(item) = item else {
                     return Err("not an item".to_owned());
                 };
-                let (key, version) = (key_of(item, "id")?, version_of(item)?);
-                allow(key, version, query, database)?;
-                self.rise(key, version, false)?;
+                let (key, version) = row_of(item, "id", query)?;
+                if !query.grouped() {
+                    allow(key, version, query, database)?;
+                    self.rise(key, version, false)?;
+                }
                 self.parts.push((key, version));
             }
         }
@@ -161,14 +163,15 @@ impl Client {
         if number(frame, "seq") != Some(self.seq) {
             return Err(format!("{} was expected", self.seq));
         }
+        let (key, version) = row_of(frame, "key", query)?;
         let event = Event {
             kind: string(frame, "match").unwrap_or_default(),
-            key: key_of(frame, "key")?,
-            version: version_of(frame)?,
+            key,
+            version,
             index: place(frame, "index"),
             old_index: place(frame, "old_index"),
         };
-        if event.kind != "remove" {
+        if event.kind != "remove" && !query.grouped() {
             allow(event.key, event.version, query, database)?;
         }
         self.group.push(event);
@@ -177,7 +180,7 @@ impl Client {
         }
         for event in std::mem::take(&mut self.group) {
             if query.sorted() {
-                self.apply_to_window(&event)?;
+                self.apply_to_window(&event, query.grouped())?;
             } else {
                 self.apply(&event)?;
             }
@@ -200,10 +203,14 @@ impl Client {
         Ok(())
     }
 
-    fn apply_to_window(&mut self, event: &Event) -> Checked {
+    /// Rows that stand for groups have no versions: of these none is told that was told already.
+    fn apply_to_window(&mut self, event: &Event, grouped: bool) -> Checked {
         let row = (event.key, event.version);
         if let Some(old) = event.old_index {
             match self.rows.get(old) {
+                Some(held) if grouped && *held == row && event.index == Some(old) => {
+                    return Err(format!("{event:?} tells nothing new"));
+                }
                 Some((key, _)) if *key == event.key => {
                     self.rows.remove(old);
                 }
@@ -214,6 +221,9 @@ impl Client {
             Some(index) if index <= self.rows.len() => self.rows.insert(index, row),
             Some(_) => return Err(format!("{event:?} does not fit {:?}", self.rows)),
             None => {}
+        }
+        if grouped {
+            return Ok(());
         }
         let newer = event.old_index.is_some() && event.index.is_some();
         self.rise(event.key, event.version, newer)
@@ -233,7 +243,9 @@ impl Client {
         if !self.ready || !self.live || (query.rules != 0 && query.rules != database.rules) {
             return Ok(());
         }
-        self.check_batches(database)?;
+        if !query.grouped() {
+            self.check_batches(database)?;
+        }
         let old = |at_us: u64| at_us + SHOWN_US < now_us;
         if query.sorted() {
             let quiet = database.all().all(|(_, version)| old(version.at_us));
@@ -310,6 +322,26 @@ fn place(frame: Document<'_>, name: &str) -> Option<usize> {
 fn key_of(frame: Document<'_>, name: &str) -> Result<u8, String> {
     let key = number(frame, name).and_then(|key| u8::try_from(key).ok());
     key.ok_or_else(|| "no key".to_owned())
+}
+
+/// What a frame tells of: a document and its version, or a group and what is in it.
+fn row_of(frame: Document<'_>, name: &str, query: Query) -> Result<(u8, u64), String> {
+    if !query.grouped() {
+        return Ok((key_of(frame, name)?, version_of(frame)?));
+    }
+    let Some((ValueRef::Document(of), ValueRef::Null)) = frame.get(name).zip(frame.get("version"))
+    else {
+        return Err("no group".to_owned());
+    };
+    let Some(ValueRef::Document(row)) = frame.get("document") else {
+        return Ok((key_of(of, "n")?, 0));
+    };
+    if row.get("_id").is_some() || number(row, "n") != number(of, "n") {
+        return Err("not the group's row".to_owned());
+    }
+    let measure = |name| number(row, name).ok_or_else(|| format!("no {name}"));
+    let content = content(measure("count")?, measure("sum")?, measure("most")?);
+    Ok((key_of(of, "n")?, content))
 }
 
 fn version_of(frame: Document<'_>) -> Result<u64, String> {

@@ -346,7 +346,8 @@ pub(crate) fn read(
         log_end: ends.log,
         life: ends.life,
         snapshot: snapshot.clone(),
-        rows: rows.clone(),
+        rows: rillbase_live::groups::rows(&definition, rows.clone())
+            .unwrap_or_else(|refusal| panic!("{refusal:?}")),
         request: Request::Register {
             query: definition,
             positions: ends.writes,

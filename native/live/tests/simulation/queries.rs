@@ -1,5 +1,6 @@
 //! Queries of the simulation, in two languages: as nodes read them, and as the checks do.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rillbase_live::message::{Definition, QueryHash, Row};
@@ -21,6 +22,8 @@ pub(crate) struct Wanted {
     window: Option<(u32, u32, u32)>,
     /// Whether access rules restrict it.
     ruled: bool,
+    /// Whether documents with the same `n` are one row.
+    grouped: bool,
 }
 
 const fn wanted(
@@ -35,11 +38,20 @@ const fn wanted(
         high,
         window,
         ruled,
+        grouped: false,
+    }
+}
+
+/// Groups by `n`: by that, or those with the most documents first.
+const fn grouped(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Wanted {
+    Wanted {
+        grouped: true,
+        ..wanted(number, (0, 1_000), window, ruled)
     }
 }
 
 /// All of them.
-pub(crate) const WANTED: [Wanted; 9] = [
+pub(crate) const WANTED: [Wanted; 12] = [
     wanted(1, (0, 1_000), None, false),
     wanted(2, (3, 7), None, false),
     wanted(3, (5, 6), None, false),
@@ -49,6 +61,9 @@ pub(crate) const WANTED: [Wanted; 9] = [
     wanted(7, (0, 5), Some((0, u32::MAX, 0)), false),
     wanted(8, (0, 1_000), None, true),
     wanted(9, (0, 1_000), Some((0, 3, 1)), true),
+    grouped(10, None, false),
+    grouped(11, Some((1, 2, 0)), false),
+    grouped(12, Some((0, 3, 0)), true),
 ];
 
 /// A query: what somebody wants, under the rules of a time.
@@ -115,20 +130,30 @@ impl Query {
             collection: COLLECTION,
             rules_version: self.rules,
             filter: bson(&filter),
-            sort: if self.sorted() {
-                bson(r#"{"sort":[["n",-1]]}"#)
+            sort: match (self.wanted.window, self.grouped()) {
+                (None, _) => [].into(),
+                (_, false) => bson(r#"{"sort":[["n",-1]]}"#),
+                (_, true) => bson(r#"{"sort":[["count",-1]]}"#),
+            },
+            offset,
+            limit: (self.wanted.window.is_some() && limit != u32::MAX).then_some(limit),
+            sorted: self.sorted(),
+            slack,
+            group: if self.grouped() {
+                bson(GROUP)
             } else {
                 [].into()
             },
-            offset,
-            limit: (self.sorted() && limit != u32::MAX).then_some(limit),
-            sorted: self.sorted(),
-            slack,
         }
     }
 
+    /// Whether a sort node keeps it.
     pub(crate) const fn sorted(self) -> bool {
-        self.wanted.window.is_some()
+        self.wanted.window.is_some() || self.wanted.grouped
+    }
+
+    pub(crate) const fn grouped(self) -> bool {
+        self.wanted.grouped
     }
 
     pub(crate) fn matches(self, version: &Version) -> bool {
@@ -151,12 +176,36 @@ impl Query {
         found.map(|(_, key, version)| (key, version)).collect()
     }
 
+    /// All groups, in order: what they are of, and what is in them.
+    fn groups(self, database: &Database) -> Vec<(u8, u64)> {
+        let mut groups: BTreeMap<u8, Vec<u8>> = BTreeMap::new();
+        for (key, version) in database.all().filter(|(_, version)| self.matches(version)) {
+            let n = version.n.and_then(|n| u8::try_from(n).ok()).unwrap_or(0);
+            groups.entry(n).or_default().push(key);
+        }
+        let groups = groups.into_iter().map(|(n, keys)| {
+            let sum = keys.iter().map(|key| u64::from(*key)).sum();
+            let most = keys.iter().max().copied().unwrap_or(0);
+            (n, content(keys.len() as u64, sum, most.into()))
+        });
+        let mut groups: Vec<_> = groups.collect();
+        if self.wanted.window.is_some() {
+            groups.sort_by_key(|(n, content)| (std::cmp::Reverse(content / COUNT), *n));
+        }
+        groups
+    }
+
     /// The query asked again.
     pub(crate) fn answer(self, database: &Database) -> Vec<(u8, u64)> {
-        let Some((offset, limit, _)) = self.wanted.window else {
-            return self.all(database);
+        let rows = if self.grouped() {
+            self.groups(database)
+        } else {
+            self.all(database)
         };
-        let rows = self.all(database).into_iter();
+        let Some((offset, limit, _)) = self.wanted.window else {
+            return rows;
+        };
+        let rows = rows.into_iter();
         rows.skip(to_usize(offset)).take(to_usize(limit)).collect()
     }
 
@@ -164,7 +213,8 @@ impl Query {
     /// the window, and whether these are all.
     pub(crate) fn rows(self, database: &Database, slack: u32) -> (Vec<Row>, bool) {
         let all = self.all(database);
-        let (offset, limit, _) = self.wanted.window.unwrap_or((0, u32::MAX, 0));
+        let window = self.wanted.window.filter(|_| !self.grouped());
+        let (offset, limit, _) = window.unwrap_or((0, u32::MAX, 0));
         let count = to_usize(offset)
             .saturating_add(to_usize(limit))
             .saturating_add(to_usize(slack));
@@ -174,6 +224,16 @@ impl Query {
         let row = |key: u8| bodies.iter().find(|row| row.key[0] == key).cloned();
         (first.filter_map(|(key, _)| row(*key)).collect(), complete)
     }
+}
+
+/// How a row that stands for documents is grouped and measured.
+const GROUP: &str = r#"{"by":["n"],"measures":{"count":{"op":"count"},
+    "sum":{"op":"sum","field":"_id"},"most":{"op":"max","field":"_id"}}}"#;
+const COUNT: u64 = 1_000_000_000;
+
+/// What is in a group, as one number.
+pub(crate) const fn content(count: u64, sum: u64, most: u64) -> u64 {
+    count * COUNT + sum * 1_000 + most
 }
 
 fn to_usize(number: u32) -> usize {

@@ -10,6 +10,7 @@
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
 mod clock;
+mod grouped;
 mod options;
 mod reading;
 mod registering;

@@ -27,6 +27,9 @@ pub(crate) struct Options {
     pub(crate) kinds: Vec<Kind>,
     /// How many of a hundred queries have an order and a window.
     pub(crate) sorted_percent: u64,
+    /// Groups of all queries together, and documents in them; without groups there are none.
+    pub(crate) groups: u64,
+    pub(crate) documents: u64,
     /// Whether the streams are followed here, by evaluating each query on each write.
     pub(crate) tailing: bool,
 }
@@ -53,6 +56,8 @@ pub(crate) fn read() -> Fallible<Options> {
         write_partitions: take("--write-partitions")?.parse()?,
         kinds: Kind::several(&take("--kind")?)?,
         sorted_percent: take("--sorted")?.parse()?,
+        groups: take("--groups")?.parse()?,
+        documents: take("--documents")?.parse()?,
         tailing: take("--tailing")? == "1",
     })
 }

@@ -120,8 +120,11 @@ impl Reader {
                 changes,
                 ..
             } => {
-                let added = |change: &&WindowChange| matches!(change, WindowChange::Add { .. });
-                let count = changes.iter().filter(added).count();
+                // Documents come once each; of groups every row that changes is to be told.
+                let all = self.workload.is_grouped();
+                let counts =
+                    |change: &&WindowChange| all || matches!(change, WindowChange::Add { .. });
+                let count = changes.iter().filter(counts).count();
                 self.hear(count, image.written_us, now_us);
             }
             _ => {}

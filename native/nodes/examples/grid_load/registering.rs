@@ -24,7 +24,8 @@ pub(crate) fn register(
     reader: &mut Reader,
 ) -> Fallible<()> {
     let mut connection = Connection::open(server)?;
-    let answers = usize::try_from(options.write_partitions)?;
+    let filters = usize::try_from(options.write_partitions)?;
+    let answers = filters + usize::from(workload.is_grouped());
     let numbers: Vec<usize> = (0..workload.len()).collect();
     let mut sent = 0;
     for batch in numbers.chunks(AT_ONCE) {
@@ -74,7 +75,7 @@ fn send(
                     xmax: 1,
                     running: Vec::new(),
                 },
-                rows: Vec::new(),
+                rows: workload.rows(*number)?,
                 complete: true,
                 renewal: false,
             }));

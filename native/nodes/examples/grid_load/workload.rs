@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use rillbase_live::message::{Definition, QueryHash};
+use rillbase_live::message::{Definition, QueryHash, Row};
 use rillbase_query::bson::{DocumentBuf, DocumentWriter, Kind as Type, ValueRef};
 use rillbase_query::ejson::parse_document;
 
 use crate::Fallible;
+use crate::grouped::Grouped;
 use crate::options::Options;
 
 pub(crate) const COLLECTION: [u8; 16] = [7; 16];
@@ -193,9 +194,21 @@ fn place(number: u64, places: u64) -> (f64, f64, f64) {
     )
 }
 
+/// A write, and how many notifications are to come of it.
+pub(crate) struct Written {
+    pub(crate) id: String,
+    pub(crate) version: u64,
+    /// By what its write partition is chosen.
+    pub(crate) partition: u64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) expected: usize,
+}
+
 /// All queries, and documents for them.
 pub(crate) struct Workload {
     parts: Vec<Part>,
+    /// Instead of those: queries that group.
+    grouped: Option<Grouped>,
     queries: usize,
     sorted_percent: u64,
     query_partitions: u64,
@@ -207,6 +220,7 @@ impl Workload {
         let share = |at: usize| options.queries / kinds + usize::from(at < options.queries % kinds);
         let parts = options.kinds.iter().enumerate();
         Self {
+            grouped: (options.groups > 0).then(|| Grouped::make(options)),
             parts: parts
                 .map(|(at, kind)| Part::make(*kind, share(at), options, &mut random))
                 .collect(),
@@ -232,30 +246,57 @@ impl Workload {
 
     /// A query as the registry has it.
     pub(crate) fn definition(&self, number: usize) -> Fallible<Definition> {
-        let sorted = self.is_sorted(u64::try_from(number)?);
+        let name = u64::try_from(number)?;
+        if let Some(grouped) = &self.grouped {
+            return grouped.definition(name);
+        }
+        let sorted = self.is_sorted(name);
         let sort = parse_document(br#"{"sort":[["random",1]]}"#)?;
         Ok(Definition {
-            hash: hash(u64::try_from(number)?),
-            activation: 0,
-            tenant: tenant(u64::try_from(number)?),
-            collection: COLLECTION,
-            rules_version: 0,
             filter: self.filter(number)?.as_bytes().into(),
             sort: if sorted {
                 sort.as_bytes().into()
             } else {
                 Arc::default()
             },
-            offset: 0,
             limit: sorted.then_some(LIMIT),
             sorted,
             slack: if sorted { 16 } else { 0 },
+            ..plain(hash(name), name)
         })
+    }
+
+    /// The documents of a query that are there before the run.
+    pub(crate) fn rows(&self, number: usize) -> Fallible<Vec<Row>> {
+        let number = u64::try_from(number)?;
+        let grouped = self.grouped.as_ref();
+        Ok(grouped.map_or_else(Vec::new, |grouped| grouped.rows(number)))
+    }
+
+    /// Whether rows stand for groups: the sort node answers registrations, too, and tells all.
+    pub(crate) const fn is_grouped(&self) -> bool {
+        self.grouped.is_some()
+    }
+
+    /// A write.
+    pub(crate) fn write(&self, number: u64, random: &mut Random) -> Written {
+        if let Some(grouped) = &self.grouped {
+            return grouped.write(number);
+        }
+        let id = format!("document {number}");
+        let (body, expected) = self.document(&id, random);
+        Written {
+            id,
+            version: 1,
+            partition: number,
+            body,
+            expected,
+        }
     }
 
     /// Whether a query has an order and a window, so that the sort node tells of it.
     const fn is_sorted(&self, number: u64) -> bool {
-        spread(number) % 100 < self.sorted_percent
+        self.is_grouped() || spread(number) % 100 < self.sorted_percent
     }
 
     /// The same by its name.
@@ -274,7 +315,7 @@ impl Workload {
     }
 
     /// A document, and how many queries it matches.
-    pub(crate) fn document(&self, id: &str, random: &mut Random) -> (Vec<u8>, usize) {
+    fn document(&self, id: &str, random: &mut Random) -> (Vec<u8>, usize) {
         let mut matching = 0;
         let mut drawn = |kind: Kind| {
             let part = self.parts.iter().find(|part| part.kind == kind)?;
@@ -321,6 +362,24 @@ fn point(longitude: f64, latitude: f64) -> Vec<u8> {
     point.append("type", ValueRef::String("Point"));
     point.append_raw("coordinates", Type::Array, &pair.finish());
     point.finish()
+}
+
+/// A query of all documents.
+pub(crate) fn plain(hash: QueryHash, number: u64) -> Definition {
+    Definition {
+        hash,
+        activation: 0,
+        tenant: tenant(number),
+        collection: COLLECTION,
+        rules_version: 0,
+        filter: Arc::default(),
+        sort: Arc::default(),
+        offset: 0,
+        limit: None,
+        sorted: false,
+        slack: 0,
+        group: Arc::default(),
+    }
 }
 
 /// A query's name: it begins with what decides its partition and ends with its number.

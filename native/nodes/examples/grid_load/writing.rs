@@ -15,7 +15,7 @@ use rillbase_nodes::server::Server;
 use crate::Fallible;
 use crate::clock::now_us;
 use crate::options::Options;
-use crate::workload::{COLLECTION, Random, Workload};
+use crate::workload::{COLLECTION, Random, Workload, Written};
 
 /// Writes of one call.
 const AT_ONCE: u64 = 500;
@@ -46,11 +46,10 @@ pub(crate) fn write(server: &Server, options: &Options, workload: &Workload) -> 
         let until = due.min(sent + AT_ONCE);
         begin(&mut connection, options, until - sent);
         for number in sent..until {
-            let id = format!("document {number}");
-            let (document, matching) = workload.document(&id, &mut random);
-            expected += matching;
+            let written = workload.write(number, &mut random);
+            expected += written.expected;
             let due_us = began_us + number * 1_000_000 / options.writes;
-            append(&mut connection, number, &id, document, due_us);
+            append(&mut connection, number, written, due_us);
         }
         connection.flush()?;
         let mut answer = connection.reply()?.list()?.into_iter();
@@ -77,21 +76,22 @@ fn begin(connection: &mut Connection, options: &Options, writes: u64) {
 }
 
 /// Adds a write to the call: no batch, one entry.
-fn append(connection: &mut Connection, number: u64, id: &str, document: Vec<u8>, due_us: u64) {
+fn append(connection: &mut Connection, number: u64, written: Written, due_us: u64) {
     let image = AfterImage {
         xid: 1_000 + number,
         tenant: [1; 16],
         collection: COLLECTION,
-        version: 1,
+        version: written.version,
         rules_version: 0,
         created_ms: 0,
         written_us: i64::try_from(due_us).unwrap_or(0),
-        key: id.as_bytes().into(),
-        content: Content::Document(document.into()),
+        key: written.id.as_bytes().into(),
+        content: Content::Document(written.body.into()),
         parts: Arc::default(),
     };
     let (entry, _) = write_entry::encode(&WriteEntry::Image(image));
-    for part in [&b""[..], b"1", number.to_string().as_bytes(), &entry] {
+    let partition = written.partition.to_string();
+    for part in [&b""[..], b"1", partition.as_bytes(), &entry] {
         connection.argument(part);
     }
 }

@@ -18,4 +18,5 @@ pub use kind::Kind;
 pub use owned::{ArrayBuf, DocumentBuf, Value};
 pub use validate::validate;
 pub use value::{Binary, ObjectId, Regex, ValueRef};
+pub(crate) use writer::write_value;
 pub use writer::{ArrayWriter, DocumentWriter};

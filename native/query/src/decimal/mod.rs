@@ -8,6 +8,7 @@
 mod arithmetic;
 mod compare;
 mod convert;
+pub(crate) mod exact;
 mod text;
 mod wide;
 

@@ -11,6 +11,19 @@ export interface QuerySpec {
   readonly projection?: Plain;
   readonly offset?: number;
   readonly limit?: number;
+  /** Rows that stand for all documents with the same values, instead of documents. */
+  readonly group?: Group;
+}
+
+/** What is measured of the documents of a group. */
+export type Measure =
+  | { readonly op: "count" }
+  | { readonly op: "sum" | "avg" | "min" | "max"; readonly field: string };
+
+/** How documents are grouped: by the values of fields, and what is measured of each group. */
+export interface Group {
+  readonly by: readonly string[];
+  readonly measures: Readonly<Record<string, Measure>>;
 }
 
 /** Returns the members of a query's message or body. */
@@ -20,6 +33,6 @@ export function specBody(spec: QuerySpec): Plain {
 
 /** Returns a text that is equal for equal queries. */
 export function specKey(spec: QuerySpec): string {
-  const { collection, filter, sort, projection, offset, limit } = spec;
-  return stringify([collection, filter, sort, projection, offset, limit]);
+  const { collection, filter, sort, projection, offset, limit, group } = spec;
+  return stringify([collection, filter, sort, projection, offset, limit, group]);
 }

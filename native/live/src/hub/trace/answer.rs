@@ -106,6 +106,7 @@ fn seen(query: &Query, key: &[u8]) -> Vec<Seen> {
 fn describe_query(writer: &mut DocumentWriter, query: &Query, question: &Question<'_>) {
     let definition = &query.definition;
     boolean(writer, "sorted", definition.sorted);
+    boolean(writer, "grouped", definition.is_grouped());
     number(writer, "offset", u64::from(definition.offset));
     let limit = definition.limit.map(u64::from);
     maybe(writer, "limit", limit);
@@ -179,7 +180,9 @@ fn describe_document(writer: &mut DocumentWriter, query: &Query, question: &Ques
         "waits_for_batch",
         query.waits_for(question.key, question.version),
     );
-    let body = question.body.filter(|_| query.definition.sorted);
+    let definition = &query.definition;
+    let body = question.body;
+    let body = body.filter(|_| definition.sorted && !definition.is_grouped());
     if let Some(place) = body.and_then(|body| place(query, question, body, rows)) {
         text(writer, "place", place);
     }

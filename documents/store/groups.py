@@ -1,0 +1,55 @@
+"""Answers queries that group: one row for all documents with the same values."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.store.queries import DEFAULT_LIMIT, Budget, feed, native, opened, plan_for_all
+from rillbase_native import Filter, Group, Grouping, Sort
+from tenants.principals import Principal
+
+#: Documents that one query groups, asked once or watched.
+MAX_GROUPED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupQuery:
+    """What is asked of a collection's documents, grouped."""
+
+    filter: Filter
+    group: Group
+    #: None: by the values that they are grouped by.
+    sort: Sort | None = None
+    offset: int = 0
+    limit: int = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """An answered query."""
+
+    grouping: Grouping
+    query: GroupQuery
+
+    def rows(self, *, canonical: bool) -> bytes:
+        """Return the rows as JSON."""
+        query = self.query
+        return native(
+            lambda: self.grouping.render(
+                query.sort, offset=query.offset, limit=query.limit, canonical=canonical
+            )
+        )
+
+
+async def group(
+    tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None
+) -> Grouped:
+    """Group what matches and the caller may read."""
+    async with opened(tenant_id, name, query.filter, principal) as reading:
+        grouping = Grouping(
+            reading.filter, query.group, now_ms=int(time.time() * 1000), most=MAX_GROUPED
+        )
+        await feed(reading, grouping, await plan_for_all(reading), None, Budget())
+    return Grouped(grouping, query)

@@ -1,0 +1,92 @@
+//! Candidates in, the groups of those that match out.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::Form;
+use rillbase_query::environment::Environment;
+use rillbase_query::filter::Filter;
+use rillbase_query::group::{Group, Groups};
+use rillbase_query::sort::Sort;
+
+use crate::envelope::write_group;
+use crate::refusal::Refusal;
+use crate::selection::Candidate;
+
+/// A query that groups, being answered. Candidates come in any order; a document that an index has
+/// several entries of may come several times.
+#[derive(Debug)]
+pub struct Grouping {
+    filter: Arc<Filter>,
+    groups: Groups,
+    now_ms: i64,
+    /// The most documents that may be in groups.
+    most: usize,
+    seen: HashSet<Vec<u8>>,
+    matched: usize,
+}
+
+impl Grouping {
+    /// Begins with no document.
+    #[must_use]
+    pub fn new(filter: Arc<Filter>, group: Arc<Group>, now_ms: i64, most: usize) -> Self {
+        Self {
+            filter,
+            groups: Groups::new(group),
+            now_ms,
+            most,
+            seen: HashSet::new(),
+            matched: 0,
+        }
+    }
+
+    /// Takes candidates in.
+    pub fn feed<'c>(
+        &mut self,
+        candidates: impl Iterator<Item = Candidate<'c>>,
+    ) -> Result<(), Refusal> {
+        for candidate in candidates {
+            let document = Document::trusted(candidate.body);
+            let environment = Environment::at(self.now_ms);
+            if !self.filter.matches_in(document, &environment)? {
+                continue;
+            }
+            if candidate.entry.is_some() && !self.seen.insert(candidate.key.to_vec()) {
+                continue;
+            }
+            self.matched += 1;
+            if self.matched > self.most {
+                let detail = format!("a query groups at most {} documents", self.most);
+                return Err(Refusal::new("query_too_expensive", detail));
+            }
+            let share = self.groups.group().share(document)?;
+            self.groups.add(share);
+        }
+        Ok(())
+    }
+
+    /// Some of the groups in order, as a JSON array of envelopes.
+    pub fn render(
+        &self,
+        sort: Option<&Sort>,
+        (offset, limit): (usize, usize),
+        form: Form,
+    ) -> Result<String, Refusal> {
+        let mut out = String::from("[");
+        for (number, row) in self.groups.window(sort, offset, limit)?.iter().enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            let row = row.body.as_ref();
+            write_group(
+                &mut out,
+                row.get("_id").unwrap_or(ValueRef::Null),
+                row,
+                form,
+            );
+        }
+        out.push(']');
+        Ok(out)
+    }
+}

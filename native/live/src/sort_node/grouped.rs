@@ -1,0 +1,107 @@
+//! A query that groups: all documents that match, in as little as their groups need, and the rows
+//! that stand for the groups, in order.
+//!
+//! Of each document its version, its group and what it gives to the measures are kept, so that it can
+//! be taken out again without its old content.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rillbase_documents::refusal::Refusal;
+use rillbase_query::bson::Document;
+use rillbase_query::group::{Group, Groups, Kept};
+
+use crate::groups;
+use crate::message::Row;
+
+use super::order::Order;
+use super::rows::Rows;
+
+#[derive(Debug)]
+struct Member {
+    version: u64,
+    kept: Kept,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Grouped {
+    groups: Groups,
+    documents: HashMap<Arc<[u8]>, Member>,
+    /// The rows, in order.
+    rows: Rows,
+    /// Groups whose rows are older than what is in them.
+    touched: BTreeSet<Arc<[u8]>>,
+    /// The most documents that are kept.
+    most: usize,
+    overfull: bool,
+}
+
+impl Grouped {
+    pub(super) fn new(group: Arc<Group>, most: usize) -> Self {
+        Self {
+            groups: Groups::new(group),
+            documents: HashMap::new(),
+            rows: Rows::new(Vec::new(), true, usize::MAX),
+            touched: BTreeSet::new(),
+            most,
+            overfull: false,
+        }
+    }
+
+    /// Whether there were more documents than are kept: the rows are wrong then.
+    pub(super) const fn is_overfull(&self) -> bool {
+        self.overfull
+    }
+
+    pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
+        self.documents.get(key).map(|member| member.version)
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) {
+        if let Some(member) = self.documents.remove(key) {
+            self.groups.take(&member.kept);
+            self.touched.insert(Arc::clone(member.kept.key()));
+        }
+    }
+
+    /// Takes a document in of which no version is held.
+    pub(super) fn insert(&mut self, row: &Row) -> Result<(), Refusal> {
+        if self.documents.len() >= self.most {
+            self.overfull = true;
+            return Ok(());
+        }
+        let share = self.groups.group().share(Document::trusted(&row.body))?;
+        let kept = self.groups.add(share);
+        self.touched.insert(Arc::clone(kept.key()));
+        let version = row.version;
+        let member = Member { version, kept };
+        self.documents.insert(Arc::clone(&row.key), member);
+        Ok(())
+    }
+
+    /// Brings rows up to date, after documents came or went.
+    pub(super) fn refresh(&mut self, order: &Order) -> Result<(), Refusal> {
+        while let Some(key) = self.touched.pop_first() {
+            let row = self.groups.row(&key).map(|shown| groups::row(&shown));
+            let version = row.as_ref().map(|row| row.version);
+            if version == self.rows.version(&key) {
+                continue;
+            }
+            self.rows.remove(&key);
+            if let Some(row) = row {
+                self.rows.insert(order.place(&row)?, row);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) const fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// How many documents are kept.
+    pub(super) fn len(&self) -> usize {
+        self.documents.len()
+    }
+}

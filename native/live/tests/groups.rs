@@ -1,0 +1,262 @@
+//! A sort node that keeps groups: what it tells of them.
+#![allow(clippy::panic, reason = "what a test did not expect fails it")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{COLLECTION, at, bson, hash, image, query, register, row, told, until};
+use rillbase_live::groups;
+use rillbase_live::message::{
+    AfterImage, Content, Definition, News, Row, Source, Token, WindowChange,
+};
+use rillbase_live::node::{Begin, Output};
+use rillbase_live::sort_node::{Config, Input, SortNode};
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::{Form, value_to_string};
+
+/// Documents by `n`, how many of them there are, and the greatest `_id`; the most first.
+fn by_n(limit: Option<u32>) -> Definition {
+    Definition {
+        sorted: true,
+        limit,
+        sort: bson(r#"{"sort":[["c",-1]]}"#),
+        group: bson(
+            r#"{"by":["n"],"measures":{"c":{"op":"count"},"m":{"op":"max","field":"_id"}}}"#,
+        ),
+        ..query("s", r#"{"n":{"$gte":0}}"#)
+    }
+}
+
+/// A node, and the log in which two filter nodes speak.
+struct Stage {
+    node: SortNode,
+    said: [u64; 2],
+    read: u64,
+    requests: u64,
+}
+
+impl Stage {
+    fn new(max_rows: usize, queries: &[Definition], rows: &[Row]) -> (Self, Vec<String>) {
+        let mut stage = Self {
+            node: SortNode::new(Config {
+                max_rows,
+                ..Config::new(2, Token(1))
+            }),
+            said: [0, 0],
+            read: 100,
+            requests: 0,
+        };
+        let begin = Begin {
+            position: at(100),
+            count: 0,
+            requests: at(0),
+            queries: queries.to_vec(),
+            snapshot: until(5),
+            rules: std::collections::HashMap::new(),
+        };
+        let (collection, rows) = (COLLECTION, rows.to_vec());
+        let mut told = stage.give(Input::Start);
+        told.extend(stage.give(Input::Begin(begin)));
+        told.extend(stage.give(Input::Rows { collection, rows }));
+        told.extend(stage.give(Input::End));
+        (stage, told)
+    }
+
+    fn give(&mut self, input: Input) -> Vec<String> {
+        let mut out = Vec::new();
+        self.node.handle(input, 1_000_000, &mut out);
+        out.iter().flat_map(lines).collect()
+    }
+
+    fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
+        let mut said = 0;
+        if let Some(count) = self.said.get_mut(usize::from(partition)) {
+            *count += 1;
+            said = *count;
+        }
+        self.read += 1;
+        let entry = told(Source::Filter(partition), 1, said, news);
+        let id = at(self.read);
+        self.give(Input::Entry { id, entry })
+    }
+
+    /// Registers the query with documents that a snapshot below 5 sees.
+    fn register(&mut self, query: &Definition, rows: &[Row]) -> Vec<String> {
+        self.requests += 1;
+        let (id, request) = (at(self.requests), register(query, 0, &until(5), rows, true));
+        let mut told = self.give(Input::Request { id, request });
+        for partition in [0, 1] {
+            let (query, activation, request) = (query.hash, 1, id);
+            told.extend(self.hear(
+                partition,
+                News::Active {
+                    query,
+                    activation,
+                    request,
+                },
+            ));
+        }
+        told
+    }
+
+    fn put(&mut self, image: AfterImage) -> Vec<String> {
+        self.hear(0, matching(image))
+    }
+
+    fn leave(&mut self, image: AfterImage) -> Vec<String> {
+        let removed = vec![hash("s")];
+        self.hear(
+            0,
+            News::Match {
+                image,
+                added: Vec::new(),
+                changed: Vec::new(),
+                removed,
+            },
+        )
+    }
+}
+
+fn matching(image: AfterImage) -> News {
+    News::Match {
+        image,
+        added: Vec::new(),
+        changed: vec![hash("s")],
+        removed: Vec::new(),
+    }
+}
+
+fn text(body: &[u8]) -> String {
+    value_to_string(ValueRef::Document(Document::trusted(body)), Form::Relaxed)
+}
+
+/// A row without its `_id`.
+fn shown(row: &Row) -> String {
+    let text = text(&row.body);
+    let (_, rest) = text.split_once("},").unwrap_or_default();
+    format!("{{{rest}")
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    let Output::Notify(notification) = output else {
+        return vec![format!("{output:?}")];
+    };
+    match &notification.news {
+        News::Rebase { rows, .. } => rows.iter().map(shown).collect(),
+        News::Window { changes, .. } => changes.iter().map(change).collect(),
+        News::Failed { code, .. } => vec![format!("failed {code}")],
+        _ => Vec::new(),
+    }
+}
+
+fn change(change: &WindowChange) -> String {
+    match change {
+        WindowChange::Add { index, row } => format!("+{index} {}", shown(row)),
+        WindowChange::Change { index, row } => format!("={index} {}", shown(row)),
+        WindowChange::Move {
+            old_index,
+            index,
+            row,
+        } => format!("{old_index}>{index} {}", shown(row)),
+        WindowChange::Remove { old_index, id, .. } => format!("-{old_index} {}", text(id)),
+    }
+}
+
+/// `a` and `b` with 7, `c` with 8.
+fn three() -> Vec<Row> {
+    vec![row("a", 1, 7), row("b", 1, 7), row("c", 1, 8)]
+}
+
+#[test]
+fn a_write_changes_the_row_of_its_group_and_of_the_one_that_it_leaves() {
+    let (mut stage, _) = Stage::new(100, &[], &[]);
+    let rows = stage.register(&by_n(None), &three());
+    assert_eq!(
+        rows,
+        [r#"{"n":7,"c":2,"m":"b"}"#, r#"{"n":8,"c":1,"m":"c"}"#]
+    );
+    let told = stage.put(image(6, "b", 2, Some(8)));
+    assert_eq!(
+        told,
+        [
+            r#"1>0 {"n":8,"c":2,"m":"c"}"#,
+            r#"=1 {"n":7,"c":1,"m":"a"}"#
+        ]
+    );
+    let told = stage.leave(image(7, "a", 2, None));
+    assert_eq!(told, [r#"-1 {"_id":{"n":7}}"#]);
+    let told = stage.put(image(8, "d", 1, Some(1)));
+    assert_eq!(told, [r#"+1 {"n":1,"c":1,"m":"d"}"#]);
+}
+
+#[test]
+fn nobody_is_told_of_what_changes_no_row() {
+    let (mut stage, _) = Stage::new(100, &[], &[]);
+    stage.register(&by_n(None), &three());
+    assert!(stage.put(image(6, "a", 2, Some(7))).is_empty());
+    // It was repeated, and then overtaken.
+    assert!(stage.put(image(6, "a", 2, Some(8))).is_empty());
+    assert!(stage.put(image(4, "a", 1, Some(8))).is_empty());
+}
+
+#[test]
+fn a_batch_changes_all_its_rows_at_once() {
+    let (mut stage, _) = Stage::new(100, &[], &[]);
+    stage.register(&by_n(None), &three());
+    let of_batch = |image: AfterImage| AfterImage {
+        parts: Arc::from([0, 1]),
+        ..image
+    };
+    let first = of_batch(image(6, "a", 2, Some(8)));
+    assert!(stage.hear(0, matching(first)).is_empty());
+    assert!(stage.hear(0, News::Done { xid: 6 }).is_empty());
+    let second = of_batch(image(6, "b", 2, Some(8)));
+    assert!(stage.hear(1, matching(second)).is_empty());
+    let told = stage.hear(1, News::Done { xid: 6 });
+    assert_eq!(
+        told,
+        [r#"-0 {"_id":{"n":7}}"#, r#"=0 {"n":8,"c":3,"m":"c"}"#]
+    );
+}
+
+#[test]
+fn a_node_that_was_rebuilt_shows_the_same_rows_in_the_same_versions() {
+    let query = by_n(Some(1));
+    let (_, told) = Stage::new(100, std::slice::from_ref(&query), &three());
+    assert_eq!(told, [r#"{"n":7,"c":2,"m":"b"}"#]);
+    let again = |rows| groups::rows(&query, rows).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    let turned: Vec<Row> = three().into_iter().rev().collect();
+    assert_eq!(again(three()), again(turned));
+}
+
+#[test]
+fn more_documents_than_may_be_grouped_end_the_query() {
+    let (mut stage, _) = Stage::new(3, &[], &[]);
+    stage.register(&by_n(Some(1)), &three());
+    assert_eq!(
+        stage.put(image(6, "d", 1, Some(7))),
+        ["failed result_too_large"]
+    );
+    let four = [three(), vec![row("d", 1, 7)]].concat();
+    let (_, told) = Stage::new(3, &[by_n(Some(1))], &four);
+    assert!(
+        told.contains(&"failed result_too_large".to_owned()),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_value_too_large_to_be_grouped_by_ends_the_query() {
+    let (mut stage, _) = Stage::new(100, &[], &[]);
+    let by_id = Definition {
+        group: bson(r#"{"by":["t"],"measures":{}}"#),
+        sort: [].into(),
+        ..by_n(None)
+    };
+    stage.register(&by_id, &three());
+    let mut large = image(6, "a", 2, Some(7));
+    let text = "x".repeat(2_000);
+    large.content = Content::Document(bson(&format!(r#"{{"_id":"a","n":7,"t":"{text}"}}"#)));
+    assert_eq!(stage.put(large), ["failed evaluation_failed"]);
+}

@@ -1,0 +1,86 @@
+//! Sums of many numbers that are rounded once.
+
+use super::arithmetic::Unrounded;
+use super::wide::Wide;
+use super::{Decimal, Parts};
+
+/// `number × 10^exponent`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece {
+    pub(crate) number: i128,
+    pub(crate) exponent: i32,
+}
+
+/// Digits that decide, besides whether there are any behind them: those of a decimal, and two.
+const KEPT: usize = 36;
+/// Digits of an `i128`, and room for what is carried.
+const ROOM: usize = 48;
+
+/// The nearest decimal to the sum of all pieces. Its exponent is the least of theirs, unless it has
+/// too many digits for that.
+pub(crate) fn sum(pieces: impl Iterator<Item = Piece>) -> Decimal {
+    let pieces: Vec<Piece> = pieces.collect();
+    let exponents = || pieces.iter().map(|piece| piece.exponent);
+    let (Some(least), Some(most)) = (exponents().min(), exponents().max()) else {
+        return Decimal::ZERO;
+    };
+    let span = usize::try_from(most - least).unwrap_or(0);
+    let mut digits = vec![0_i64; span + ROOM];
+    for piece in &pieces {
+        let at = usize::try_from(piece.exponent - least).unwrap_or(0);
+        let sign = if piece.number < 0 { -1 } else { 1 };
+        let mut rest = piece.number.unsigned_abs();
+        for digit in digits.iter_mut().skip(at) {
+            *digit += sign * i64::try_from(rest % 10).unwrap_or(0);
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+    }
+    let negative = carried(&mut digits);
+    let top = digits.iter().rposition(|digit| *digit != 0);
+    let length = top.map_or(0, |top| top + 1);
+    let dropped = length.saturating_sub(KEPT);
+    let (rest, kept) = digits.split_at_checked(dropped).unwrap_or_default();
+    let kept = kept.iter().take(length - dropped).rev();
+    let value = kept.fold(0_u128, |number, digit| {
+        number * 10 + u128::try_from(*digit).unwrap_or(0)
+    });
+    let unrounded = Unrounded {
+        negative,
+        value: Wide::new(value),
+        exponent: least.saturating_add(i32::try_from(dropped).unwrap_or(i32::MAX)),
+        sticky: rest.iter().any(|digit| *digit != 0),
+    };
+    unrounded.round().0
+}
+
+/// Carries, so that each digit is one of 0 to 9; returns whether the number is negative, whose
+/// magnitude the digits are then.
+fn carried(digits: &mut [i64]) -> bool {
+    let carry = |digits: &mut [i64]| {
+        digits.iter_mut().fold(0, |carry, digit| {
+            let all = *digit + carry;
+            *digit = all.rem_euclid(10);
+            all.div_euclid(10)
+        })
+    };
+    if carry(digits) >= 0 {
+        return false;
+    }
+    // In tens' complement by now: what is missing to the next power of ten is the magnitude.
+    digits.iter_mut().for_each(|digit| *digit = -*digit);
+    carry(digits);
+    true
+}
+
+impl Decimal {
+    /// Sign, coefficient and exponent of a finite number.
+    pub(crate) fn finite(self) -> Option<(bool, u128, i32)> {
+        match self.parts() {
+            Parts::Finite(finite) => Some((finite.negative, finite.coefficient, finite.exponent)),
+            Parts::Nan | Parts::Infinite(_) => None,
+        }
+    }
+}

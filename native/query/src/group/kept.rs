@@ -1,0 +1,88 @@
+//! The values of a group's documents in order, each as often as it is there: `min` and `max` must
+//! know the next one when the last document with the present one goes.
+
+use std::collections::BTreeMap;
+
+use super::share::bounded;
+use crate::bson::{DocumentWriter, Kind, ValueRef};
+use crate::error::Failure;
+use crate::key::encode;
+
+/// A value as bytes in the order of values, and behind them as it is written: of equal values in
+/// different types the same one is always the least.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ordered {
+    bytes: Box<[u8]>,
+    /// Where the value begins: its kind, then itself.
+    at: u32,
+}
+
+impl Ordered {
+    pub(super) fn of(value: ValueRef<'_>) -> Result<Self, Failure> {
+        bounded(value)?;
+        let mut bytes = Vec::with_capacity(24);
+        encode(&mut bytes, value);
+        let at = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        bytes.push(value.kind().code());
+        crate::bson::write_value(&mut bytes, value);
+        Ok(Self {
+            bytes: bytes.into(),
+            at,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn write(&self, name: &str, out: &mut DocumentWriter) {
+        let written = self.bytes.get(self.at as usize..);
+        let parts = written.and_then(<[u8]>::split_first);
+        match parts.and_then(|(code, value)| Some((Kind::from_code(*code)?, value))) {
+            Some((kind, value)) => out.append_raw(name, kind, value),
+            None => out.append(name, ValueRef::Null),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Values(BTreeMap<Ordered, u32>);
+
+impl Values {
+    pub(super) fn add(&mut self, value: &Ordered) {
+        if let Some(count) = self.0.get_mut(value) {
+            *count += 1;
+        } else {
+            self.0.insert(value.clone(), 1);
+        }
+    }
+
+    pub(super) fn take(&mut self, value: &Ordered) {
+        if let Some(count) = self.0.get_mut(value) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(value);
+            }
+        }
+    }
+
+    /// Writes the least value, or the greatest; null if there is none.
+    pub(super) fn write(&self, greatest: bool, name: &str, out: &mut DocumentWriter) {
+        let found = if greatest {
+            self.0.last_key_value()
+        } else {
+            self.0.first_key_value()
+        };
+        match found {
+            Some((value, _)) => value.write(name, out),
+            None => out.append(name, ValueRef::Null),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        /// A place in the tree.
+        const AROUND: usize = 40;
+        self.0.keys().map(|value| AROUND + value.len()).sum()
+    }
+}

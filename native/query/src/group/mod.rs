@@ -1,0 +1,175 @@
+//! Rows that stand for many documents.
+//!
+//! `{"by": ["shop", "at.day"], "measures": {"sold": {"op": "sum", "field": "price"}}}` makes one row
+//! of all documents with the same values at the paths of `by`. The row is a document:
+//!
+//! ```text
+//! {"_id": {"shop": …, "at": {"day": …}}, "shop": …, "at": {"day": …}, "sold": …}
+//! ```
+//!
+//! so that it can be sorted by like any other. What a document gives its group is its [`Share`];
+//! [`Groups`] takes shares in and back, in any order, and always shows what the shares that are in
+//! it make. Pull and push use the same.
+//!
+//! Paths lead through documents alone: what is behind an array is missing, and an array is a value
+//! as a whole. A missing value is null. Values that are equal in the order of values (1, 1.0 and
+//! decimal 1.00) are one group, which shows their simplest form.
+
+mod decimals;
+mod kept;
+mod measure;
+mod parse;
+mod share;
+mod simplest;
+mod table;
+
+pub use share::{Kept, Share};
+pub use table::{Groups, Shown};
+
+use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::path::Path;
+use crate::sort::{By, Sort};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// How many documents there are.
+    Count,
+    /// The sum of the numbers.
+    Sum,
+    /// The mean of the numbers.
+    Avg,
+    /// The least value that is not null.
+    Min,
+    /// The greatest value that is not null.
+    Max,
+}
+
+impl Operation {
+    const ALL: [Self; 5] = [Self::Count, Self::Sum, Self::Avg, Self::Min, Self::Max];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// One measure of each group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Measure {
+    name: String,
+    operation: Operation,
+    /// None: of the document as a whole.
+    field: Option<Path>,
+}
+
+/// How documents are grouped. See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    by: Vec<Path>,
+    /// The same as a tree, in the order in which names are met.
+    shape: Vec<Branch>,
+    measures: Vec<Measure>,
+}
+
+/// A field of a row's `_id`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Branch {
+    name: String,
+    inner: Inner,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Inner {
+    /// The value of a path, by its number.
+    Leaf(usize),
+    Branches(Vec<Branch>),
+}
+
+impl Group {
+    /// Parses a group.
+    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+        parse::group(value, place)
+    }
+
+    /// The group as [`Group::parse`] reads it: equal groups have equal bytes.
+    #[must_use]
+    pub fn canonical(&self) -> DocumentBuf {
+        let mut by = ArrayWriter::new();
+        for path in &self.by {
+            by.push(ValueRef::String(&path.text()));
+        }
+        let mut measures = DocumentWriter::new();
+        for measure in &self.measures {
+            let mut written = DocumentWriter::new();
+            written.append("op", ValueRef::String(measure.operation.name()));
+            if let Some(field) = &measure.field {
+                written.append("field", ValueRef::String(&field.text()));
+            }
+            let written = DocumentBuf::from(written);
+            measures.append(&measure.name, ValueRef::Document(written.as_ref()));
+        }
+        let mut group = DocumentWriter::new();
+        group.append("by", Value::Array(by.into()).as_ref());
+        let measures = DocumentBuf::from(measures);
+        group.append("measures", ValueRef::Document(measures.as_ref()));
+        group.into()
+    }
+
+    /// Refuses a sort by what no row has.
+    pub fn check_sort(&self, sort: &Sort, place: &Place<'_>) -> Result<(), Error> {
+        for (index, key) in sort.keys().iter().enumerate() {
+            let known = match &key.by {
+                By::Path(path) => path.segments().first().is_some_and(|first| {
+                    let is = |name: &str| name == &*first.name;
+                    is("_id")
+                        || self.shape.iter().any(|branch| is(&branch.name))
+                        || self.measures.iter().any(|measure| is(&measure.name))
+                }),
+                By::TextScore | By::Distance => false,
+            };
+            if !known {
+                return Err(Error::new(
+                    Code::InvalidSort,
+                    &place.index(index),
+                    "groups are sorted by what they are grouped by, or by their measures",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// As much of a document as groups are made of, and its `_id`.
+    #[must_use]
+    pub fn reduce(&self, document: Document<'_>) -> DocumentBuf {
+        let fields = self.measures.iter().filter_map(|one| one.field.as_ref());
+        let needed: Vec<&str> = std::iter::once("_id")
+            .chain(self.by.iter().chain(fields).filter_map(|path| {
+                let first = path.segments().first()?;
+                Some(&*first.name)
+            }))
+            .collect();
+        let mut reduced = DocumentWriter::new();
+        for element in document.elements() {
+            if element.key().is_some_and(|key| needed.contains(&key)) {
+                reduced.append_element(&element);
+            }
+        }
+        reduced.into()
+    }
+}
+
+/// The value at a path that leads through documents alone.
+fn at<'a>(document: Document<'a>, path: &Path) -> Option<ValueRef<'a>> {
+    let (last, rest) = path.segments().split_last()?;
+    let inner = rest.iter().try_fold(document, |document, segment| {
+        document.get(&segment.name)?.as_document()
+    })?;
+    inner.get(&last.name)
+}

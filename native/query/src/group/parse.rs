@@ -1,0 +1,171 @@
+//! Reading a group.
+
+use super::{Branch, Group, Inner, Measure, Operation};
+use crate::bson::{Document, ValueRef};
+use crate::error::{Code, Error, Place};
+use crate::limits::{GROUP_FIELDS, GROUP_MEASURES, GROUP_NAME_BYTES};
+use crate::path::Path;
+
+pub(super) fn group(value: ValueRef<'_>, place: &Place<'_>) -> Result<Group, Error> {
+    let Some(document) = value.as_document() else {
+        return Err(refuse(
+            place,
+            "a group is an object with `by` and `measures`",
+        ));
+    };
+    let (mut by, mut measures) = (Vec::new(), Vec::new());
+    for (name, value) in document.iter() {
+        let here = place.key(name);
+        match name {
+            "by" => by = paths(value, &here)?,
+            "measures" => measures = self::measures(value, &here)?,
+            _ => return Err(refuse(&here, "a group has `by` and `measures`")),
+        }
+    }
+    let mut shape = Vec::new();
+    for (number, path) in by.iter().enumerate() {
+        let names: Vec<&str> = path.segments().iter().map(|one| &*one.name).collect();
+        if !grow(&mut shape, &names, number) {
+            let by = place.key("by");
+            let detail = "one path is the other, or its beginning";
+            return Err(refuse(&by.index(number), detail));
+        }
+    }
+    for measure in &measures {
+        if shape.iter().any(|branch| branch.name == measure.name) {
+            let all = place.key("measures");
+            let detail = "documents are grouped by a field of this name";
+            return Err(refuse(&all.key(&measure.name), detail));
+        }
+    }
+    Ok(Group {
+        by,
+        shape,
+        measures,
+    })
+}
+
+fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
+    Error::new(Code::InvalidGroup, place, detail)
+}
+
+fn paths(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Path>, Error> {
+    let Some(list) = value.as_array() else {
+        return Err(refuse(place, "a list of fields is expected"));
+    };
+    let mut paths = Vec::new();
+    for (index, item) in list.iter().enumerate() {
+        paths.push(path(item, &place.index(index))?);
+    }
+    if paths.len() > GROUP_FIELDS {
+        let detail = format!("documents are grouped by at most {GROUP_FIELDS} fields");
+        return Err(refuse(place, detail));
+    }
+    Ok(paths)
+}
+
+fn path(value: ValueRef<'_>, place: &Place<'_>) -> Result<Path, Error> {
+    let named = |text: &&str| {
+        let mut parts = text.split('.');
+        text.len() <= GROUP_NAME_BYTES
+            && !text.contains('\0')
+            && parts.all(|part| !part.is_empty() && !part.starts_with('$'))
+    };
+    match value.as_str().filter(named) {
+        Some(text) => Ok(Path::new(text)),
+        None => Err(refuse(place, "a field is expected, as `a` or `a.b`")),
+    }
+}
+
+/// Adds a path to the tree; false: it is there, or something before it is, or behind it.
+fn grow(branches: &mut Vec<Branch>, names: &[&str], number: usize) -> bool {
+    let Some((first, rest)) = names.split_first() else {
+        return false;
+    };
+    let known = branches.iter_mut().find(|branch| branch.name == *first);
+    match known {
+        Some(branch) => match &mut branch.inner {
+            Inner::Leaf(_) => false,
+            Inner::Branches(inner) => grow(inner, rest, number),
+        },
+        // A row has an `_id` of its own.
+        None if *first == "_id" => false,
+        None => {
+            let mut inner = Vec::new();
+            let inner = if rest.is_empty() {
+                Inner::Leaf(number)
+            } else {
+                grow(&mut inner, rest, number);
+                Inner::Branches(inner)
+            };
+            branches.push(Branch {
+                name: (*first).to_owned(),
+                inner,
+            });
+            true
+        }
+    }
+}
+
+fn measures(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Measure>, Error> {
+    let Some(document) = value.as_document() else {
+        return Err(refuse(place, "an object of measures by name is expected"));
+    };
+    let mut measures: Vec<Measure> = Vec::new();
+    for (name, value) in document.iter() {
+        let here = place.key(name);
+        let plain = !name.is_empty() && !name.contains('.') && !name.starts_with('$');
+        if !plain || name == "_id" || name.len() > GROUP_NAME_BYTES {
+            return Err(refuse(&here, "no name for a measure"));
+        }
+        if measures.iter().any(|earlier| earlier.name == name) {
+            return Err(refuse(&here, "there is a measure of this name"));
+        }
+        let Some(written) = value.as_document() else {
+            return Err(refuse(
+                &here,
+                "a measure is an object with `op` and `field`",
+            ));
+        };
+        measures.push(measure(name, written, &here)?);
+    }
+    if measures.len() > GROUP_MEASURES {
+        let detail = format!("a group has at most {GROUP_MEASURES} measures");
+        return Err(refuse(place, detail));
+    }
+    Ok(measures)
+}
+
+fn measure(name: &str, written: Document<'_>, place: &Place<'_>) -> Result<Measure, Error> {
+    let (mut operation, mut field) = (None, None);
+    for (member, value) in written.iter() {
+        let here = place.key(member);
+        match member {
+            "op" => {
+                let mut all = Operation::ALL.into_iter();
+                operation = all.find(|one| value.as_str() == Some(one.name()));
+                if operation.is_none() {
+                    let detail = "`count`, `sum`, `avg`, `min` or `max` is expected";
+                    return Err(refuse(&here, detail));
+                }
+            }
+            "field" => field = Some(path(value, &here)?),
+            _ => return Err(refuse(&here, "a measure has `op` and `field`")),
+        }
+    }
+    let Some(operation) = operation else {
+        return Err(refuse(place, "`op` is missing"));
+    };
+    match (operation, &field) {
+        (Operation::Count, Some(_)) => Err(refuse(
+            &place.key("field"),
+            "`count` counts documents: it has no field",
+        )),
+        (Operation::Count, None) | (_, Some(_)) => Ok(Measure {
+            name: name.to_owned(),
+            operation,
+            field,
+        }),
+        (_, None) => Err(refuse(place, "`field` is missing")),
+    }
+}

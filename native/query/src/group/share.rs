@@ -1,0 +1,121 @@
+//! What one document gives its group.
+
+use std::sync::Arc;
+
+use super::measure::Given;
+use super::simplest::simplest;
+use super::{Branch, Group, Inner, at};
+use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
+use crate::error::Failure;
+use crate::key::encode;
+use crate::limits::GROUP_VALUE_BYTES;
+
+/// What one document gives its group: which one that is, and a value for each measure.
+#[derive(Debug, Clone)]
+pub struct Share {
+    /// The group's values as bytes in their order.
+    pub(super) key: Arc<[u8]>,
+    /// The row's `_id`.
+    pub(super) id: DocumentBuf,
+    pub(super) given: Box<[Given]>,
+}
+
+impl Share {
+    /// Names the group: equal for documents of one group, and in the order of its values.
+    #[must_use]
+    pub const fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
+
+    /// The share in as few bytes as it is kept in: the group's own key and no `_id`.
+    #[must_use]
+    pub fn kept(self, key: Arc<[u8]>) -> Kept {
+        Kept {
+            key,
+            given: self.given,
+        }
+    }
+}
+
+/// A share as it is kept, to be taken back one day.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    pub(super) key: Arc<[u8]>,
+    pub(super) given: Box<[Given]>,
+}
+
+impl Kept {
+    /// Names the group.
+    #[must_use]
+    pub const fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
+
+    /// What it takes, in bytes, without the group's key.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let given = self.given.iter().map(Given::bytes).sum::<usize>();
+        size_of::<Self>() + given
+    }
+}
+
+impl Group {
+    /// What a document gives its group.
+    pub fn share(&self, document: Document<'_>) -> Result<Share, Failure> {
+        let values = self.by.iter().map(|path| {
+            let value = at(document, path).unwrap_or(ValueRef::Null);
+            bounded(value)?;
+            Ok(simplest(value))
+        });
+        let values: Vec<Value> = values.collect::<Result<_, Failure>>()?;
+        let id = written(&self.shape, &values);
+        let mut key = Vec::with_capacity(32);
+        encode(&mut key, ValueRef::Document(id.as_ref()));
+        let given = self.measures.iter().map(|measure| {
+            let value = measure.field.as_ref().and_then(|path| at(document, path));
+            Given::of(measure.operation, value)
+        });
+        Ok(Share {
+            key: key.into(),
+            id,
+            given: given.collect::<Result<_, Failure>>()?,
+        })
+    }
+}
+
+/// Refuses a value that would have to be kept and is too large for that.
+pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), Failure> {
+    let bytes = match value {
+        ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => text.len(),
+        ValueRef::Document(document) => document.as_bytes().len(),
+        ValueRef::Array(array) => array.as_bytes().len(),
+        ValueRef::Binary(binary) => binary.bytes.len(),
+        ValueRef::Regex(regex) => regex.pattern.len() + regex.options.len(),
+        ValueRef::DbPointer(name, _) => name.len(),
+        ValueRef::CodeWithScope(code, scope) => code.len() + scope.as_bytes().len(),
+        _ => 0,
+    };
+    if bytes > GROUP_VALUE_BYTES {
+        return Err(Failure::refused(format!(
+            "a value to group by, or of `min` and `max`, has at most {GROUP_VALUE_BYTES} bytes"
+        )));
+    }
+    Ok(())
+}
+
+fn written(shape: &[Branch], values: &[Value]) -> DocumentBuf {
+    let mut writer = DocumentWriter::new();
+    for branch in shape {
+        match &branch.inner {
+            Inner::Leaf(number) => {
+                let value = values.get(*number).map_or(ValueRef::Null, Value::as_ref);
+                writer.append(&branch.name, value);
+            }
+            Inner::Branches(inner) => {
+                let inner = written(inner, values);
+                writer.append(&branch.name, ValueRef::Document(inner.as_ref()));
+            }
+        }
+    }
+    writer.into()
+}

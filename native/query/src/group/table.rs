@@ -1,0 +1,165 @@
+//! The groups of some documents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Group;
+use super::measure::{Given, Kept as Measured};
+use super::share::{Kept, Share};
+use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
+use crate::error::Failure;
+use crate::fuel::Fuel;
+use crate::sort::Sort;
+
+#[derive(Debug, Clone)]
+struct Row {
+    id: DocumentBuf,
+    documents: u64,
+    measured: Box<[Measured]>,
+}
+
+impl Row {
+    fn change(&mut self, given: &[Given], add: bool) {
+        self.documents = self.documents.wrapping_add_signed(if add { 1 } else { -1 });
+        for (measured, given) in self.measured.iter_mut().zip(given) {
+            measured.change(given, add);
+        }
+    }
+}
+
+/// A row as it is shown: its key, and the document that it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Names the group, in the order of its values.
+    pub key: Arc<[u8]>,
+    /// The row.
+    pub body: DocumentBuf,
+}
+
+/// The groups of some documents.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    group: Arc<Group>,
+    rows: HashMap<Arc<[u8]>, Row>,
+}
+
+impl Groups {
+    /// No groups yet.
+    #[must_use]
+    pub fn new(group: Arc<Group>) -> Self {
+        Self {
+            group,
+            rows: HashMap::new(),
+        }
+    }
+
+    /// How documents are grouped.
+    #[must_use]
+    pub const fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Takes a document's share in; returns what is needed to take it back.
+    pub fn add(&mut self, share: Share) -> Kept {
+        let key = match self.rows.get_key_value(&share.key) {
+            Some((key, _)) => Arc::clone(key),
+            None => Arc::clone(&share.key),
+        };
+        let row = self.rows.entry(Arc::clone(&key)).or_insert_with(|| {
+            let measures = self.group.measures.iter();
+            let measured = measures.map(|measure| Measured::new(measure.operation));
+            Row {
+                id: share.id.clone(),
+                documents: 0,
+                measured: measured.collect(),
+            }
+        });
+        row.change(&share.given, true);
+        share.kept(key)
+    }
+
+    /// Takes a share back that is in. A group without documents is none.
+    pub fn take(&mut self, kept: &Kept) {
+        if let Some(row) = self.rows.get_mut(&kept.key) {
+            row.change(&kept.given, false);
+            if row.documents == 0 {
+                self.rows.remove(&kept.key);
+            }
+        }
+    }
+
+    /// A group's row, if there is one.
+    #[must_use]
+    pub fn row(&self, key: &[u8]) -> Option<Shown> {
+        let (key, row) = self.rows.get_key_value(key)?;
+        Some(self.shown(key, row))
+    }
+
+    /// All rows, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = Shown> + '_ {
+        self.rows.iter().map(|(key, row)| self.shown(key, row))
+    }
+
+    fn shown(&self, key: &Arc<[u8]>, row: &Row) -> Shown {
+        let mut body = DocumentWriter::with_capacity(2 * row.id.as_bytes().len() + 64);
+        let id = row.id.as_ref();
+        body.append("_id", ValueRef::Document(id));
+        id.elements()
+            .for_each(|element| body.append_element(&element));
+        for (measure, measured) in self.group.measures.iter().zip(&row.measured) {
+            measured.write(measure.operation, row.documents, &measure.name, &mut body);
+        }
+        Shown {
+            key: Arc::clone(key),
+            body: body.into(),
+        }
+    }
+
+    /// Some of the rows in order: by `sort`, or by their values.
+    pub fn window(
+        &self,
+        sort: Option<&Sort>,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Shown>, Failure> {
+        let placed = self.rows().map(|shown| {
+            let place = match sort {
+                None => Arc::clone(&shown.key),
+                Some(sort) => place(sort, shown.body.as_ref())?,
+            };
+            Ok((place, shown))
+        });
+        let mut placed: Vec<_> = placed.collect::<Result<_, Failure>>()?;
+        placed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let rows = placed.into_iter().skip(offset).take(limit);
+        Ok(rows.map(|(_, shown)| shown).collect())
+    }
+
+    /// What the rows take, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let rows = self.rows.iter().map(|(key, row)| {
+            let measured = row.measured.iter();
+            let measured = measured.map(|one| size_of::<Measured>() + one.bytes());
+            key.len() + row.id.as_bytes().len() + size_of::<Row>() + measured.sum::<usize>()
+        });
+        rows.sum()
+    }
+}
+
+/// Where a row stands in an order.
+fn place(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, Failure> {
+    Ok(sort.key(row, 0.0, &Fuel::default())?.into())
+}
