@@ -11,6 +11,9 @@ from foundation.scope import TenantOwned
 from tenants.models import Tenant
 
 
+__all__ = ["NAME_PATTERN", "Collection"]
+
+
 class Collection(TenantOwned, Resource):
     """A named set of documents and what holds for all of them.
 
