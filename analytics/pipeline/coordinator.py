@@ -25,6 +25,7 @@ from analytics.pipeline.catalogue import Authority, open_catalogue
 from analytics.pipeline.collector import collect, sweep, with_leftovers
 from analytics.pipeline.decisions import Limits, Wanted, decide
 from analytics.pipeline.ledger import Overtaken, Standing
+from analytics.pipeline.scans import Scans
 from analytics.pipeline.steps import run_step
 from analytics.pipeline.workers import Workers, WorkersLost
 from foundation import metrics
@@ -63,6 +64,7 @@ class Coordinator:
         self._lead = Lead("pipeline")
         self._threads = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="steps")
         self._work: dict[UUID, _Work] = {}
+        self._scans = Scans(workers, give_up)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
         self._asked = False
@@ -103,6 +105,7 @@ class Coordinator:
         self._thread.join()
         self._lead.end()
         self._workers.close()
+        self._scans.close()
         self._threads.shutdown(cancel_futures=True)
 
     def _run(self) -> None:
@@ -127,9 +130,10 @@ class Coordinator:
             self._leading = True
         for dataset_id in {*ledger.with_work(), *self._work}:
             self._care(dataset_id)
+        self._scans.look()
         self._clean()
         metrics.PIPELINE_LAG.set(max((w.unsorted_s for w in self._work.values()), default=0.0))
-        if self._work:
+        if self._work or self._scans.busy:
             self._busy_s = time.monotonic()
         elif time.monotonic() - self._busy_s > REST_AFTER_S:
             self._workers.rest()
