@@ -29,6 +29,7 @@ class DatasetFacts:
     id: UUID
     tenant_id: UUID
     name: str
+    definition: str
     #: Those of ID-keys among them, to which nobody uploads.
     tables: Mapping[str, Table]
     #: What its files may take, as the tenant's quota has it.
@@ -63,4 +64,5 @@ def facts_of(row: Dataset, max_bytes: int) -> DatasetFacts:
     # What works on columns is loaded by the first call that does.
     from analytics.schema import tables_of  # noqa: PLC0415
 
-    return DatasetFacts(row.pk, row.tenant_id, row.name, tables_of(row.definition), max_bytes)
+    tables = tables_of(row.definition)
+    return DatasetFacts(row.pk, row.tenant_id, row.name, row.definition, tables, max_bytes)

@@ -1,252 +1,357 @@
 """Analytics tables: how fast rows come in and reach the authority, and what freshness costs.
 
-    python -m benchmarks.lazy [--workload tweets|events] [--rows 10000000] [--upload-rows 100000]
-        [--peers postgres] [--workers spark|threads] [--quick]
+    python -m benchmarks.lazy [--workload tweets|events|complex] [--rows 10000000]
+        [--upload-rows 100000] [--peers postgres,duckdb] [--peer-rows 1000000]
+        [--workers spark|threads] [--sweep scu,clients] [--quick]
 
 Rows come as Arrow streams over HTTP from one client, which makes them beforehand, so that it only
-sends; it shares the machine's cores with all servers. Ids of uploads lie across one another. While
-rows are taken, point queries are asked at several freshnesses. The end is when the authority has
-every row, and then its rows are counted. The peer is PostgreSQL with the same primary key: COPY of
-the same rows, committed upload by upload.
+sends; it shares the machine's cores with all servers. Keys of uploads lie across one another. While
+rows are taken, single rows are asked at several freshnesses. The end is when the authority has
+every row, and then its rows are counted. Rows a second of a stage are those that its steps took by
+the time that they ran, side by side with all else.
+
+Peers take the same uploads, a transaction each: PostgreSQL by COPY and by INSERT of a thousand rows
+at once, and DuckDB in this process, all with the same keys and an index for each view.
+
+`--sweep scu` repeats the upload with batches of several sizes, `--sweep clients` asks rows and
+ranges of the authority by 1, 2, 4, … clients at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
-import io
-import itertools
 import json
 import random
-import threading
 import time
-from contextlib import ExitStack
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 
-import psycopg
-import pyarrow as pa
-import pyarrow.csv
-
+from benchmarks.peers.analytics_stores import Uploads, duck_db, postgres, rate
+from benchmarks.support.dataset_client import (
+    FRESHNESSES,
+    Asking,
+    Client,
+    at_once,
+    step_rates,
+)
 from benchmarks.support.installation import Installation, installation, python, service, web
 from benchmarks.support.plot import Line, Plot
-from benchmarks.support.posts import TABLES, as_stream, rows
 from benchmarks.support.report import RESULTS, Report, median, percentile
+from benchmarks.support.uploads import WORKLOADS, Workload
 
 _MAKE = """
 import json, sys
 import django; django.setup()
-from analytics.models import Dataset
-from foundation.scope import scoped
-from tenants.models import Quota
 from tests.make import make_key, make_tenant
+from tenants.models import Quota
 made = make_tenant(plan="dedicated")
 limits = {"requests_per_s": 1000000, "requests_burst": 1000000}
 Quota(tenant=made.tenant, limits=limits).save(using="staff")
-with scoped(tenant_id=made.tenant.id):
-    Dataset.objects.create(name="bench", definition=sys.argv[1], retention_s=60)
-print(json.dumps({"key": make_key(made.tenant, scopes=["analytics:read", "analytics:write"])}))
+scopes = ["analytics:read", "analytics:write", "admin"]
+print(json.dumps({"key": make_key(made.tenant, scopes=scopes), "tenant": made.slug}))
 """
 #: So that the last rows, which are too few for a batch, do not wait for most of the time.
-_SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "1", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "5"}
-_ARROW = "application/vnd.apache.arrow.stream"
-_FRESHNESSES: tuple[object, ...] = ("any", 15, 10, 5, 0)
-_SUSTAINED = {"tweets": ">= 40000", "events": ">= 100000"}
+_SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "1", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "3"}
+_SWEPT_BYTES = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20)
+_SWEPT_CLIENTS = (1, 2, 4, 8, 16)
+_SWEPT_S = 3.0
 _POINTS, _RANGES = 200, 50
 _LOOK_S = 0.5
-#: Streams that are made at once; more would not fit into memory.
+_WARM_ROWS = 1_000
+#: Uploads that are made at once; more would not fit into memory.
 _AHEAD = 16
-_TYPES = {"int64": "bigint", "string": "text", "double": "double precision"}
+_STAGES = ("ingested", "remapped", "sorted", "authority")
 
 
-class _Client:
-    """One connection to the server."""
+@dataclass
+class Run:
+    """One dataset, filled."""
 
-    def __init__(self, port: int, key: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-        self._headers = {"Authorization": f"Bearer {key}"}
+    workload: Workload
+    uploads: int
+    upload_rows: int
+    client: Client
+    sending_s: float = 0.0
+    whole_s: float = 0.0
+    #: When how many rows had come how far.
+    seen: dict[str, list[tuple[float, float]]] = field(
+        default_factory=lambda: {stage: [] for stage in _STAGES}
+    )
 
-    def call(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Any:
-        headers = {**self._headers, **({"Content-Type": kind} if kind else {})}
-        self._connection.request(method, f"/v1/datasets/bench/{path}", body, headers)
-        answer = self._connection.getresponse()
-        content = answer.read()
-        if answer.status >= 400:
-            raise RuntimeError(content.decode())
-        return json.loads(content)
+    @property
+    def rows(self) -> int:
+        return self.uploads * self.upload_rows
 
-    def query(self, table: str, **asked: object) -> Any:
-        body = json.dumps({"table": table, **asked}).encode()
-        return self.call("POST", "query", body, "application/json")
+    @property
+    def asked_rows(self) -> int:
+        """How many rows the table has of which single ones are asked."""
+        return round(self.rows * self.workload.share)
 
-
-class _Asking(threading.Thread):
-    """Asks for single rows at each freshness in turn, and notes how long that took."""
-
-    def __init__(self, client: _Client, table: str, most: int) -> None:
-        super().__init__(daemon=True)
-        self._client, self._table, self._most = client, table, most
-        self.over = threading.Event()
-        self.spent_ms: dict[object, list[float]] = {f: [] for f in _FRESHNESSES}
-        self.failed: Exception | None = None
-
-    def run(self) -> None:
-        rng = random.Random(1)
-        try:
-            for freshness in itertools.cycle(_FRESHNESSES):
-                if self.over.is_set():
-                    return
-                where = {"id": rng.randrange(self._most)}
-                begin = time.perf_counter()
-                self._client.query(self._table, filter=where, freshness=freshness)
-                self.spent_ms[freshness].append((time.perf_counter() - begin) * 1000)
-                time.sleep(0.02)
-        except Exception as failed:  # noqa: BLE001 -- told by the thread that waits for this one
-            self.failed = failed
+    def tables(self) -> Uploads:
+        for number in range(self.uploads):
+            yield self.workload.tables(number, self.upload_rows, self.uploads)
 
 
 def main() -> None:
     """Measure and report."""
     given = _arguments()
     report = Report("lazy", dict(vars(given)))
+    workload = WORKLOADS[given.workload]
     with ExitStack() as opened:
         place = opened.enter_context(installation())
-        definition = {"tables": {given.workload: {**TABLES[given.workload], "views": {}}}}
-        key = json.loads(python(place, _MAKE, json.dumps(definition)))["key"]
-        settings = {**_SETTINGS, "RILLBASE_ANALYTICS_WORKERS": given.workers}
-        opened.enter_context(service(place, "pipeline", settings))
+        told = json.loads(python(place, _MAKE))
         server = opened.enter_context(web(place, "rillbase_server.asgi:application", {}))
-        stage_rows = _measure_ours(report, given, server.port, key)
-        _plot(given.workload, stage_rows)
-        if "postgres" in given.peers:
-            _measure_copy(report, given, place)
+        client = Client(server.port, told["key"], told["tenant"])
+        uploads = max(given.rows // given.upload_rows, 1)
+        run = Run(workload, uploads, given.upload_rows, client)
+        if "scu" in given.sweep:
+            _sweep_batches(report, place, run, given)
+        with _pipeline(place, given, {}) as port:
+            _measure(report, run, port)
+            if "clients" in given.sweep:
+                _sweep_clients(report, run)
+        _measure_peers(report, place, run, given)
     report.finish()
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="finish in about a minute")
-    parser.add_argument("--workload", choices=sorted(TABLES), default="events")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), default="events")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--upload-rows", type=int, default=100_000)
-    parser.add_argument("--peers", type=lambda t: t.split(",") if t else [], default=["postgres"])
+    parser.add_argument("--peers", type=_names, default=["postgres", "duckdb"])
+    parser.add_argument("--peer-rows", type=int, default=1_000_000)
     parser.add_argument("--workers", choices=["spark", "threads"], default="spark")
+    parser.add_argument("--sweep", type=_names, default=[], help="scu, clients, or both")
     given = parser.parse_args()
-    given.rows = given.rows or (500_000 if given.quick else 10_000_000)
+    given.rows = given.rows or (400_000 if given.quick else 10_000_000)
+    given.peer_rows = min(given.peer_rows, given.rows, 200_000 if given.quick else given.rows)
     return given
 
 
-_Stages = dict[str, list[tuple[float, float]]]
+def _names(text: str) -> list[str]:
+    return text.split(",") if text else []
 
 
-def _measure_ours(report: Report, given: argparse.Namespace, port: int, key: str) -> _Stages:
+@contextmanager
+def _pipeline(
+    place: Installation, given: argparse.Namespace, settings: dict[str, str]
+) -> Iterator[int]:
+    whole = {**_SETTINGS, "RILLBASE_ANALYTICS_WORKERS": given.workers, **settings}
+    with service(place, "pipeline", whole) as running:
+        yield running.port
+
+
+def _measure(report: Report, run: Run, port: int) -> None:
     """Take all rows, follow them to the authority, then read there."""
-    client, table = _Client(port, key), given.workload
-    uploads = given.rows // given.upload_rows
-    asking = _Asking(_Client(port, key), table, given.rows)
-    asking.start()
-    seen: _Stages = {stage: [] for stage in ("ingested", "sorted", "authority")}
-    begin, sending_s = time.perf_counter(), 0.0
-    for first in range(0, uploads, _AHEAD):
-        numbers = range(first, min(first + _AHEAD, uploads))
+    _warm(run)
+    run.client.make_dataset("bench", run.workload.definition)
+    before = step_rates(port)
+    with Asking(run.client.again(), run.workload, run.asked_rows) as asking:
+        _fill(run)
+    _check(run)
+    wants = run.workload.sustained
+    report.add("ingest_rows_per_s", run.rows / run.sending_s, "rows/s", "taken, durable and seen",
+               ">= 150000" if run.workload.asked == "events" else "")  # fmt: skip
+    report.add("sustained_rows_per_s", run.rows / run.whole_s, "rows/s",
+               "through to the authority", wants)  # fmt: skip
+    for step, (rows, spent_s) in step_rates(port).items():
+        rows_here, spent_here_s = before.get(step, (0.0, 0.0))
+        if spent_s > spent_here_s:
+            per_s = (rows - rows_here) / (spent_s - spent_here_s)
+            report.add(f"{step}_rows_per_s", per_s, "rows/s", "while its steps ran")
+    for freshness, spent in asking.spent_ms.items():
+        if spent:
+            name = f"freshness_{freshness}_p50_ms"
+            times = [ms for _, ms in spent]
+            report.add(name, median(times), "ms", "a single row while rows come")
+    _measure_reads(report, run)
+    _plot_stages(run)
+    _plot_freshness(run, asking)
+
+
+def _warm(run: Run) -> None:
+    """Take a small upload through all stages: workers live long, and their start is no stage."""
+    warm = Run(run.workload, 1, _WARM_ROWS, run.client.again())
+    warm.client.make_dataset("warm", run.workload.definition)
+    _fill(warm)
+    warm.client.drop_dataset()
+
+
+def _fill(run: Run) -> None:
+    """Send all uploads, and wait until the authority has them."""
+    begin = time.perf_counter()
+    for first in range(0, run.uploads, _AHEAD):
+        numbers = range(first, min(first + _AHEAD, run.uploads))
         making = time.perf_counter()
-        bodies = [as_stream(rows(table, n, given.upload_rows, uploads)) for n in numbers]
+        bodies = [run.workload.body(n, run.upload_rows, run.uploads) for n in numbers]
         # Making rows is no work of the servers', which go on meanwhile.
         begin += time.perf_counter() - making
         for body in bodies:
             sent = time.perf_counter()
-            client.call("POST", f"uploads?table={table}", body, _ARROW)
-            sending_s += time.perf_counter() - sent
-        _look(client, seen, given.upload_rows, time.perf_counter() - begin)
-    while _look(client, seen, given.upload_rows, time.perf_counter() - begin) < uploads:
+            run.client.upload(body)
+            run.sending_s += time.perf_counter() - sent
+        _look(run, time.perf_counter() - begin)
+    while _look(run, time.perf_counter() - begin) < run.uploads:
         time.sleep(_LOOK_S)
-    whole_s = time.perf_counter() - begin
-    asking.over.set()
-    asking.join()
-    if asking.failed is not None:
-        raise asking.failed
-    counted = client.query(table, aggregates={"n": {"op": "count"}}, freshness="any")["rows"]
-    if counted != [{"n": uploads * given.upload_rows}]:
-        raise RuntimeError(f"rows are missing or doubled: {counted}")
-    taken = uploads * given.upload_rows
-    report.add("ingest_rows_per_s", taken / sending_s, "rows/s", "taken, durable and seen",
-               ">= 150000" if table == "events" else "")  # fmt: skip
-    report.add("sustained_rows_per_s", taken / whole_s, "rows/s", "through to the authority",
-               _SUSTAINED[table])  # fmt: skip
-    for freshness, spent in asking.spent_ms.items():
-        if spent:
-            name = f"freshness_{freshness}_p50_ms"
-            report.add(name, median(spent), "ms", "a point query while rows come")
-    _measure_reads(report, client, table, taken)
-    return seen
+    run.whole_s = time.perf_counter() - begin
 
 
-def _look(client: _Client, seen: _Stages, upload_rows: int, at_s: float) -> int:
+def _look(run: Run, at_s: float) -> int:
     """Note how many rows are in which stage. Return the state of the authority."""
-    told = client.call("GET", "pipeline")
+    told = run.client.call("GET", "pipeline")
     waiting = told["stages"]["unsorted"]["first"]
-    is_sorted = told["state"] if waiting is None else waiting - 1
-    for stage, state in (
-        ("ingested", told["state"]),
-        ("sorted", is_sorted),
-        ("authority", told["authority_state"]),
-    ):
+    remapped = told["state"] if waiting is None else waiting - 1
+    unsorted = told["stages"].get("remapped", {}).get("first")
+    reached = {
+        "ingested": told["state"],
+        "remapped": remapped if "remapped" in told["stages"] else 0,
+        "sorted": remapped if unsorted is None else unsorted - 1,
+        "authority": told["authority_state"],
+    }
+    for stage, state in reached.items():
         if state:
-            seen[stage].append((max(at_s, 0.1), state * upload_rows))
-    reached: int = told["authority_state"]
-    return reached
+            run.seen[stage].append((max(at_s, 0.1), state * run.upload_rows))
+    if told["error"]:
+        raise RuntimeError(f"the pipeline does not go on: {told['error']}")
+    return int(told["authority_state"])
 
 
-def _measure_reads(report: Report, client: _Client, table: str, taken: int) -> None:
-    rng, spans = random.Random(2), {"point": (_POINTS, 1), "range": (_RANGES, taken // 1000)}
-    wants = {"point": "<= 30", "range": "<= 150"}
-    for name, (count, width) in spans.items():
-        spent = []
-        for _ in range(count):
-            low = rng.randrange(taken - width)
-            where = {"id": {"$gte": low, "$lt": low + width}}
-            begin = time.perf_counter()
-            asked = {"columns": ["id"], "filter": where, "limit": 10_000, "freshness": "any"}
-            found = client.query(table, **asked)["rows"]
-            spent.append((time.perf_counter() - begin) * 1000)
-            if len(found) != min(width, 10_000):
-                raise RuntimeError(f"{len(found)} rows instead of {width}")
-        what = "a row" if name == "point" else "0.1 % of the rows, their ids"
-        report.add(f"{name}_p50_ms", median(spent), "ms", f"of the authority, {what}", wants[name])
-        report.add(f"{name}_p99_ms", percentile(spent, 0.99), "ms", "the same")
+def _check(run: Run) -> None:
+    """Raise unless the authority has every row, once."""
+    counted = 0
+    for table in run.workload.definition["tables"]:
+        asked = {"aggregates": {"n": {"op": "count"}}, "freshness": "any"}
+        counted += run.client.query(table, **asked)["rows"][0]["n"]
+    if counted != run.rows:
+        raise RuntimeError(f"{counted} rows instead of {run.rows}")
 
 
-def _measure_copy(report: Report, given: argparse.Namespace, place: Installation) -> None:
-    """COPY the same rows into PostgreSQL, a transaction for each upload."""
-    table, uploads = TABLES[given.workload], given.rows // given.upload_rows
-    columns = [
-        f"{name} {_TYPES.get(kind, 'timestamptz')}" for name, kind in table["columns"].items()
+def _measure_reads(report: Report, run: Run) -> None:
+    rng = random.Random(2)
+    spent = []
+    for _ in range(_POINTS):
+        begin = time.perf_counter()
+        _point(run, run.client, rng)
+        spent.append((time.perf_counter() - begin) * 1000)
+    report.add("point_p50_ms", median(spent), "ms", "of the authority, a row", "<= 30")
+    report.add("point_p99_ms", percentile(spent, 0.99), "ms", "the same")
+    if run.workload.definition.get("id_keys"):
+        # Keys that are stored as ids have no order to take a range of.
+        return
+    spent = []
+    for _ in range(_RANGES):
+        begin = time.perf_counter()
+        _range(run, run.client, rng)
+        spent.append((time.perf_counter() - begin) * 1000)
+    what = "0.1 % of the rows, their keys"
+    report.add("range_p50_ms", median(spent), "ms", what, "<= 150")
+    report.add("range_p99_ms", percentile(spent, 0.99), "ms", "the same")
+
+
+def _point(run: Run, client: Client, rng: random.Random) -> None:
+    key = run.workload.key_of(rng.randrange(run.asked_rows))
+    where = {run.workload.key: key}
+    found = client.query(run.workload.asked, filter=where, freshness="any")["rows"]
+    if len(found) != 1:
+        raise RuntimeError(f"{len(found)} rows have the key {key}")
+
+
+def _range(run: Run, client: Client, rng: random.Random) -> None:
+    width = max(run.asked_rows // 1000, 1)
+    low = rng.randrange(run.asked_rows - width)
+    key = run.workload.key
+    asked = {"columns": [key], "filter": {key: {"$gte": low, "$lt": low + width}}}
+    found = client.query(run.workload.asked, **asked, limit=10_000, freshness="any")["rows"]
+    if len(found) != min(width, 10_000):
+        raise RuntimeError(f"{len(found)} rows instead of {width}")
+
+
+def _measure_peers(
+    report: Report, place: Installation, run: Run, given: argparse.Namespace
+) -> None:
+    definition = run.workload.definition
+    few = Run(run.workload, max(given.peer_rows // run.upload_rows, 1), run.upload_rows, run.client)
+    sustained = run.rows / run.whole_s
+    if "postgres" in given.peers:
+        url = place.environment["DATABASE_URL"]
+        for by_copy, name, want in (
+            (True, "copy", run.workload.by_copy),
+            (False, "insert", ">= 5"),
+        ):
+            with postgres(url, definition, by_copy=by_copy) as store:
+                found = rate(store, few.tables())
+            report.add(f"{name}_rows_per_s", found, "rows/s", f"PostgreSQL by {name.upper()}")
+            report.add(f"by_{name}", sustained / found, "x", "sustained rate by that", want)
+    if "duckdb" in given.peers:
+        with duck_db(place.directory / "peer.duckdb", definition) as duck:
+            found = rate(duck, few.tables())
+        report.add("duckdb_rows_per_s", found, "rows/s", "DuckDB, in the client's own process")
+        report.add("by_duckdb", sustained / found, "x", "sustained rate by that")
+
+
+def _sweep_batches(
+    report: Report, place: Installation, run: Run, given: argparse.Namespace
+) -> None:
+    """Upload the same rows with batches of several sizes: the paper's figure 2."""
+    points = []
+    for size in _SWEPT_BYTES:
+        one = Run(run.workload, run.uploads, run.upload_rows, run.client.again())
+        settings = {"RILLBASE_ANALYTICS_BATCH_BYTES": str(size)}
+        with _pipeline(place, given, settings):
+            one.client.make_dataset(f"batches-{size}", run.workload.definition)
+            _fill(one)
+        one.client.drop_dataset()
+        mib = size >> 20
+        points.append((float(mib), one.rows / one.whole_s))
+        report.add(f"batch_{mib}_mib_rows_per_s", points[-1][1], "rows/s", "through to authority")
+    title = f"{given.workload}: rows a second by the size of a batch"
+    Plot(title, "MiB", "rows/s", [Line("through to the authority", points)]).save(
+        RESULTS / f"lazy-{given.workload}-batches.svg"
+    )
+
+
+def _sweep_clients(report: Report, run: Run) -> None:
+    """Ask by several clients at once: the paper's figures 4 and 5."""
+    kinds = {"rows": _point} if run.workload.definition.get("id_keys") else {}
+    kinds = kinds or {"rows": _point, "ranges": _range}
+    lines = []
+    for name, ask in kinds.items():
+        points = []
+        for count in _SWEPT_CLIENTS:
+            found = at_once(
+                [run.client.again() for _ in range(count)],
+                partial(ask, run),
+                _SWEPT_S,
+            )
+            points.append((float(count), found))
+            report.add(f"{name}_{count}_clients_per_s", found, "queries/s", "of the authority")
+        lines.append(Line(name, points))
+    title = "queries of the authority a second, by clients"
+    Plot(title, "clients", "queries/s", lines).save(RESULTS / "lazy-clients.svg")
+
+
+def _plot_stages(run: Run) -> None:
+    """The paper's figures 6 and 10."""
+    lines = [Line(stage, points) for stage, points in run.seen.items() if points]
+    title = f"{run.workload.asked}: rows that have come to each stage"
+    Plot(title, "seconds", "rows", lines, linear=True).save(
+        RESULTS / f"lazy-{run.workload.asked}-stages.svg"
+    )
+
+
+def _plot_freshness(run: Run, asking: Asking) -> None:
+    """The paper's figure 7."""
+    lines = [
+        Line(f"freshness {freshness}", asking.over_time(freshness)) for freshness in FRESHNESSES
     ]
-    spent_s = 0.0
-    with psycopg.connect(place.environment["DATABASE_URL"], autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE peer ({', '.join(columns)}, PRIMARY KEY (id))")
-        for number in range(uploads):
-            body = _as_csv(rows(given.workload, number, given.upload_rows, uploads))
-            begin = time.perf_counter()
-            with connection.cursor().copy("COPY peer FROM STDIN (FORMAT csv)") as copy:
-                copy.write(body)
-            spent_s += time.perf_counter() - begin
-    rate = uploads * given.upload_rows / spent_s
-    report.add("copy_rows_per_s", rate, "rows/s", "PostgreSQL: COPY with the same primary key")
-    ours = next(f.value for f in report.figures if f.name == "sustained_rows_per_s")
-    report.add("by_copy", ours / rate, "x", "sustained rate by COPY's", ">= 3")
-
-
-def _as_csv(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(include_header=False))
-    return sink.getvalue()
-
-
-def _plot(workload: str, seen: _Stages) -> None:
-    lines = [Line(stage, points) for stage, points in seen.items() if points]
-    if lines:
-        title = f"{workload}: rows that have come to each stage"
-        Plot(title, "seconds", "rows", lines).save(RESULTS / f"lazy-{workload}-stages.svg")
+    title = f"{run.workload.asked}: a single row by its key while rows come"
+    Plot(title, "seconds", "ms", [line for line in lines if line.points], linear=True).save(
+        RESULTS / f"lazy-{run.workload.asked}-freshness.svg"
+    )
 
 
 if __name__ == "__main__":

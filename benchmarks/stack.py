@@ -127,7 +127,7 @@ def _start(opened: ExitStack, knobs: Knobs) -> Stack:
     relay = opened.enter_context(service(place, "relay", {}))
     grid = opened.enter_context(service(place, "grid", {"RILLBASE_GRID": knobs.grid}))
     server = opened.enter_context(web(place, "rillbase_server.asgi:application", {}))
-    processes = {"web": server.process, "relay": relay, "grid": grid}
+    processes = {"web": server.process, "relay": relay.process, "grid": grid.process}
     return Stack(server, processes, made["key"], made["other_key"])
 
 

@@ -160,6 +160,12 @@ class Environment(BaseSettings):
         description="Rows are merged into the authority when they are so old, if they have not an "
         "eighth of its size before.",
     )
+    rillbase_analytics_scan_rows: int = Field(
+        5_000_000,
+        ge=0,
+        description="Queries that may have to look at more rows of an analytics table run on the "
+        "pipeline's workers.",
+    )
     rillbase_live_memory_mib: int = Field(
         512,
         ge=16,

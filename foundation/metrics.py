@@ -153,6 +153,38 @@ VIEWS_BUILDS = Counter(
     "Generations of views that were begun.",
 )
 
+PIPELINE_LEADING = Gauge(
+    "rillbase_pipeline_leading",
+    "1 while this process is the one that moves analytics tables from stage to stage.",
+    multiprocess_mode="livesum",
+)
+PIPELINE_LAG = Gauge(
+    "rillbase_pipeline_unsorted_seconds",
+    "Age of the oldest upload that has not been sorted.",
+    multiprocess_mode="livemax",
+)
+PIPELINE_STUCK = Gauge(
+    "rillbase_pipeline_stuck_datasets",
+    "Datasets whose last step failed.",
+    multiprocess_mode="livemax",
+)
+PIPELINE_STEPS = Histogram(
+    "rillbase_pipeline_step_duration_seconds",
+    "Time that steps took which ended well, by stage.",
+    ("step",),
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+PIPELINE_ROWS = Counter(
+    "rillbase_pipeline_rows_total",
+    "Rows that steps have taken, by stage.",
+    ("step",),
+)
+PIPELINE_FAILURES = Counter(
+    "rillbase_pipeline_failures_total",
+    "Steps that failed and are done again, by stage.",
+    ("step",),
+)
+
 SOCKETS = Gauge(
     "rillbase_sockets",
     "WebSocket connections that are open and have said who they are.",

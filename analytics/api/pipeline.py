@@ -13,7 +13,8 @@ from analytics.declared import read_definition
 from analytics.facts import READ, DatasetFacts
 from analytics.models import Dataset, Run, Upload
 from analytics.places import namespace_of
-from analytics.query.plan import Wanted, plan, tiled
+from analytics.query.files import Wanted
+from analytics.query.plan import plan, tiled
 from foundation.http import Answer, json_answer
 from foundation.json_types import JsonObject, JsonValue
 from tenants.data_plane import Call

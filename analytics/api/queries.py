@@ -10,9 +10,11 @@ from analytics.api.reading import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
 from analytics.media_types import ARROW
 from analytics.query.asked import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
+from analytics.query.elsewhere import Elsewhere
+from analytics.query.files import Plan
 from analytics.query.literals import plain
-from analytics.query.plan import Plan, plan
-from analytics.query.run import Answered, run
+from analytics.query.plan import plan
+from analytics.query.run import Answered, prepare, run
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody, StateExpired
 from foundation.http import Answer, json_answer
@@ -31,14 +33,14 @@ async def query(call: Call) -> Answer:
         raise InvalidBody("The body must be a JSON object.")
     as_arrow = ARROW in call.head.headers.get("Accept", "")
     asked = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
-    answered = await _answered(call, dataset, asked)
+    answered = await _answered(call, dataset, body, asked)
     if as_arrow:
         return Answer(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
     rows = await in_thread(lambda: _rows(answered.rows))
     return json_answer({"rows": rows, **_told(answered)})
 
 
-async def _answered(call: Call, dataset: DatasetFacts, asked: Query) -> Answered:
+async def _answered(call: Call, dataset: DatasetFacts, body: JsonObject, asked: Query) -> Answered:
     """Plan and read. Files that went meanwhile stood for a state that others stand for by now."""
 
     def planned() -> Plan:
@@ -47,14 +49,24 @@ async def _answered(call: Call, dataset: DatasetFacts, asked: Query) -> Answered
     for _ in range(2):
         files = await in_scope(call, planned)
         try:
-            return await in_thread(_run(asked, files))
+            found = await in_thread(_begun(dataset, body, asked, files))
+            return found if isinstance(found, Answered) else await found.answered(call.body.closed)
         except FileNotFoundError:
             continue
     raise StateExpired("The files of this state are gone.")
 
 
-def _run(asked: Query, files: Plan) -> Callable[[], Answered]:
-    return lambda: run(asked, files)
+def _begun(
+    dataset: DatasetFacts, body: JsonObject, asked: Query, files: Plan
+) -> Callable[[], Answered | Elsewhere]:
+    """Return what answers a query, or finds that it is to be answered elsewhere."""
+
+    def begin() -> Answered | Elsewhere:
+        prepared = prepare(asked, files)
+        elsewhere = Elsewhere(dataset, body, asked, files, prepared)
+        return elsewhere if elsewhere.is_large else run(asked, files, prepared)
+
+    return begin
 
 
 def _told(answered: Answered) -> JsonObject:

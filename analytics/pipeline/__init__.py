@@ -9,6 +9,7 @@ workers      where tasks run: a Spark application, or threads
 spark        the application
 collector    files that no state needs any more
 coordinator  the loop around all of it
+scans        large queries, beside the stages
 settle       all stages at once, for what has to be there before anybody asks
 waiting      the coordinator is started by the first dataset
 

@@ -24,7 +24,7 @@ from analytics.places import folder_of
 ABANDONED_S = 24 * 3600
 #: The name of an upload that was given up cannot be used again for so long.
 NAMES_KEPT_S = 7 * 24 * 3600
-_FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
+_FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority", "scans")
 
 
 def with_leftovers() -> set[UUID]:

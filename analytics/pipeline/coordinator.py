@@ -25,8 +25,10 @@ from analytics.pipeline.catalogue import Authority, open_catalogue
 from analytics.pipeline.collector import collect, sweep, with_leftovers
 from analytics.pipeline.decisions import Limits, Wanted, decide
 from analytics.pipeline.ledger import Overtaken, Standing
+from analytics.pipeline.scans import Scans
 from analytics.pipeline.steps import run_step
 from analytics.pipeline.workers import Workers, WorkersLost
+from foundation import metrics
 from foundation.environment import environment
 from foundation.lead import Lead
 
@@ -49,6 +51,8 @@ class _Work:
 
     steps: dict[Wanted, Future[None]] = field(default_factory=dict)
     paused_until_s: float = 0.0
+    #: How old the oldest upload is that is not sorted.
+    unsorted_s: float = 0.0
 
 
 class Coordinator:
@@ -60,6 +64,7 @@ class Coordinator:
         self._lead = Lead("pipeline")
         self._threads = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="steps")
         self._work: dict[UUID, _Work] = {}
+        self._scans = Scans(workers, give_up)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
         self._asked = False
@@ -100,6 +105,7 @@ class Coordinator:
         self._thread.join()
         self._lead.end()
         self._workers.close()
+        self._scans.close()
         self._threads.shutdown(cancel_futures=True)
 
     def _run(self) -> None:
@@ -111,6 +117,7 @@ class Coordinator:
                 logger.warning("the pipeline waits: %s", away)
                 self._leading = False
             finally:
+                metrics.PIPELINE_LEADING.set(self._leading)
                 connections[ledger.ALIAS].close()
             self._stopping.wait(ROUND_S)
 
@@ -123,8 +130,10 @@ class Coordinator:
             self._leading = True
         for dataset_id in {*ledger.with_work(), *self._work}:
             self._care(dataset_id)
+        self._scans.look()
         self._clean()
-        if self._work:
+        metrics.PIPELINE_LAG.set(max((w.unsorted_s for w in self._work.values()), default=0.0))
+        if self._work or self._scans.busy:
             self._busy_s = time.monotonic()
         elif time.monotonic() - self._busy_s > REST_AFTER_S:
             self._workers.rest()
@@ -140,13 +149,17 @@ class Coordinator:
         if standing is None or (not work.steps and not _has_work(standing)):
             self._work.pop(dataset_id)
             return
+        work.unsorted_s = _unsorted_s(standing)
         self._adopt(standing)
         for wanted in decide(standing.now, _limits(), list(work.steps)):
             work.steps[wanted] = self._threads.submit(self._step, standing, wanted, work)
 
     def _step(self, standing: Standing, wanted: Wanted, work: _Work) -> None:
+        begin = time.monotonic()
         try:
-            run_step(self._workers, _authority(standing.id), standing, wanted)
+            rows = run_step(self._workers, _authority(standing.id), standing, wanted)
+            metrics.PIPELINE_STEPS.labels(wanted.step).observe(time.monotonic() - begin)
+            metrics.PIPELINE_ROWS.labels(wanted.step).inc(rows)
         except Overtaken:
             logger.info("a step was overtaken: %s %s", standing.id, wanted)
         except WorkersLost as lost:
@@ -158,6 +171,7 @@ class Coordinator:
         except Exception as failed:
             logger.exception("a step failed: %s %s", standing.id, wanted)
             work.paused_until_s = time.monotonic() + PAUSE_S
+            metrics.PIPELINE_FAILURES.labels(wanted.step).inc()
             ledger.note_failure(standing.id, f"{wanted.step}: {_words(failed)}")
         finally:
             connections[ledger.ALIAS].close()
@@ -177,6 +191,7 @@ class Coordinator:
         if now - self._collected_s < COLLECT_S:
             return
         sweeps = now - self._swept_s >= SWEEP_S
+        metrics.PIPELINE_STUCK.set(ledger.count_stuck())
         for dataset_id in with_leftovers():
             collect(_authority(dataset_id), dataset_id)
         if sweeps:
@@ -193,6 +208,12 @@ def _has_work(standing: Standing) -> bool:
     return bool(standing.now.runs or standing.now.remapped or standing.now.waiting) or (
         authority is not None and not authority.tagged
     )
+
+
+def _unsorted_s(standing: Standing) -> float:
+    now = standing.now
+    moments = [run.first_at for run in now.remapped] + [upload.at for upload in now.waiting]
+    return (now.at - moments[0]).total_seconds() if moments else 0.0
 
 
 def _authority(dataset_id: UUID) -> Authority:

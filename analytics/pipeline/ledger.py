@@ -164,6 +164,11 @@ def note_failure(dataset_id: UUID, text: str) -> None:
     Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).update(pipeline_error=text[:1000])
 
 
+def count_stuck() -> int:
+    """Return how many datasets do not go on."""
+    return Dataset.unscoped.using(ALIAS).exclude(pipeline_error="").count()
+
+
 def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, datetime.datetime]:
     """Supersede what a step consumed. Return when its first and last upload were committed."""
     now = timezone.now()

@@ -49,11 +49,12 @@ class SparkWorkers:
         self._jobs = 0
         self._lock = threading.Lock()
 
-    def run(self, pool: str, tasks: Sequence[str]) -> list[str]:
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
         context = self._begun()
         try:
             # Properties are of the thread, and each step has one of its own.
             context.setLocalProperty("spark.scheduler.pool", pool)
+            context.setLocalProperty("spark.jobGroup.id", group)
             found: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
         except (Py4JError, OSError) as failed:
             if self._is_lost(context):
@@ -63,6 +64,11 @@ class SparkWorkers:
             with self._lock:
                 self._jobs -= 1
         return found
+
+    def cancel(self, group: str) -> None:
+        with self._lock:
+            if self._context is not None:
+                self._context.cancelJobGroup(group)
 
     def rest(self) -> None:
         with self._lock:

@@ -28,11 +28,13 @@ class Range:
     high: Key | None
 
 
-def run_step(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> None:
-    """Do a step, and record that it has ended; raise `Overtaken` if that is of no use any more."""
+def run_step(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> int:
+    """Do a step, and record that it has ended; raise `Overtaken` if that is of no use any more.
+
+    Return how many rows it has taken.
+    """
     if wanted.step is Step.AUTHORITY:
-        _enter(workers, authority, standing, wanted)
-        return
+        return _enter(workers, authority, standing, wanted)
     files = ledger.inputs(standing.id, wanted)
     if wanted.step is Step.REMAP:
         tasks = _id_tasks(standing, files)
@@ -42,6 +44,7 @@ def run_step(workers: Workers, authority: Authority, standing: Standing, wanted:
         tasks = _tasks_by_table(standing, "merged", files)
     done = _run(workers, wanted, tasks)
     ledger.end(standing, Ended(wanted, [made for one in done for made in one.files]))
+    return sum(file.rows for file in files if file.table)
 
 
 def _id_tasks(standing: Standing, files: Sequence[StoredFile]) -> list[Task]:
@@ -97,7 +100,7 @@ def _tasks_by_table(standing: Standing, kind: str, files: Sequence[StoredFile]) 
     ]
 
 
-def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> None:
+def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> int:
     entering = ledger.inputs(standing.id, wanted)
     present = ledger.authority_files(standing.id)
     tables = tables_of(standing.definition)
@@ -118,6 +121,7 @@ def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: W
     run = ledger.end(standing, ended)
     authority.tag(run.last, snapshots)
     ledger.note_tagged(run.pk)
+    return sum(file.rows for file in entering)
 
 
 _Entered = tuple[Change, list[Made], list[StoredFile]]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from analytics.declared import ID, KEY
 from analytics.pipeline.blocks import blocks
+from analytics.query import told
 from analytics.rows.durable import written
 from analytics.rows.ids import Known, assign, read_ids, read_keys, translated, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
@@ -89,15 +90,18 @@ class Done:
 
 def run_task(text: str) -> str:
     """Do a task. For workers."""
-    task = Task(**json.loads(text))
+    given = json.loads(text)
+    if given["kind"] == told.KIND:
+        return json.dumps(told.do(given))
+    task = Task(**given)
     return json.dumps(asdict(_KINDS[task.kind](task)))
 
 
 def read_done(text: str) -> Done:
     """Return what a worker answered."""
-    told = json.loads(text)
-    files, changes = ([Made(**file) for file in told[name]] for name in ("files", "changes"))
-    return Done(files, changes, told["unchanged"])
+    found = json.loads(text)
+    files, changes = ([Made(**file) for file in found[name]] for name in ("files", "changes"))
+    return Done(files, changes, found["unchanged"])
 
 
 def _assign_ids(task: Task) -> Done:
@@ -190,8 +194,10 @@ def _enter(task: Task) -> Done:
         left = living(rows)
         if table.views:
             keys = since.select(list(table.key))
-            after.append(left.join(keys, list(table.key), join_type="left semi"))
-            if base is not None:
+            if base is None:
+                after.append(left)
+            else:
+                after.append(left.join(keys, list(table.key), join_type="left semi"))
                 before.append(base.join(keys, list(table.key), join_type="left semi"))
         return left
 

@@ -3,9 +3,13 @@
 asked    what a body asks
 literals values in a body as values of a column
 filters  a filter as an expression over columns, and which keys can match it
+files    what a query reads
 plan     which state a query sees, and which files stand for it
 scan     reading those files, as little of them as the filter needs
 id_keys  which id a key has at a state
 merged   the rows of a table at a state: the authority, and what has come since
+pieces   large queries, a range of keys at a time
+told     a piece as JSON, for workers
+elsewhere  such queries, answered by the pipeline's workers
 grouped  group by, aggregate, order, limit
 """

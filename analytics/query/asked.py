@@ -9,10 +9,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from analytics.query.files import Wanted
 from analytics.query.filters import Filter, read_filter
 from analytics.query.grouped import FUNCTIONS, Aggregate, type_of
 from analytics.query.literals import Unfit, moment
-from analytics.query.plan import Wanted
 from analytics.schema import TYPES, Table
 from foundation.errors import FieldProblem, InvalidBody, InvalidSort
 from foundation.json_types import JsonObject, JsonValue

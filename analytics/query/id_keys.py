@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.declared import ID, KEY
+from analytics.query.files import IdPlan, Part
 from analytics.query.filters import Filter, near
-from analytics.query.plan import IdPlan, Part
 from analytics.query.scan import Reading
 from analytics.rows.ids import Assigned, Known, assign, read_keys
 from analytics.schema import BY_ID, OP, TYPES, Table

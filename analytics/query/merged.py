@@ -13,9 +13,9 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.query.files import File, Plan
 from analytics.query.filters import Filter, near
 from analytics.query.id_keys import IdKeys
-from analytics.query.plan import File, Plan
 from analytics.query.scan import Reading
 from analytics.rows.latest import latest, living
 from analytics.rows.segment import with_columns

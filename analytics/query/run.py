@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from analytics.query.asked import Query
+from analytics.query.files import Plan
+from analytics.query.filters import Filter
 from analytics.query.grouped import grouped, ordered
-from analytics.query.id_keys import IdKey, shown
+from analytics.query.id_keys import IdKey, IdKeys, shown
 from analytics.query.merged import rows_at
-from analytics.query.plan import Plan
 from analytics.query.scan import Reading
 from foundation.json_types import JsonObject
 
@@ -25,14 +27,33 @@ class Answered:
     read: JsonObject
 
 
-def run(query: Query, plan: Plan) -> Answered:
-    """Answer a query from the files of its plan."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A planned query, once it is known which ids the keys have that it names."""
+
+    reading: Reading
+    id_keys: IdKeys
+    ids: Mapping[str, Mapping[int | str, int]]
+    where: Filter
+    having: Filter
+
+
+def prepare(query: Query, plan: Plan) -> Prepared:
+    """Look up the keys that a query names."""
     reading = Reading()
     id_keys = {
         name: IdKey(query.id_tables[name], found, reading) for name, found in plan.id_keys.items()
     }
     named = query.filters.named
-    where, having = query.filters.resolved({n: id_keys[n].ids_of(named[n]) for n in named})
+    ids = {name: id_keys[name].ids_of(named[name]) for name in named}
+    where, having = query.filters.resolved(ids)
+    return Prepared(reading, id_keys, ids, where, having)
+
+
+def run(query: Query, plan: Plan, prepared: Prepared) -> Answered:
+    """Answer a query from the files of its plan."""
+    reading, id_keys = prepared.reading, prepared.id_keys
+    where, having = prepared.where, prepared.having
     ordering = [name for name, _ in query.order if name in query.table.columns]
     needed = {*query.needed, *(ordering if query.group_by is None else ())}
     rows = rows_at(plan, query.table, needed, where, reading, id_keys)

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from analytics.query.files import File, Part
 from analytics.query.filters import Filter
-from analytics.query.plan import File, Part
 from analytics.rows.ids import translated
 from analytics.rows.segment import read_segment, with_columns
 from analytics.schema import OP, Table, View

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,7 +34,7 @@ class Assigned:
     def operations(self, table: Table) -> pa.Table:
         """Return the new keys as rows of their ID-key's table."""
         count = len(self.new_keys)
-        ids = pa.array(range(self.first, self.first + count), pa.int64())
+        ids = pa.array(np.arange(self.first, self.first + count, dtype=np.int64))
         masks = pa.repeat(pa.scalar(table.inserted, pa.int64()), count)
         return pa.Table.from_arrays([self.new_keys, ids, masks], schema=table.stored)
 
@@ -67,6 +68,7 @@ class Known:
         self, sought: pa.Array, by: str, wanted: str, kind: pa.DataType | None = None
     ) -> pa.Array:
         found = pa.nulls(len(sought), kind or pa.int64())
+        positions = pa.array(np.arange(len(sought), dtype=np.int32))
         for part in self._parts:
             # The sought values are the fewer, as a rule, and so are hashed.
             places = pc.index_in(part[by], value_set=sought).combine_chunks()
@@ -74,7 +76,7 @@ class Known:
             if not pc.any(there).as_py():
                 continue
             values = part[wanted].combine_chunks().filter(there)
-            back = pc.index_in(pa.array(range(len(sought)), pa.int32()), places.filter(there))
+            back = pc.index_in(positions, value_set=places.filter(there))
             found = pc.coalesce(values.take(back), found)
         return found
 

@@ -35,7 +35,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """A web server process."""
+    """A process that answers HTTP."""
 
     port: int
     process: psutil.Process
@@ -131,7 +131,7 @@ def python(place: Installation, source: str, *arguments: str) -> str:
 @contextmanager
 def service(
     place: Installation, command: str, extra: Mapping[str, str]
-) -> Iterator[psutil.Process]:
+) -> Iterator[Web]:
     """Run a service, `manage.py <command>`, and wait until it is ready."""
     port = free_port()
     argv = [sys.executable, str(ROOT / "manage.py"), command, "--port", str(port)]
@@ -142,7 +142,7 @@ def service(
         )
     try:
         _wait_until_ready(port, child, log)
-        yield psutil.Process(child.pid)
+        yield Web(port, psutil.Process(child.pid))
     finally:
         child.terminate()
         child.wait(30)

@@ -33,13 +33,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Both axes are logarithmic."""
+    """Both axes are logarithmic, or both begin at zero."""
 
     title: str
     x_name: str
     y_name: str
     lines: Sequence[Line]
     marks: Sequence[Mark] = ()
+    linear: bool = False
 
     def save(self, path: Path) -> None:
         """Write it as SVG."""
@@ -48,9 +49,10 @@ class Plot:
 
     def svg(self) -> str:
         points = [point for line in self.lines for point in line.points]
-        xs = _Axis([x for x, _ in points] + [mark.x for mark in self.marks], _LEFT, _WIDTH - _RIGHT)
+        axis = _LinearAxis if self.linear else _Axis
+        xs = axis([x for x, _ in points] + [mark.x for mark in self.marks], _LEFT, _WIDTH - _RIGHT)
         top = _TITLE_HEIGHT + _ROW_HEIGHT * len(self.lines)
-        ys = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, top)
+        ys = axis([y for _, y in points], _HEIGHT - _BOTTOM, top)
         up = f"translate(18 {(top + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
@@ -87,6 +89,23 @@ class _Axis:
         between = (1, 2, 5) if few else (1,)
         decades = range(self._low, self._high)
         return [by * 10.0**power for power in decades for by in between] + [10.0**self._high]
+
+
+class _LinearAxis(_Axis):
+    """From a value to a place, from zero on."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        super().__init__(values, begin, end)
+        most = max([value for value in values if value > 0] or [1.0])
+        power = 10.0 ** math.floor(math.log10(most))
+        self._step = next(by * power for by in (0.1, 0.2, 0.5, 1, 2) if most / (by * power) <= 10)
+        self._most = math.ceil(most / self._step) * self._step
+
+    def place(self, value: float) -> float:
+        return self._begin + value / self._most * (self._end - self._begin)
+
+    def steps(self) -> list[float]:
+        return [self._step * number for number in range(round(self._most / self._step) + 1)]
 
 
 def _grid(xs: _Axis, ys: _Axis, top: float) -> list[str]:

@@ -57,6 +57,9 @@ from documents.outbox.requests import (
 ROUND_S = 0.2
 #: How long a writer is given to publish by itself, and how old a snapshot is when it is ticked.
 GRACE_S = 0.25
+#: Whoever hears a tick believes that it is of now: older snapshots are not ticked. Where each answer
+#: of the servers takes two seconds, a round takes six.
+SNAPSHOT_S = 8.0
 #: A longer round is broken off, so that the lease is prolonged and ticks come while it catches up.
 LONG_ROUND_S = 1.0
 #: How often somebody who has no lease asks for it.
@@ -84,6 +87,8 @@ class Taken:
     """A snapshot and the transactions that keep it from being ticked."""
 
     snapshot: Snapshot
+    #: When it was asked for, and when it came: it was taken between the two.
+    asked_s: float
     at_s: float
     outstanding: set[int]
     #: Whether a mark settles a transaction. Not while all is published again.
@@ -125,6 +130,7 @@ class Relay:
         self._time_us = 0
         self._number = 0
         self._asked: Request | None = None
+        self._asked_s = 0.0
         self._round_s = 0.0
         self._renewed_s = 0.0
         self._emptied_s = 0.0
@@ -242,7 +248,7 @@ class Relay:
         life = self._living()
         life.rows = {**life.rows, **reply.rows} if self._republishing(life) else reply.rows
         if asked.marked_too:
-            life.taken.append(Taken(reply.snapshot, now_s, set(reply.rows), marks_count=False))
+            life.taken.append(self._taken(reply, set(reply.rows), now_s, marks_count=False))
         else:
             self._learn(life, reply, now_s)
         self._plan(life, now_s)
@@ -258,8 +264,13 @@ class Relay:
             if taken.marks_count:
                 taken.outstanding &= unmarked
         if len(life.taken) < MAX_TAKEN:
-            life.taken.append(Taken(reply.snapshot, now_s, set(unmarked), marks_count=True))
+            life.taken.append(self._taken(reply, set(unmarked), now_s, marks_count=True))
         life.watermark = min(reply.rows.keys() | {reply.snapshot.xmin})
+
+    def _taken(
+        self, reply: Listed, outstanding: set[int], now_s: float, *, marks_count: bool
+    ) -> Taken:
+        return Taken(reply.snapshot, self._asked_s, now_s, outstanding, marks_count)
 
     def _plan(self, life: Life, now_s: float) -> None:
         """Collect what writers had time enough to publish and did not."""
@@ -304,13 +315,22 @@ class Relay:
         return is_long and self._advanced and self._after == 0
 
     def _provable(self, life: Life, now_s: float) -> Snapshot | None:
-        """Return the newest snapshot up to which nothing is outstanding."""
-        found = None
+        """Return the newest snapshot up to which nothing is outstanding.
+
+        One that was taken before a pause is passed over, and those before it: there will be newer
+        ones.
+        """
+        proven: list[Taken] = []
         for taken in life.taken:
             if taken.outstanding or now_s - taken.at_s < GRACE_S:
                 break
-            found = taken.snapshot
-        return found
+            proven.append(taken)
+        if not proven or now_s - proven[-1].asked_s <= SNAPSHOT_S:
+            return proven[-1].snapshot if proven else None
+        for _ in proven:
+            life.taken.popleft()
+        life.complete = True
+        return None
 
     def _first(self, life: Life) -> tuple[int, ...]:
         """Return the next transactions to publish."""
@@ -405,7 +425,7 @@ class Relay:
 
     def _ask(self, request: Request, now_s: float) -> tuple[int, Request]:
         self._number += 1
-        self._asked = request
+        self._asked, self._asked_s = request, now_s
         self.due_s = now_s + PATIENCE_S
         if isinstance(request, Fetch):
             self._stamp_us = self._time_us

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 class Inline:
     """Workers that do a task where they are asked."""
 
-    def run(self, pool: str, tasks: Sequence[str]) -> list[str]:
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
         return [run_task(task) for task in tasks]
+
+    def cancel(self, group: str) -> None:
+        """Whatever was asked has been done."""
 
     def rest(self) -> None:
         """Nothing is held."""
@@ -39,7 +42,7 @@ class Failing(Inline):
         self._rng = rng
         self._share = share
 
-    def run(self, pool: str, tasks: Sequence[str]) -> list[str]:
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
         found = super().run(pool, tasks)
         if self._rng.random() < self._share:
             raise OSError("the worker died")

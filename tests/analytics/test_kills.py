@@ -85,7 +85,9 @@ def has_all(shop: Made, uploads: int) -> None:
 
 
 @pytest.mark.long
-def test_stages_on_spark_survive_its_workers_and_its_driver(shop: Made, tmp_path: Path) -> None:
+def test_stages_on_spark_survive_its_workers_and_its_driver(
+    shop: Made, tmp_path: Path, settings_environment: pytest.MonkeyPatch
+) -> None:
     log, rng = tmp_path / "pipeline.log", random.Random(2)
     with Readers(shop, 1):
         with pipeline("spark", log) as process:
@@ -104,6 +106,10 @@ def test_stages_on_spark_survive_its_workers_and_its_driver(shop: Made, tmp_path
         with pipeline("spark", log):
             write(shop, range(26, 31), rng)
             has_all(shop, 30)
+            # However little there is, it is Spark that looks.
+            settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")
+            asked = {"aggregates": {"sum": {"op": "sum", "column": "pieces"}}}
+            assert shop.rows("stock", group_by=["place"], **asked) == [{"place": "p", "sum": 0}]
 
 
 @pytest.mark.long

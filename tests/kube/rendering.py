@@ -49,6 +49,7 @@ _EVERYTHING = {
         },
     },
     "grid": {"master": "kubernetes", "nodeSelector": {"pool": "spark"}},
+    "analytics": {"enabled": True, "pipeline": {"master": "kubernetes"}},
     "clusters": {"enabled": True, "images": {"next": "registry.example.com/rillbase/spark:2"}},
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
     "gateway": {"enabled": True, "parents": [{"name": "public", "namespace": "gateways"}]},
@@ -72,6 +73,7 @@ MATRIX: Mapping[str, Mapping[str, Any]] = {
         "worker": {"replicas": 1},
         "relay": {"replicas": 1},
         "views": {"replicas": 1},
+        "analytics": {"enabled": True, "storage": {"existingClaim": "mine"}},
         "networkPolicies": {"enabled": False},
     },
 }
@@ -102,7 +104,8 @@ class Release:
             yield _part(each), each
         for each in self.of("ConfigMap"):
             if "pod.yaml" in each["data"]:
-                yield "executor", yaml.safe_load(each["data"]["pod.yaml"])
+                pod = yaml.safe_load(each["data"]["pod.yaml"])
+                yield _part(pod), pod
 
 
 def _part(each: Object) -> str:

@@ -56,7 +56,7 @@ def complaints(version: str, each: Object) -> list[str]:
 def test_each_supported_kubernetes_knows_every_field(name: str, version: str) -> None:
     release = rendered(name)
     found = [text for each in release.objects for text in complaints(version, each)]
-    templates = [pod for part, pod in release.pods() if part == "executor"]
+    templates = [pod for part, pod in release.pods() if part.endswith("executor")]
     found += [
         text
         for pod in templates
@@ -178,7 +178,8 @@ def test_all_but_servers_wait_for_the_migrations(name: str) -> None:
     for part, pod in rendered(name).pods():
         waits = any("await_servers" in c.get("command", []) for c in containers(pod))
         servers = part.startswith(("postgresql", "valkey"))
-        assert waits != (servers or part in {"migrations", "helm-test", "executor"}), part
+        never = {"migrations", "helm-test", "executor", "pipeline-executor"}
+        assert waits != (servers or part in never), part
 
 
 def test_an_upgrade_goes_from_the_storage_node_to_the_grid_to_the_app_to_the_workers() -> None:
@@ -229,6 +230,30 @@ def test_clients_are_told_before_a_pod_is_killed() -> None:
     pod = rendered("minimal").one("Deployment", "-app")["spec"]["template"]["spec"]
     settings = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
     assert (settings["RILLBASE_DRAIN_S"], pod["terminationGracePeriodSeconds"]) == ("30", 60)
+
+
+def test_the_files_of_datasets_are_where_they_are_written_read_and_moved() -> None:
+    release = rendered("everything")
+    claim = release.one("PersistentVolumeClaim", "-analytics")
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert claim["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    for name, wanted in (("everything", claim["metadata"]["name"]), ("small", "mine")):
+        mounted = {}
+        for part, pod in rendered(name).pods():
+            claims = {
+                volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+                for volume in pod["spec"].get("volumes", [])
+                if "persistentVolumeClaim" in volume
+            }
+            for mount in pod["spec"]["containers"][0].get("volumeMounts", []):
+                if mount["name"] in claims and mount["mountPath"] == "/var/lib/rillbase-analytics":
+                    mounted[part] = claims[mount["name"]]
+        parts = {"app", "worker", "pipeline"}
+        parts |= {"pipeline-executor"} if name == "everything" else set()
+        assert mounted == dict.fromkeys(parts, wanted)
+    folder = "RILLBASE_ANALYTICS_DIR"
+    assert all(folder in variables(pod) for part, pod in release.pods() if part == "app")
+    assert all(folder not in variables(pod) for _, pod in rendered("minimal").pods())
 
 
 def test_what_is_kept_is_on_volumes_that_outlive_the_release() -> None:

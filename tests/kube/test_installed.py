@@ -160,12 +160,18 @@ def test_every_object_of_every_values_is_admitted(installation: Installation) ->
     installation.helm("uninstall", "rb")
 
 
-def test_the_grids_driver_may_do_what_spark_asks_and_nothing_else(
-    installation: Installation,
+@pytest.mark.parametrize(
+    ("driver", "values"),
+    [
+        ("grid", {"grid": {"master": "kubernetes"}}),
+        ("pipeline", {"analytics": {"enabled": True, "pipeline": {"master": "kubernetes"}}}),
+    ],
+)
+def test_a_driver_may_do_what_spark_asks_and_nothing_else(
+    installation: Installation, driver: str, values: dict[str, Any]
 ) -> None:
-    values = {**MINIMAL, "grid": {"master": "kubernetes"}}
-    installation.helm("install", "rb", str(CHART), values=values)
-    account = f"system:serviceaccount:{installation.namespace}:rb-rillbase-grid"
+    installation.helm("install", "rb", str(CHART), values={**MINIMAL, **values})
+    account = f"system:serviceaccount:{installation.namespace}:rb-rillbase-{driver}"
 
     def may(verb: str, kind: str, namespace: str, *more: str) -> bool:
         command = ("auth", "can-i", verb, kind, "--as", account, "--namespace", namespace, *more)

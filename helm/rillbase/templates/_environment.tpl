@@ -67,6 +67,7 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
   "HOME" "/tmp"
 -}}
 {{- if .Values.clusters.enabled }}{{ $plain = merge $plain (include "rillbase.clusterVariables" . | fromYaml) }}{{ end }}
+{{- if .Values.analytics.enabled }}{{ $_ := set $plain "RILLBASE_ANALYTICS_DIR" (include "rillbase.analyticsFolder" .) }}{{ end }}
 {{- range $name, $value := merge (deepCopy .Values.settings) $plain }}
 - name: {{ $name }}
   value: {{ $value | toString | quote }}

@@ -15,7 +15,9 @@ from foundation.errors import InvalidParameter
 from foundation.http import Head
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Value
+from rillbase_server.graphql import text
 from rillbase_server.graphql.inner import Inner
+from rillbase_server.graphql.plans import Plans
 from tenants.asked import Asked, Handler
 from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
@@ -34,6 +36,8 @@ class Context:
     tenant: TenantFacts | None
     head: Head
     inner: Inner
+    #: How objects of the operation are completed, as far as that has been found out.
+    plans: Plans = field(init=False, default_factory=dict)
     #: Documents by their keys: those that several fields ask for are read by one statement.
     documents: DataLoader[Reference, JsonObject | None] = field(init=False)
 
@@ -48,8 +52,7 @@ class Context:
     async def ask(self, asked: Asked) -> JsonValue:
         """Answer a call of the data plane."""
         body = await asked.perform(self.principal, self.in_tenant())
-        found: JsonValue = json.loads(body) if body else None
-        return found
+        return text.read(body) if body else None
 
     async def ask_collection(
         self, handler: Handler, call: str, collection: str, body: bytes

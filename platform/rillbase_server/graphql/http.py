@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from graphql import OperationType
 
 from foundation.api.problems import translate
-from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import (
     ApiError,
@@ -21,7 +20,7 @@ from foundation.http import Answer, Body, Head
 from foundation.http.body import ClientGone
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
-from rillbase_server.graphql import callers, failures, persisted
+from rillbase_server.graphql import callers, failures, persisted, text
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
 from rillbase_server.graphql.inner import Inner
@@ -75,9 +74,9 @@ class GraphqlHttp:
         return _rendered(head, found, 200)
 
     async def _run(self, request: Request, context: Context, head: Head) -> JsonObject:
-        text = await persisted.text_of(request, context)
+        asked = await persisted.text_of(request, context)
         texts = await self.schemas.of(None if context.tenant is None else context.tenant.id)
-        prepared = texts.prepare(text, request.name)
+        prepared = texts.prepare(asked, request.name)
         await persisted.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
             raise InvalidOperation("Subscriptions come over a WebSocket: graphql-transport-ws.")
@@ -97,9 +96,9 @@ async def _body(head: Head, body: Body) -> object:
     return given
 
 
-def _parsed(text: str) -> object:
+def _parsed(given: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(given)
     except (ValueError, RecursionError):
         raise MalformedJson("Parameters that are objects are JSON.") from None
 
@@ -120,4 +119,4 @@ def _rendered(head: Head, found: JsonObject, status: int) -> Answer:
     newer = MEDIA_TYPE in head.headers.get("accept", "")
     is_about_the_operation = status == InvalidBody.status
     shown = 200 if is_about_the_operation and not newer else status
-    return Answer(shown, to_json(found), {}, MEDIA_TYPE if newer else "application/json")
+    return Answer(shown, text.write(found), {}, MEDIA_TYPE if newer else "application/json")

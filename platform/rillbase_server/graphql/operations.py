@@ -33,6 +33,7 @@ from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import failures
 from rillbase_server.graphql.bounds import MAX_TOKENS, Bounded, bounded
 from rillbase_server.graphql.context import Context
+from rillbase_server.graphql.plans import Plans
 from rillbase_server.graphql.rows import PlanningExecutor
 
 MAX_TEXT_CHARS = 100_000
@@ -91,6 +92,8 @@ class Prepared:
     schema: GraphQLSchema
     document: DocumentNode
     bounded: Bounded
+    #: How its objects are completed, every time; None: its directives may choose other fields.
+    plans: Plans | None
 
     @property
     def kind(self) -> OperationType:
@@ -146,11 +149,14 @@ class Texts:
         operation = get_operation_ast(document, name)
         if operation is None:
             raise InvalidOperation("Name one of the operations in `operationName`.")
-        return Prepared(self.schema, document, bounded(document, operation))
+        plans: Plans | None = None if "@" in text else {}
+        return Prepared(self.schema, document, bounded(document, operation), plans)
 
 
-def _check(prepared: Prepared, variables: Mapping[str, object], context: Context) -> None:
+def _enter(prepared: Prepared, variables: Mapping[str, object], context: Context) -> None:
     """Refuse what this caller may not ask, or not so much at once."""
+    if prepared.plans is not None:
+        context.plans = prepared.plans
     if prepared.bounded.looks_at_the_schema and context.principal.control_role is None:
         raise Forbidden("Only the tenant's members may look at the schema.")
     prepared.bounded.weigh(variables)
@@ -158,7 +164,7 @@ def _check(prepared: Prepared, variables: Mapping[str, object], context: Context
 
 async def answer(prepared: Prepared, variables: dict[str, object], context: Context) -> JsonObject:
     """Run a query or a mutation."""
-    _check(prepared, variables, context)
+    _enter(prepared, variables, context)
     result = execute(
         prepared.schema,
         prepared.document,
@@ -185,7 +191,7 @@ class Stream:
 
 async def begun(prepared: Prepared, variables: dict[str, object], context: Context) -> Stream:
     """Begin a subscription, or raise `Refused`."""
-    _check(prepared, variables, context)
+    _enter(prepared, variables, context)
     executor = PlanningExecutor.build(
         prepared.schema,
         prepared.document,

@@ -3,8 +3,9 @@
 An answer may have thousands of rows, and of each the same few fields, which do nothing but read.
 For those the library's executor does over and over what comes out the same: it looks a field up,
 builds what resolvers are told, asks whether something has to be awaited. So a selection whose
-fields only read is made a plan once an operation, and every object is completed by it. Fields
-that only read say so: `READ` in their extensions is the function that reads.
+fields only read is made a plan once, and every object is completed by it. Fields that only read
+say so: `READ` in their extensions is the function that reads. Plans are kept with the operation's
+text, unless its directives make it another selection each time.
 
 A plan only ever takes a shorter way to the same answer. Whatever it meets that is not as the
 schema has it, it leaves to the executor, which reads it again and says what is wrong and where.
@@ -12,8 +13,8 @@ schema has it, it leaves to the executor, which reads it again and says what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
 from graphql import (
     GraphQLList,
@@ -27,16 +28,18 @@ from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet
 from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
 from graphql.pyutils import AwaitableOrValue, Path
 
-from rillbase_server.graphql.context import Resolving
+from rillbase_server.graphql.context import Context, Resolving
+from rillbase_server.graphql.plans import (
+    Complete,
+    Plans,
+    Step,
+    leaf,
+    list_of,
+    object_of,
+    unless_null,
+)
 
 READ = "read"
-
-#: Takes a value as it was read and returns it as an answer has it, or raises.
-Complete: TypeAlias = Callable[[Any], object]
-
-
-class NotAsDeclared(Exception):
-    """A value that the executor has to look at."""
 
 
 class PlanningExecutor(ExecutorThrowingOnIncremental):
@@ -44,8 +47,8 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        #: By type and selection, which is kept so that its id stays its own.
-        self._plans: dict[tuple[str, int], tuple[FieldDetailsList, Complete | None]] = {}
+        context = self.context_value
+        self._plans: Plans = context.plans if isinstance(context, Context) else {}
 
     def complete_iterable_value(
         self,
@@ -88,31 +91,31 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
             return_type, field_details_list, info, path, result, position_context
         )
 
-    def _of(self, wanted: GraphQLOutputType, selection: FieldDetailsList) -> Complete | None:
+    def _of(
+        self, wanted: GraphQLOutputType, selection: FieldDetailsList, *, required: bool = False
+    ) -> Complete | None:
         """Return how values of a type are completed; None: by the executor alone."""
         if isinstance(wanted, GraphQLNonNull):
-            inner = self._of(wanted.of_type, selection)
-            return None if inner is None else _required(inner)
+            return self._of(wanted.of_type, selection, required=True)
         if isinstance(wanted, GraphQLList):
             item = self._of(wanted.of_type, selection)
-            return None if item is None else _list_of(item)
+            return None if item is None else list_of(item, required=required)
         if isinstance(wanted, GraphQLObjectType):
             planned = self._planned(wanted, selection)
-            return None if planned is None else _unless_null(planned)
-        return _unless_null(_leaf(wanted)) if is_leaf_type(wanted) else None
+            return planned if planned is None or required else unless_null(planned)
+        return leaf(wanted, required=required) if is_leaf_type(wanted) else None
 
     def _planned(self, wanted: GraphQLObjectType, selection: FieldDetailsList) -> Complete | None:
         """Return how objects of a type are completed, where all that is asked of them is read."""
-        key = (wanted.name, id(selection))
-        known = self._plans.get(key)
-        if known is None:
+        # The document is kept as long as the plans are, so a node's id stays its own.
+        key = (wanted.name, tuple(id(details.node) for details in selection))
+        if key not in self._plans:
             grouped, deferred, _ = self.collect_subfields(wanted, selection)
-            plan = None if deferred else self._plan(wanted, grouped)
-            known = self._plans[key] = (selection, plan)
-        return known[1]
+            self._plans[key] = None if deferred else self._plan(wanted, grouped)
+        return self._plans[key]
 
     def _plan(self, wanted: GraphQLObjectType, grouped: GroupedFieldSet) -> Complete | None:
-        steps: list[tuple[str, Callable[[Any], Any], Complete]] = []
+        steps: list[Step] = []
         for shown, selection in grouped.items():
             field = self.schema.get_field(wanted, selection[0].node.name.value)
             if field is TypeNameMetaFieldDef:
@@ -123,40 +126,4 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
             if read is None or complete is None:
                 return None
             steps.append((shown, read, complete))
-        return lambda source: {shown: complete(read(source)) for shown, read, complete in steps}
-
-
-def _required(complete: Complete) -> Complete:
-    def completed(value: Any) -> object:
-        if value is None:
-            raise NotAsDeclared
-        return complete(value)
-
-    return completed
-
-
-def _unless_null(complete: Complete) -> Complete:
-    return lambda value: None if value is None else complete(value)
-
-
-def _list_of(complete: Complete) -> Complete:
-    def completed(value: Any) -> object:
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            raise NotAsDeclared
-        return [complete(item) for item in value]
-
-    return completed
-
-
-def _leaf(wanted: Any) -> Complete:
-    coerce = wanted.coerce_output_value
-
-    def completed(value: Any) -> object:
-        found = coerce(value)
-        if found is None:
-            raise NotAsDeclared
-        return found
-
-    return completed
+        return object_of(steps)

@@ -46,8 +46,9 @@ PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
-# Where files of datasets lie until they are in the authority, and for a while after that.
-ANALYTICS_STAGES = ("segments", "remapped", "sorted", "merged")
+# Where files of datasets lie until they are in the authority, and for a while after that; and where
+# large queries are asked.
+ANALYTICS_STAGES = ("segments", "remapped", "sorted", "merged", "scans")
 # A stage that is cut off is done again.
 PIPELINE_GRACE_S = 15.0
 

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
+from documents.outbox.entries import Snapshot
 from documents.outbox.events import Answer, Group, Verdict
-from documents.outbox.machine import PATIENCE_S, Relay
+from documents.outbox.machine import PATIENCE_S, SNAPSHOT_S, Relay
 from documents.outbox.requests import (
     Append,
     Claim,
@@ -48,6 +49,8 @@ PEACE_S = 2 * PATIENCE_S + 15.0
 #: The function admits five seconds; a clock that was set meanwhile adds at most this.
 MAX_CLOCK_STEP_S = 2.0
 MAX_REAL_AGE_S = 5.0 + 4 * MAX_CLOCK_STEP_S
+#: A tick may be on its way for as long as its stamp counts.
+MAX_SNAPSHOT_AGE_S = SNAPSHOT_S + MAX_REAL_AGE_S
 
 
 class Lie(AssertionError):
@@ -83,6 +86,8 @@ class Simulation:
         #: Rows that were gone when the present life had its first tick.
         self._base: set[int] = set()
         self._read_at: dict[int, float] = {}
+        #: When each snapshot was taken, last.
+        self._taken_at: dict[Snapshot, float] = {}
 
     @property
     def troubled(self) -> bool:
@@ -221,7 +226,9 @@ class Simulation:
             case Claim():
                 return database.claim(request, now_s)
             case ListRows():
-                return database.list_rows(request, now_s)
+                listed = database.list_rows(request, now_s)
+                self._taken_at[listed.snapshot] = now_s
+                return listed
             case Fetch():
                 return database.fetch(request)
             case Mark(xids=xids):
@@ -286,6 +293,9 @@ class Simulation:
 
     def _check_tick(self, tick: SendTick) -> None:
         self.ticks += 1
+        taken_s = self._taken_at[tick.snapshot]
+        if self.now_s - taken_s > MAX_SNAPSHOT_AGE_S:
+            raise Lie(f"a tick of {self.now_s:.3f} s speaks of {taken_s:.3f} s")
         published = self.events.newest
         if not self._begun:
             self._begun = True

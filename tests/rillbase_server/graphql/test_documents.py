@@ -198,3 +198,25 @@ def test_end_users_see_what_the_access_rules_let_them_see(
     assert anonymous.refused("{ __schema { queryType { name } } }")["extensions"]["code"] == (
         "forbidden"
     )
+
+
+def test_fields_that_a_variable_switches_off_are_there_again_when_it_is_on(
+    asking: Asking, things: MadeCollection
+) -> None:
+    things.insert({"_id": 1})
+    text = """
+    query ($c: String!, $more: Boolean!) {
+      documents(collection: $c) { nodes { key version @include(if: $more) } }
+    }
+    """
+    for more, node in ((True, {"key": 1, "version": 1}), (False, {"key": 1})) * 2:
+        found = asking.ask(text, c=things.name, more=more)
+        assert found["documents"]["nodes"] == [node]
+
+
+def test_numbers_keep_all_of_their_digits(asking: Asking, things: MadeCollection) -> None:
+    things.insert({"_id": 1, "n": 2**53 - 1, "tiny": 5e-324})
+    found = asking.ask(
+        "query ($c: String!) { document(collection: $c, key: 1) { document } }", c=things.name
+    )
+    assert found["document"]["document"] == {"_id": 1, "n": 2**53 - 1, "tiny": 5e-324}

@@ -12,8 +12,8 @@ use crate::queries::{Query, Wanted, content};
 pub(crate) type Checked = Result<(), String>;
 
 /// Whatever was committed so long ago is shown by now, or it was said that it may not be: a tick is
-/// believed for 2 s and names a snapshot of at most 5 s before; a batch waits for 2 s.
-const SHOWN_US: u64 = 10_000_000;
+/// believed for 2 s and names a snapshot of at most 8 s before; a batch waits for 2 s.
+const SHOWN_US: u64 = 13_000_000;
 
 /// Something that happened to a document.
 #[derive(Debug)]
@@ -90,6 +90,13 @@ impl Client {
         if self.token.is_none() {
             self.highest.clear();
         }
+    }
+
+    /// It comes without its token, as if it had never been there.
+    pub(crate) fn begin_anew(&mut self) {
+        self.token = None;
+        self.at_token = (0, Vec::new());
+        self.cut_off();
     }
 
     /// Reads a frame that was sent under a query's rules.

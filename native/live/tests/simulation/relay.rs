@@ -12,6 +12,8 @@ use crate::valkey::{Incarnation, Sender, Valkey};
 
 /// For this long a write is left to its publisher, and a snapshot untold.
 const GRACE_US: u64 = 250_000;
+/// Older snapshots say nothing of the present.
+const SNAPSHOT_US: u64 = 8_000_000;
 
 /// A snapshot, and the transactions that keep it from being ticked.
 #[derive(Debug)]
@@ -147,7 +149,7 @@ impl Relay {
             return Stage::Listed(backlog);
         }
         let now_us = self.time_us;
-        let provable = self.life.as_ref().and_then(|life| life.provable(now_us));
+        let provable = self.life.as_mut().and_then(|life| life.provable(now_us));
         provable.map_or(Stage::Rest, Stage::Ticking)
     }
 
@@ -219,11 +221,18 @@ impl Life {
         due.into_iter().collect()
     }
 
-    /// The newest snapshot up to which nothing is outstanding.
-    fn provable(&self, now_us: u64) -> Option<Snapshot> {
+    /// The newest snapshot up to which nothing is outstanding. One that was taken too long ago is
+    /// passed over, and those before it.
+    fn provable(&mut self, now_us: u64) -> Option<Snapshot> {
         let proven =
             |taken: &&Taken| taken.outstanding.is_empty() && taken.at_us + GRACE_US <= now_us;
-        let proven = self.taken.iter().take_while(proven);
-        proven.last().map(|taken| taken.snapshot.clone())
+        let count = self.taken.iter().take_while(proven).count();
+        let newest = self.taken.get(count.checked_sub(1)?)?;
+        if newest.at_us + SNAPSHOT_US >= now_us {
+            return Some(newest.snapshot.clone());
+        }
+        self.taken.drain(..count);
+        self.complete = true;
+        None
     }
 }

@@ -295,8 +295,7 @@ impl World {
             return;
         }
         if anew {
-            client.token = None;
-            client.cut_off();
+            client.begin_anew();
         }
         client.process = Some(process);
         process_there.subscribe(

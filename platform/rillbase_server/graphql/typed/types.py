@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import Any, TypeAlias, cast
 
 from graphql import (
@@ -93,8 +94,7 @@ def _capital(text: str) -> str:
 
 def _reader(member: Member) -> Callable[[Mapping[str, JsonValue]], JsonValue]:
     """Return how a field's value is found in an object of a document."""
-    name = member.name
-    return lambda source: source.get(name)
+    return methodcaller("get", member.name)
 
 
 def _resolver(member: Member) -> Callable[..., JsonValue]:

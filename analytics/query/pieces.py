@@ -1,0 +1,179 @@
+"""A large query in pieces: ranges of the primary key, each answered by itself, then put together.
+
+A piece has what the query asks of its range, in a form in which pieces can be added up: of an
+average its sum and count, of what is distinct the values. Pieces have different keys, so no row is
+counted twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.query.asked import Query
+from analytics.query.files import File, Plan
+from analytics.query.filters import Condition, Filter
+from analytics.query.grouped import Aggregate, grouped, ordered
+from analytics.query.id_keys import IdKeys
+from analytics.query.merged import choose_view, rows_at
+from analytics.query.scan import Reading
+from analytics.rows.keys import Key
+from analytics.schema import Table
+
+#: How a piece's figures are added up.
+_TOGETHER = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Keys from `low` up to, and without, `high`; None: no bound."""
+
+    low: Key | None
+    high: Key | None
+
+
+def in_pieces(query: Query, plan: Plan, where: Filter) -> list[Piece]:
+    """Return the pieces of a query: one for each file of the authority that it has to look at.
+
+    None: it cannot be answered so, since keys that are stored as ids have their order only at the
+    end, or a secondary view answers it with less.
+    """
+    by_ids = any(name in query.ids for name, _ in query.order)
+    if by_ids or choose_view(query.table, {*query.needed, *where.columns}, where).name:
+        return []
+    files = sorted(primary_files(query.table, plan, where), key=lambda file: file.lowest)
+    starts: list[Key | None] = [None, *(file.lowest for file in files[1:]), None]
+    return [Piece(low, high) for low, high in pairwise(starts)]
+
+
+def primary_files(table: Table, plan: Plan, where: Filter) -> list[File]:
+    """Return the files of the authority's primary view that may have rows for a filter."""
+    ranges = where.ranges(table.key[0])
+    return [
+        file
+        for file in plan.authority
+        if file.view == "" and all(r.meets(file.lowest[0], file.highest[0]) for r in ranges)
+    ]
+
+
+def answer_piece(
+    query: Query, plan: Plan, where: Filter, piece: Piece, reading: Reading, id_keys: IdKeys
+) -> list[pa.Table]:
+    """Return what a query asks of a piece, as tables that `together` adds up."""
+    table = replace(query.table, views=())
+    primary = [f for f in plan.authority if f.view == "" and _meets(f, piece)]
+    within = Filter((*where.conditions, *_bounds(table, piece)))
+    ordering = [name for name, _ in query.order if name in table.columns]
+    needed = {*query.needed, *(ordering if query.group_by is None else ())}
+    mine = replace(plan, authority=primary)
+    rows = rows_at(mine, table, needed, within, reading, id_keys)
+    if query.group_by is None:
+        return [ordered(rows, query.order, table.key, query.limit)]
+    for aggregate in query.aggregates:
+        if aggregate.op == "avg" and _real(aggregate) not in rows.column_names:
+            column = rows[aggregate.column].cast(pa.float64())
+            rows = rows.append_column(_real(aggregate), column)
+    found = [grouped(rows, query.group_by, _partial(query))]
+    for column in _distinct(query):
+        by = list(dict.fromkeys([*query.group_by, column]))
+        found.append(grouped(rows, by, [Aggregate(" rows", "count", None)]).select(by))
+    return found
+
+
+def together(query: Query, having: Filter, answered: Sequence[Sequence[pa.Table]]) -> pa.Table:
+    """Return the rows of the whole answer, in order. Ids stand for keys still."""
+    if query.group_by is None:
+        rows = pa.concat_tables([tables[0] for tables in answered])
+        return ordered(rows, query.order, query.table.key, query.limit)
+    by = list(query.group_by)
+    added = [Aggregate(a.name, _TOGETHER[a.op], a.name) for a in _partial(query)]
+    parts = [_in_order(grouped(pa.concat_tables([t[0] for t in answered]), by, added), by)]
+    for place, column in enumerate(_distinct(query), start=1):
+        values = pa.concat_tables([tables[place] for tables in answered])
+        unique = grouped(values, values.column_names, [Aggregate(" rows", "count", None)])
+        counts = grouped(unique, by, [Aggregate(f" {column}", "distinct", column)])
+        parts.append(_in_order(counts, by))
+    rows = _finished(query, parts)
+    if having.expression is not None:
+        rows = rows.filter(having.expression)
+    return ordered(rows, query.order, by, query.limit)
+
+
+def _partial(query: Query) -> list[Aggregate]:
+    """Return what is worked out for a piece, values that are to be distinct apart."""
+    found = [Aggregate(" rows", "count", None)]
+    for aggregate in query.aggregates:
+        if aggregate.op == "avg":
+            found.append(Aggregate(f"{aggregate.name} sum", "sum", _real(aggregate)))
+            found.append(Aggregate(f"{aggregate.name} count", "count", aggregate.column))
+        elif aggregate.op != "distinct":
+            found.append(aggregate)
+    return found
+
+
+def _distinct(query: Query) -> list[str]:
+    """Return the columns whose different values are counted."""
+    columns = [a.column for a in query.aggregates if a.op == "distinct" and a.column is not None]
+    return list(dict.fromkeys(columns))
+
+
+def _finished(query: Query, parts: Sequence[pa.Table]) -> pa.Table:
+    """Return groups with what the query asks of them. Parts have the same groups in one order."""
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.append_column(part.column_names[-1], part.column(part.num_columns - 1))
+    columns = {name: whole[name] for name in query.group_by or ()}
+    for aggregate in query.aggregates:
+        if aggregate.op == "avg":
+            count = whole[f"{aggregate.name} count"].cast(pa.float64())
+            some = pc.if_else(pc.equal(count, 0), None, count)
+            columns[aggregate.name] = pc.divide(whole[f"{aggregate.name} sum"], some)
+        elif aggregate.op == "distinct":
+            columns[aggregate.name] = whole[f" {aggregate.column}"]
+        else:
+            columns[aggregate.name] = whole[aggregate.name]
+    return pa.table(columns)
+
+
+def _in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
+    return rows.sort_by([(name, "ascending") for name in by]) if by else rows
+
+
+def _real(aggregate: Aggregate) -> str:
+    """Return the name of a column as real numbers: a sum of those does not overflow."""
+    return f"{aggregate.column} real"
+
+
+def _meets(file: File, piece: Piece) -> bool:
+    ends_before = piece.low is not None and file.highest < piece.low
+    return not ends_before and (piece.high is None or file.lowest < piece.high)
+
+
+def _bounds(table: Table, piece: Piece) -> list[Condition]:
+    found = []
+    for key, above in ((piece.low, True), (piece.high, False)):
+        if key is not None:
+            found.append(Condition(_compared(table, key, above=above), frozenset(table.key)))
+    return found
+
+
+def _compared(table: Table, key: Key, *, above: bool) -> pc.Expression:
+    """Return what holds for keys not below one, or for those below it: column by column."""
+    steps = []
+    equal: list[pc.Expression] = []
+    for name, part in zip(table.key, key, strict=True):
+        kind = table.arrow.field(name).type
+        value: Any = pa.scalar(part, pa.int64() if isinstance(part, int) else kind).cast(kind)
+        field = pc.field(name)
+        steps.append([*equal, field > value if above else field < value])
+        equal.append(field == value)
+    if above:
+        steps.append(equal)
+    return functools.reduce(operator.or_, [functools.reduce(operator.and_, s) for s in steps])

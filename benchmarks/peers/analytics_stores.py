@@ -1,0 +1,196 @@
+"""Peers of analytics tables: the same rows in other stores, a transaction for each upload.
+
+Keys that analytics tables store as ids are stored so here, too: a table of keys with a sequence,
+and each upload's new keys are entered before its rows.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pyarrow.csv
+from psycopg import sql
+
+#: Rows of one INSERT.
+INSERT_ROWS = 1_000
+_TYPES = {
+    "int32": "integer",
+    "int64": "bigint",
+    "string": "text",
+    "double": "double precision",
+    "timestamp": "timestamptz",
+}
+Uploads = Iterable[Mapping[str, pa.Table]]
+
+
+class Store(Protocol):
+    """Takes uploads."""
+
+    def take(self, upload: Mapping[str, pa.Table]) -> None:
+        """Take an upload, durably and as a whole."""
+
+
+def rate(store: Store, uploads: Uploads) -> float:
+    """Return how many rows a second a store takes. Making them does not count."""
+    rows, spent_s = 0, 0.0
+    for upload in uploads:
+        begin = time.perf_counter()
+        store.take(upload)
+        spent_s += time.perf_counter() - begin
+        rows += sum(table.num_rows for table in upload.values())
+    return rows / spent_s
+
+
+class _Sql:
+    """What both databases are told alike."""
+
+    def __init__(self, definition: Mapping[str, Any]) -> None:
+        self._tables: Mapping[str, Any] = definition["tables"]
+        self._id_keys: Mapping[str, str] = definition.get("id_keys", {})
+
+    def _do(self, statement: str) -> None:
+        raise NotImplementedError
+
+    def _create_all(self, id_column: str) -> None:
+        for name, kind in self._id_keys.items():
+            column = id_column.format(name=name)
+            self._do(f"CREATE TABLE {name} (key {_TYPES[kind]} PRIMARY KEY, id {column})")
+        for name, table in self._tables.items():
+            columns = ", ".join(
+                f"{column} {'bigint' if kind.startswith('id:') else _TYPES[kind]}"
+                for column, kind in table["columns"].items()
+            )
+            key = ", ".join(table["key"])
+            self._do(f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}))")
+            for view, told in table["views"].items():
+                keys = ", ".join(told["key"])
+                self._do(f"CREATE INDEX {name}_{view} ON {name} ({keys})")
+
+    def _enter(self, name: str) -> None:
+        """Give ids to the keys of what was `sent`, and enter it with them."""
+        columns, joins = [], []
+        ids = _ids(self._tables[name])
+        for column in self._tables[name]["columns"]:
+            if column not in ids:
+                columns.append(f"sent.{column}")
+                continue
+            id_key = ids[column]
+            self._do(
+                f"INSERT INTO {id_key} (key) SELECT DISTINCT {column} FROM sent "
+                "ON CONFLICT DO NOTHING"
+            )
+            columns.append(f"k_{column}.id")
+            joins.append(f"JOIN {id_key} k_{column} ON k_{column}.key = sent.{column}")
+        chosen = ", ".join(columns)
+        self._do(f"INSERT INTO {name} SELECT {chosen} FROM sent {' '.join(joins)}")
+
+
+class Postgres(_Sql):
+    """PostgreSQL with the primary keys and, for each view, an index; by COPY or by INSERT."""
+
+    def __init__(self, url: str, definition: Mapping[str, Any], *, by_copy: bool) -> None:
+        super().__init__(definition)
+        self._connection = psycopg.connect(url, autocommit=True)
+        self._by_copy = by_copy
+        self._schema = "by_copy" if by_copy else "by_insert"
+        self._do(f"CREATE SCHEMA {self._schema}")
+        self._do(f"SET search_path = {self._schema}")
+        self._create_all("bigint GENERATED ALWAYS AS IDENTITY UNIQUE")
+
+    def close(self) -> None:
+        self._do(f"DROP SCHEMA {self._schema} CASCADE")
+        self._connection.close()
+
+    def take(self, upload: Mapping[str, pa.Table]) -> None:
+        with self._connection.transaction():
+            for name, rows in upload.items():
+                if not _ids(self._tables[name]):
+                    self._send(name, rows)
+                    continue
+                self._do(f"CREATE TEMP TABLE sent (LIKE {self._schema}.{name}) ON COMMIT DROP")
+                self._send("sent", rows)
+                self._enter(name)
+                self._do("DROP TABLE sent")
+
+    def _do(self, statement: str) -> None:
+        self._connection.execute(statement.encode())
+
+    def _send(self, name: str, rows: pa.Table) -> None:
+        if self._by_copy:
+            with self._connection.cursor().copy(f"COPY {name} FROM STDIN (FORMAT csv)") as copy:
+                copy.write(_as_csv(rows))
+            return
+        values = sql.SQL(", ").join(
+            [sql.SQL("({})").format(sql.SQL(", ").join([sql.Placeholder()] * rows.num_columns))]
+            * INSERT_ROWS
+        )
+        whole = sql.SQL("INSERT INTO {} VALUES {}").format(sql.Identifier(name), values)
+        for batch in rows.to_batches(INSERT_ROWS):
+            columns = [column.to_pylist() for column in batch.columns]
+            sent = [value for row in zip(*columns, strict=True) for value in row]
+            if batch.num_rows != INSERT_ROWS:
+                raise ValueError(f"uploads have a multiple of {INSERT_ROWS} rows")
+            self._connection.execute(whole, sent)
+
+
+class DuckDb(_Sql):
+    """DuckDB in a file, with the primary keys and an index for each view, from Arrow in memory."""
+
+    def __init__(self, path: Path, definition: Mapping[str, Any]) -> None:
+        super().__init__(definition)
+        self._connection = duckdb.connect(str(path))
+        for name in self._id_keys:
+            self._do(f"CREATE SEQUENCE {name}_ids MINVALUE 0 START 0")
+        self._create_all("bigint DEFAULT nextval('{name}_ids')")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def take(self, upload: Mapping[str, pa.Table]) -> None:
+        self._connection.begin()
+        for name, rows in upload.items():
+            self._connection.register("sent", rows)
+            self._enter(name)
+            self._connection.unregister("sent")
+        self._connection.commit()
+
+    def _do(self, statement: str) -> None:
+        self._connection.execute(statement)
+
+
+@contextmanager
+def postgres(url: str, definition: Mapping[str, Any], *, by_copy: bool) -> Iterator[Postgres]:
+    store = Postgres(url, definition, by_copy=by_copy)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def duck_db(path: Path, definition: Mapping[str, Any]) -> Iterator[DuckDb]:
+    store = DuckDb(path, definition)
+    try:
+        yield store
+    finally:
+        store.close()
+        path.unlink()
+
+
+def _ids(table: Mapping[str, Any]) -> dict[str, str]:
+    kinds = table["columns"].items()
+    return {column: kind.removeprefix("id:") for column, kind in kinds if kind.startswith("id:")}
+
+
+def _as_csv(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(include_header=False))
+    return sink.getvalue()

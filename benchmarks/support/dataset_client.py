@@ -1,0 +1,168 @@
+"""A client of datasets, as the benchmark of analytics tables uses it."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import random
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.support.report import median
+from benchmarks.support.uploads import Workload
+
+ARROW = "application/vnd.apache.arrow.stream"
+FRESHNESSES: tuple[object, ...] = ("any", 15, 10, 5, 0)
+_PAUSE_S = 0.02
+#: A server closes connections that have been idle for five seconds; making rows may take longer.
+_IDLE_S = 2.0
+#: Points of a line over time.
+_POINTS = 40
+
+
+class Client:
+    """One connection to the server, and one dataset."""
+
+    def __init__(self, port: int, key: str, tenant: str, name: str = "") -> None:
+        self._given = (port, key, tenant)
+        self._name = name
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        self._used_s = time.monotonic()
+        self._headers = {"Authorization": f"Bearer {key}"}
+
+    def again(self) -> Client:
+        """Return another connection for the same dataset."""
+        return Client(*self._given, self._name)
+
+    def make_dataset(self, name: str, definition: Mapping[str, Any]) -> None:
+        self._name = name
+        body = json.dumps({"name": name, "retention_s": 60, **definition}).encode()
+        self._call("POST", self._control(""), body, "application/json")
+
+    def drop_dataset(self) -> None:
+        self._call("DELETE", self._control(f"/{self._name}"))
+
+    def call(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Any:
+        return self._call(method, f"/v1/datasets/{self._name}/{path}", body, kind)
+
+    def upload(self, body: bytes) -> None:
+        self.call("POST", "uploads", body, ARROW)
+
+    def query(self, table: str, **asked: object) -> Any:
+        body = json.dumps({"table": table, **asked}).encode()
+        return self.call("POST", "query", body, "application/json")
+
+    def _control(self, path: str) -> str:
+        return f"/api/v1/tenants/{self._given[2]}/datasets{path}"
+
+    def _call(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Any:
+        headers = {**self._headers, **({"Content-Type": kind} if kind else {})}
+        if time.monotonic() - self._used_s > _IDLE_S:
+            self._connection.close()
+        self._used_s = time.monotonic()
+        self._connection.request(method, path, body, headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= 400:
+            raise RuntimeError(content.decode())
+        return json.loads(content) if content else None
+
+
+class Asking:
+    """Asks for single rows at each freshness in turn, and notes when, and how long that took."""
+
+    def __init__(self, client: Client, workload: Workload, most: int) -> None:
+        self._client, self._workload, self._most = client, workload, most
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._failed: Exception | None = None
+        self._begin = time.perf_counter()
+        self.spent_ms: dict[object, list[tuple[float, float]]] = {f: [] for f in FRESHNESSES}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        if kind is None and self._failed is not None:
+            raise self._failed
+
+    def over_time(self, freshness: object) -> list[tuple[float, float]]:
+        """Return medians of stretches of time."""
+        spent = self.spent_ms[freshness]
+        size = max(len(spent) // _POINTS, 1)
+        parts = [spent[first : first + size] for first in range(0, len(spent), size)]
+        return [(part[0][0], median([ms for _, ms in part])) for part in parts]
+
+    def _run(self) -> None:
+        rng = random.Random(1)
+        try:
+            for freshness in itertools.cycle(FRESHNESSES):
+                if self._over.is_set():
+                    return
+                key = self._workload.key_of(rng.randrange(self._most))
+                begin = time.perf_counter()
+                self._client.query(
+                    self._workload.asked, filter={self._workload.key: key}, freshness=freshness
+                )
+                end = time.perf_counter()
+                self.spent_ms[freshness].append((begin - self._begin, (end - begin) * 1000))
+                time.sleep(_PAUSE_S)
+        except Exception as failed:  # noqa: BLE001 -- told by the thread that waits for this one
+            self._failed = failed
+
+
+def at_once(
+    clients: Sequence[Client], ask: Callable[[Client, random.Random], None], for_s: float
+) -> float:
+    """Let clients ask at once for some time. Return how many answers came a second."""
+    counts, failures = [0] * len(clients), []
+    end = time.perf_counter() + for_s
+
+    def run(number: int) -> None:
+        rng = random.Random(number)
+        try:
+            while time.perf_counter() < end:
+                ask(clients[number], rng)
+                counts[number] += 1
+        except Exception as failed:  # noqa: BLE001 -- raised by the thread that waits
+            failures.append(failed)
+
+    begin = time.perf_counter()
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(clients))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return sum(counts) / (time.perf_counter() - begin)
+
+
+def step_rates(port: int) -> dict[str, tuple[float, float]]:
+    """Return for each kind of step how many rows it took, and for how long its steps ran."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    rows: dict[str, float] = {}
+    spent_s: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name == "rillbase_pipeline_rows_total":
+                rows[sample.labels["step"]] = sample.value
+            elif sample.name == "rillbase_pipeline_step_duration_seconds_sum":
+                spent_s[sample.labels["step"]] = sample.value
+    return {step: (rows.get(step, 0.0), spent) for step, spent in spent_s.items()}

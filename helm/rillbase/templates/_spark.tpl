@@ -1,0 +1,79 @@
+{{/*
+A driver whose executors are pods of their own: what it may do, how Spark makes them, and what they
+are like. The driver's volumes hold the settings under /etc/rillbase/spark.
+(list $ "driver" $values "executor" "template of mounts" "template of volumes")
+*/}}
+{{- define "rillbase.sparkExecutors" -}}
+{{- $root := index . 0 -}}{{- $driver := index . 1 -}}{{- $values := index . 2 -}}{{- $part := index . 3 -}}
+{{- $name := include "rillbase.part" (list $root $driver) -}}
+# What the driver may do: make its executors' pods, see them, and remove them.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{- include "rillbase.metadata" (list $root $driver $name) | nindent 2 }}
+rules:
+  - apiGroups: [""]
+    resources: [pods]
+    verbs: [get, list, watch, create, delete, deletecollection]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{- include "rillbase.metadata" (list $root $driver $name) | nindent 2 }}
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $name }} }
+subjects:
+  - { kind: ServiceAccount, name: {{ $name }}, namespace: {{ $root.Release.Namespace }} }
+---
+# How Spark makes executors, and the pod that it starts from. Secrets come to executors by references
+# in it, and not through Spark's settings, which anybody who may see pods could read.
+apiVersion: v1
+kind: ConfigMap
+metadata: {{- include "rillbase.metadata" (list $root $driver (printf "%s-spark" $name)) | nindent 2 }}
+data:
+  spark-defaults.conf: |
+    spark.kubernetes.namespace {{ $root.Release.Namespace }}
+    spark.kubernetes.container.image {{ include "rillbase.image" (list $root $root.Values.images.spark) }}
+    spark.kubernetes.container.image.pullPolicy {{ $root.Values.images.pullPolicy }}
+    spark.kubernetes.executor.podTemplateFile /etc/rillbase/spark/pod.yaml
+    spark.kubernetes.executor.podTemplateContainerName executor
+    spark.kubernetes.executor.disableConfigMap true
+    spark.kubernetes.executor.request.cores {{ $values.executor.requestCpu }}
+    spark.kubernetes.authenticate.oauthTokenFile /var/run/secrets/kubernetes.io/serviceaccount/token
+    spark.kubernetes.authenticate.caCertFile /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
+    # Executors belong to the driver's pod and go with it.
+    spark.kubernetes.driver.pod.name ${env:POD_NAME}
+    spark.kubernetes.driver.service.deleteOnTermination false
+    spark.kubernetes.driver.ownPersistentVolumeClaim false
+    spark.kubernetes.driver.reusePersistentVolumeClaim false
+    spark.driver.host {{ printf "%s.%s.svc" $name $root.Release.Namespace }}
+    spark.driver.bindAddress 0.0.0.0
+    spark.driver.port 7078
+    spark.driver.blockManager.port 7079
+    spark.executor.instances {{ $values.executor.count }}
+    spark.executor.cores {{ $values.executor.cores }}
+    spark.executor.memory {{ $values.executor.memory }}
+    spark.executor.memoryOverhead {{ $values.executor.memoryOverhead }}
+    # Jobs are submitted at once and run as soon as there is an executor.
+    spark.scheduler.minRegisteredResourcesRatio 0
+  pod.yaml: |
+    apiVersion: v1
+    kind: Pod
+    metadata:
+      labels: {{- include "rillbase.labels" (list $root $part) | nindent 8 }}
+    spec:
+      {{- include "rillbase.podBasics" (list $root $part $values (include "rillbase.part" (list $root "server")) false) | nindent 6 }}
+      containers:
+        - name: executor
+          {{- include "rillbase.containerImage" (list $root $root.Values.images.spark) | nindent 10 }}
+          env: {{- include "rillbase.environment" $root | trim | nindent 12 }}
+          volumeMounts: {{- include (index . 4) $root | nindent 12 }}
+      volumes: {{- include (index . 5) $root | nindent 8 }}
+{{- end -}}
+
+{{/* What tells a driver how to reach Kubernetes; all else about executors is in Spark's own file. */}}
+{{- define "rillbase.sparkVariables" -}}
+- name: SPARK_CONF_DIR
+  value: /etc/rillbase/spark
+- name: SPARK_LOCAL_IP
+  valueFrom: { fieldRef: { fieldPath: status.podIP } }
+- name: POD_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+{{- end -}}

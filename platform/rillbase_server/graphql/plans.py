@@ -1,0 +1,87 @@
+"""What a plan is, and what completes the values that plans end in.
+
+A plan completes all objects of a type for one selection, in one call of the dictionary that it
+builds. What completes a leaf first asks whether the value already is what an answer has: nearly
+all are, and then nothing is left to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from graphql import GraphQLBoolean, GraphQLID, GraphQLInt, GraphQLString
+
+#: Takes a value as it was read and returns it as an answer has it, or raises.
+Complete: TypeAlias = Callable[[Any], object]
+#: A field: the name under which it is shown, what reads it, what completes what was read.
+Step: TypeAlias = tuple[str, Callable[[Any], Any], Complete]
+#: By type and the nodes of a selection; None: the executor completes it.
+Plans: TypeAlias = dict[tuple[str, tuple[int, ...]], Complete | None]
+
+MIN_INT, MAX_INT = -(2**31), 2**31 - 1
+#: What their values are in an answer.
+_AS_THEY_ARE: dict[object, type] = {GraphQLString: str, GraphQLID: str, GraphQLBoolean: bool}
+
+
+class NotAsDeclared(Exception):
+    """A value that the executor has to look at."""
+
+
+def leaf(wanted: Any, *, required: bool) -> Complete:
+    """Return what completes values of a scalar or an enum."""
+    general = _coerced(wanted, required=required)
+    if wanted is GraphQLInt:
+        return lambda value: (
+            value if value.__class__ is int and MIN_INT <= value <= MAX_INT else general(value)
+        )
+    as_it_is = _AS_THEY_ARE.get(wanted)
+    if as_it_is is None:
+        return general
+    return lambda value: value if value.__class__ is as_it_is else general(value)
+
+
+def _coerced(wanted: Any, *, required: bool) -> Complete:
+    coerce = wanted.coerce_output_value
+
+    def completed(value: Any) -> object:
+        if value is None and not required:
+            return None
+        found = None if value is None else coerce(value)
+        if found is None:
+            raise NotAsDeclared
+        return found
+
+    return completed
+
+
+def list_of(complete: Complete, *, required: bool) -> Complete:
+    """Return what completes lists."""
+
+    def completed(value: Any) -> object:
+        if value is None and not required:
+            return None
+        if not isinstance(value, list):
+            raise NotAsDeclared
+        return [complete(item) for item in value]
+
+    return completed
+
+
+def object_of(steps: list[Step]) -> Complete:
+    """Return what completes objects that are there."""
+
+    def completed(source: Any) -> object:
+        if source is None:
+            raise NotAsDeclared
+        found = {}
+        for shown, read, complete in steps:
+            found[shown] = complete(read(source))
+        return found
+
+    return completed
+
+
+def unless_null(complete: Complete) -> Complete:
+    """Return what completes objects that may be absent."""
+    return lambda value: None if value is None else complete(value)

@@ -1,0 +1,124 @@
+"""What goes wrong behind an upload: nothing is lost, nothing is seen by halves, and it goes on."""
+
+from __future__ import annotations
+
+import random
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pytest
+
+from analytics.pipeline.decisions import Limits, Step
+from analytics.pipeline.settle import EAGER
+from analytics.places import folder_of
+from foundation.errors import StorageFull
+from tests.analytics import backstage
+from tests.analytics.made import ARROW, as_arrow, make_dataset
+from tests.analytics.test_id_keys import WEB, by_key
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.analytics.made import Made
+
+ROWS = 40_000
+#: Runs are merged, and do not enter the authority.
+PATIENT = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
+
+
+@contextmanager
+def full_disk(allowed_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond some bytes: what a full disk looks like to it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (allowed_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def paths(made: Made) -> set[Path]:
+    return {path for path in folder_of(made.id).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("step", [Step.REMAP, Step.SORT, Step.MERGE, Step.AUTHORITY])
+def test_a_stage_on_a_full_disk_leaves_nothing_and_is_done_again(server: str, step: Step) -> None:
+    web = make_dataset(server, **WEB)
+    rng = random.Random(1)
+    uploads = 8 if step is Step.MERGE else 1
+    for number in range(uploads):
+        pages = [f"/{rng.getrandbits(64):x}" for _ in range(ROWS // uploads)]
+        rows = pa.table({"page": pages, "at": [number] * len(pages)})
+        assert web.send("uploads", as_arrow(rows), ARROW, table="visits").status_code == 201
+        for before in (Step.REMAP, Step.SORT):
+            if list(Step).index(before) < list(Step).index(step):
+                assert backstage.do(web, before)
+    count = {"group_by": [], "aggregates": {"n": {"op": "count"}}}
+    known = paths(web)
+    limits = PATIENT if step is Step.MERGE else EAGER
+    assert backstage.due(web, step, limits) is not None
+    with full_disk(100_000), pytest.raises(StorageFull):
+        backstage.do(web, step, limits=limits)
+    assert {path for path in paths(web) - known if "iceberg" not in path.parts} == set()
+    assert web.rows("visits", **count) == [{"n": ROWS}]
+    backstage.drain(web)
+    assert web.rows("visits", **count, freshness="any") == [{"n": ROWS}]
+    assert web.rows("page", **count, freshness="any") == [{"n": ROWS}]
+
+
+def test_an_upload_whose_client_breaks_off_leaves_nothing(shop: Made) -> None:
+    body = as_arrow(pa.table({"id": list(range(200_000))}))
+    address = urlsplit(shop.caller.base)
+    incoming = folder_of(shop.id) / "incoming"
+    with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
+        head = f"POST {shop.path}/uploads?table=orders HTTP/1.1\r\nHost: {address.netloc}\r\n"
+        told = {**shop.caller.headers, "Content-Type": ARROW, "Content-Length": str(len(body) * 2)}
+        for name, value in told.items():
+            head += f"{name}: {value}\r\n"
+        connection.sendall(f"{head}\r\n".encode() + body)
+        wait_until(
+            lambda: incoming.exists() and any(incoming.iterdir()), what="what has come so far"
+        )
+    wait_until(lambda: paths(shop) == set(), what="it to be removed")
+    assert shop.query("orders")["state"] == 0
+    assert shop.upload({"orders": {"id": 1}})["state"] == 1
+
+
+def test_a_file_that_is_gone_stops_its_dataset_and_no_other(shop: Made) -> None:
+    shop.insert("orders", {"id": 1})
+    (path,) = paths(shop)
+    kept = path.read_bytes()
+    path.unlink()
+    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    other.insert("orders", {"id": 2})
+    with pytest.raises(FileNotFoundError):
+        backstage.do(shop, Step.SORT)
+    backstage.drain(other)
+    assert len(other.rows("orders", freshness="any")) == 1
+    path.write_bytes(kept)
+    backstage.drain(shop)
+    assert len(shop.rows("orders", freshness="any")) == 1
+
+
+def test_whoever_passes_on_the_last_state_never_goes_back(server: str) -> None:
+    web = make_dataset(server, **WEB)
+    state = 0
+    for number in range(12):
+        web.upload({"links": {"from": f"/{number % 3}", "to": "/x", "weight": number}})
+        for step in (Step.REMAP, Step.SORT):
+            if number % 2:
+                backstage.do(web, step)
+        if number == 7:
+            backstage.drain(web)
+        for freshness in ("any", 3600, 0, "any"):
+            told = web.query("links", freshness=freshness, since=state)
+            assert told["state"] >= state
+            state = told["state"]
+            weights = [row["weight"] for row in by_key("links", told["rows"])]
+            assert max(weights, default=-1) == state - 1

@@ -1,0 +1,267 @@
+"""Large queries run on the pipeline's workers, in pieces, and are answered as the others are."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from analytics import requests
+from analytics.pipeline.coordinator import Coordinator
+from analytics.pipeline.decisions import Step
+from analytics.pipeline.scans import Scans
+from analytics.pipeline.workers import ThreadWorkers
+from analytics.places import folder_of
+from foundation.lead import Lead
+from tests.analytics import backstage
+from tests.analytics.made import make_dataset
+from tests.analytics.test_id_keys import WEB, random_line, send
+from tests.caller import problem
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.analytics.made import Json, Made
+
+QUERIES: tuple[Json, ...] = (
+    {"table": "orders"},
+    {"table": "orders", "columns": ["count", "customer"], "order": [["count", -1]], "limit": 7},
+    {"table": "orders", "filter": {"count": {"$gte": 2}, "id": {"$gte": 30, "$lt": 150}}},
+    {"table": "orders", "filter": {"id": -1}},
+    {"table": "orders", "group_by": []},
+    {
+        "table": "orders",
+        "group_by": ["customer"],
+        "aggregates": {
+            "orders": {"op": "count"},
+            "paid": {"op": "count", "column": "count"},
+            "sum": {"op": "sum", "column": "count"},
+            "least": {"op": "min", "column": "amount"},
+            "most": {"op": "max", "column": "day"},
+            "mean": {"op": "avg", "column": "count"},
+            "mean_amount": {"op": "avg", "column": "amount"},
+            "different": {"op": "distinct", "column": "count"},
+            "customers": {"op": "distinct", "column": "customer"},
+        },
+        "order": [["sum", -1]],
+    },
+    {
+        "table": "orders",
+        "group_by": ["count", "day"],
+        "aggregates": {"different": {"op": "distinct", "column": "customer"}},
+        "having": {"different": {"$gte": 2}},
+        "limit": 3,
+    },
+    {"table": "orders", "group_by": [], "aggregates": {"m": {"op": "avg", "column": "count"}},
+     "filter": {"id": -1}},
+    {"table": "stock", "filter": {"place": {"$in": ["a", "b"]}}, "columns": ["item", "pieces"]},
+)  # fmt: skip
+ID_QUERIES: tuple[Json, ...] = (
+    {"table": "visits"},
+    {"table": "visits", "filter": {"page": "https://example.org/3"}},
+    {"table": "links", "group_by": ["to"], "having": {"to": {"$ne": "https://example.org/1"}}},
+    {"table": "visits", "order": [["page", 1]], "limit": 5},
+    {"table": "page", "order": [["id", 1]]},
+)
+
+
+@pytest.fixture
+def in_pieces(settings_environment: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Have files of the authority small, and every query large."""
+    from analytics.pipeline import tasks
+
+    settings_environment.setattr(tasks, "FILE_BYTES", 1)
+    settings_environment.setattr("analytics.pipeline.blocks.BLOCK_BYTES", 1)
+    settings_environment.setattr("analytics.rows.sorted_file.MIN_GROUP_ROWS", 16)
+    settings_environment.setattr("analytics.rows.sorted_file.MAX_GROUP_ROWS", 16)
+    settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")
+    return settings_environment
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    coordinator = Coordinator(ThreadWorkers(), lambda: None)
+    coordinator._thread.start()
+    try:
+        yield
+    finally:
+        coordinator.end()
+
+
+@contextmanager
+def nobody_leading() -> Iterator[None]:
+    """Keep the pipelines of other tests from answering."""
+    lead = Lead("pipeline")
+    wait_until(lead.take, what="nobody to lead", timeout_s=300)
+    try:
+        yield
+    finally:
+        lead.end()
+
+
+def both(shop: Made, change: pytest.MonkeyPatch, asked: Json) -> tuple[Json, Json]:
+    """Return what a query is answered in pieces, and at once."""
+    answers = []
+    for most in ("0", "1000000"):
+        change.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", most)
+        told = shop.query(**asked)
+        answers.append({"rows": told["rows"], "state": told["state"]})
+    return answers[0], answers[1]
+
+
+def fill(shop: Made, rng: random.Random) -> None:
+    """Leave rows in every stage."""
+    for number in range(4):
+        rows = [
+            {
+                "id": n,
+                "customer": rng.choice(["ada", "bob", "é"]),
+                "amount": rng.randrange(100) / 4,
+                "count": rng.choice([None, 1, 2, 3]),
+                "day": f"2026-11-{1 + n % 5:02}",
+            }
+            for n in rng.sample(range(200), 120)
+        ]
+        for row in rows:
+            if row["count"] is None:
+                del row["count"]
+        stock = [{"place": rng.choice("abc"), "item": n % 9, "pieces": n} for n in range(40)]
+        shop.upload(*({"orders": row} for row in rows), *({"stock": row} for row in stock))
+        if number == 1:
+            backstage.drain(shop)
+    gone = [{"orders": {"id": n}, "op": "delete"} for n in range(0, 200, 9)]
+    shop.upload(*gone)
+    backstage.do(shop, Step.SORT)
+    shop.upload(*({"orders": {"id": n, "count": 9}, "op": "update"} for n in range(0, 200, 7)))
+
+
+def test_answers_are_the_same_in_pieces_and_at_once(
+    shop: Made, in_pieces: pytest.MonkeyPatch
+) -> None:
+    from analytics.models import Stage, StoredFile
+
+    fill(shop, random.Random(1))
+    files = StoredFile.unscoped.using("relay").filter(
+        dataset_id=shop.id, stage=Stage.AUTHORITY, until=None, table="orders", view=""
+    )
+    assert files.count() > 3, "several pieces"
+    in_pieces.setenv("RILLBASE_ANALYTICS_AUTHORITY_AGE_S", "1000")
+    with running():
+        for asked in QUERIES:
+            found, expected = both(shop, in_pieces, asked)
+            assert found == expected, asked
+        told = shop.query("orders", state=1)
+        assert told["state"] == 1
+        answer = shop.caller.post(
+            f"{shop.path}/query",
+            {
+                "table": "stock",
+                "group_by": [],
+                "aggregates": {"sum": {"op": "sum", "column": "item"}},
+            },
+        )
+        assert answer.status_code == 200, answer.text
+    scans = folder_of(shop.id) / requests.FOLDER
+    assert list(scans.iterdir()) == [], "nothing is left of questions and answers"
+
+
+def test_keys_that_are_stored_as_ids_are_answered_in_pieces(
+    server: str, in_pieces: pytest.MonkeyPatch
+) -> None:
+    web, rng = make_dataset(server, **WEB), random.Random(2)
+    for number in range(6):
+        send(web, [random_line(rng) for _ in range(60)])
+        if number == 2:
+            backstage.drain(web)
+    in_pieces.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "1000")
+    with running():
+        for asked in ID_QUERIES:
+            found, expected = both(web, in_pieces, asked)
+            assert found == expected, asked
+
+
+def test_a_sum_that_does_not_fit_is_refused_in_pieces_too(
+    shop: Made, in_pieces: pytest.MonkeyPatch
+) -> None:
+    large = 2**62
+    rows = [{"place": "a", "item": n, "pieces": large} for n in range(3)]
+    shop.insert("stock", *rows)
+    with running():
+        asked = {
+            "table": "stock",
+            "group_by": [],
+            "aggregates": {"sum": {"op": "sum", "column": "pieces"}},
+        }
+        problem(shop.caller.post(f"{shop.path}/query", asked), 400, "sum_overflow")
+
+
+def test_nobody_waits_for_ever_for_a_pipeline_that_is_not_there(
+    shop: Made, in_pieces: pytest.MonkeyPatch
+) -> None:
+    in_pieces.setattr("analytics.query.elsewhere.DEADLINE_S", 0.2)
+    shop.insert("orders", {"id": 1})
+    with nobody_leading():
+        answer = shop.caller.post(f"{shop.path}/query", {"table": "orders"})
+    problem(answer, 503, "unavailable")
+    assert list((folder_of(shop.id) / requests.FOLDER).iterdir()) == [], "it is cancelled"
+
+
+def test_a_question_whose_caller_has_gone_is_taken_back(
+    shop: Made, in_pieces: pytest.MonkeyPatch
+) -> None:
+    shop.insert("orders", {"id": 1})
+    scans = folder_of(shop.id) / requests.FOLDER
+    address = urlsplit(shop.caller.base)
+    body = json.dumps({"table": "orders"})
+    head = f"POST {shop.path}/query HTTP/1.1\r\nHost: {address.netloc}\r\n"
+    for name, value in {**shop.caller.headers, "Content-Length": str(len(body))}.items():
+        head += f"{name}: {value}\r\n"
+    place = (address.hostname or "", address.port or 0)
+    with nobody_leading():
+        with socket.create_connection(place) as connection:
+            connection.sendall(f"{head}\r\n{body}".encode())
+            wait_until(lambda: scans.exists() and any(scans.glob("*.request")), what="the question")
+        wait_until(lambda: list(scans.iterdir()) == [], what="the question to be taken back")
+
+
+class Slow(backstage.Inline):
+    """Workers that are at it until somebody cancels."""
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled = threading.Event(), threading.Event()
+
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
+        self.begun.set()
+        assert self.cancelled.wait(60)
+        raise OSError("cancelled")
+
+    def cancel(self, group: str) -> None:
+        self.cancelled.set()
+
+
+def test_a_question_that_is_taken_back_is_cancelled(shop: Made) -> None:
+    workers = Slow()
+    scans = Scans(workers, lambda: None)
+    request = requests.ask(folder_of(shop.id), "one", [json.dumps({"kind": "scan"})])
+    try:
+        scans.look()
+        assert workers.begun.wait(60)
+        request.unlink()
+        scans.look()
+        assert workers.cancelled.is_set()
+
+        def ended() -> bool:
+            scans.look()
+            return not scans.busy
+
+        wait_until(ended, what="the question to be forgotten")
+        assert requests.answered(request) is None
+    finally:
+        workers.cancelled.set()
+        scans.close()
