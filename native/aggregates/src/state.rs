@@ -185,9 +185,12 @@ pub struct Fold;
 impl Fold {
     /// Bytes that are malformed count for nothing: what was written is checked by checksums.
     fn fold<'a>(rows: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-        let mut rows = rows.filter_map(Row::from_bytes);
-        let mut folded = rows.next().unwrap_or_default();
-        rows.for_each(|row| folded.merge(&row));
+        let (mut folded, mut row) = (Row::default(), Row::default());
+        for bytes in rows {
+            if row.read(bytes).is_some() {
+                folded.merge(&row);
+            }
+        }
         folded.to_bytes()
     }
 }

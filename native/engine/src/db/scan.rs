@@ -293,7 +293,8 @@ impl Scan {
         // Mostly there is one, which is the value already.
         self.folded.clear();
         self.folded.extend_from_slice(self.cursor.value());
-        let mut others: Vec<Vec<u8>> = Vec::new();
+        // Older ones, one after the other, and where each begins.
+        let (mut others, mut starts) = (Vec::new(), Vec::new());
         let mut below = None;
         self.cursor.next()?;
         while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
@@ -305,18 +306,19 @@ impl Scan {
                 below = self.value_below()?;
                 break;
             }
-            others.push(self.cursor.value().to_vec());
+            starts.push(others.len());
+            others.extend_from_slice(self.cursor.value());
             self.cursor.next()?;
         }
         self.skip_key()?;
         self.place = Place::Behind;
         let merge = merge_of(self.keyspace.options())?;
-        if others.is_empty() && below.is_none() && merge.is_value_alone() {
+        if starts.is_empty() && below.is_none() && merge.is_value_alone() {
             return Ok(());
         }
         let newest = std::mem::take(&mut self.folded);
-        let oldest_first = others.iter().rev().chain(std::iter::once(&newest));
-        let operands: Vec<&[u8]> = oldest_first.map(Vec::as_slice).collect();
+        let mut operands = oldest_first(&others, &starts);
+        operands.push(&newest);
         self.fold(below.as_deref(), &operands)
     }
 
@@ -385,6 +387,17 @@ impl Scan {
         self.fold(below.as_deref(), &operands)?;
         Ok(true)
     }
+}
+
+/// Operands that lie one after the other, the newest first, in the order in which they are folded.
+fn oldest_first<'a>(mut newest_first: &'a [u8], starts: &[usize]) -> Vec<&'a [u8]> {
+    let mut operands = Vec::with_capacity(starts.len() + 1);
+    for &start in starts.iter().rev() {
+        let (newer, operand) = newest_first.split_at_checked(start).unwrap_or_default();
+        operands.push(operand);
+        newest_first = newer;
+    }
+    operands
 }
 
 fn malformed() -> Error {
