@@ -20,6 +20,8 @@ than the ceiling: the number of reads. `--direct-ops` does so many operations ag
 the system's cache. RocksDB and LevelDB do the same job by composite keys and by rewriting lists,
 through their C libraries, if they are there.
 
+Whoever ends it early (SIGTERM, as `timeout` sends) is told what it has found so far.
+
 The node is loaded over loopback by a native program, over two connections with 64 commands each
 under way: publishes beside the same in threads on the store itself, PING beside Valkey's, and the
 mix 3:1 beside PostgreSQL, equally durable; and, with `--hostile`, among clients that mean harm.
@@ -29,6 +31,7 @@ Client and server share the machine's cores.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,7 +41,7 @@ from benchmarks.support.native import built
 from benchmarks.support.node_figures import add_enemies, add_node
 from benchmarks.support.plot import Line, Plot
 from benchmarks.support.report import RESULTS, Report
-from benchmarks.support.topic_stores import Answer, Stores, of
+from benchmarks.support.topic_stores import Answer, CutOffError, Ending, Stores, of
 
 #: By mix: polling's and the second keyspace's time by ours, simple; the latter with self-joins.
 _GOALS = {"3:1": (">= 6", ">= 1", ">= 1.15"), "1:3": (">= 2", ">= 1", ">= 1.05")}
@@ -52,9 +55,31 @@ def main() -> None:
     arguments = _arguments()
     params = {name: value for name, value in vars(arguments).items() if name != "plots"}
     report = Report("pubsub", params)
+    ending = Ending()
+    with ending.awaited():
+        try:
+            _add_stores(report, ending, arguments)
+        except CutOffError:
+            print("cut off: what follows was found until then", file=sys.stderr, flush=True)
+        if arguments.node_seconds and not ending.is_asked():
+            _add_node(report, arguments)
+    report.finish()
+
+
+def _add_node(report: Report, arguments: argparse.Namespace) -> None:
+    """Load the storage node."""
+    timing = {"seconds": arguments.node_seconds, "rounds": arguments.rounds}
+    postgres = "postgres" in arguments.system
+    add_node(report, **timing, optimised=arguments.optimised, postgres=postgres)
+    if arguments.hostile:
+        add_enemies(report, **timing, optimised=arguments.optimised)
+
+
+def _add_stores(report: Report, ending: Ending, arguments: argparse.Namespace) -> None:
+    """Compare the stores, and the granularities."""
     with tempfile.TemporaryDirectory(prefix="rillbase-pubsub-") as directory:
         program = built("rillbase-pubsub", example="pubsub_rate", optimised=arguments.optimised)
-        stores = Stores(program, Path(directory), arguments.ops, arguments.rounds)
+        stores = Stores(program, Path(directory), arguments.ops, arguments.rounds, ending)
         direct = replace(stores, operations=arguments.direct_ops)
         for mix in arguments.mix:
             _add_simple(report, stores, mix, arguments)
@@ -65,13 +90,6 @@ def main() -> None:
             _add_peers(report, stores, mix, arguments)
         if len(arguments.granularity) > 1:
             _add_granularities(report, stores, arguments)
-    if arguments.node_seconds:
-        timing = {"seconds": arguments.node_seconds, "rounds": arguments.rounds}
-        postgres = "postgres" in arguments.system
-        add_node(report, **timing, optimised=arguments.optimised, postgres=postgres)
-        if arguments.hostile:
-            add_enemies(report, **timing, optimised=arguments.optimised)
-    report.finish()
 
 
 def _stores_of(arguments: argparse.Namespace) -> list[str]:
@@ -88,10 +106,26 @@ def _add_simple(report: Report, stores: Stores, mix: str, arguments: argparse.Na
     if "rep" in answer["slower_than_first"]:
         report.add(f"rep_ceiling_{name}", answer["polling_ceiling"], "x", "its reads by ours")
         polled, dual = of(answer, "rep"), of(answer, "dual")
+        report.add(f"rep_write_{name}_us", polled["publish_us"], "µs", "a write without a read")
+        equal = _with_equal_costs(answer, mix)
+        report.add(f"rep_equal_{name}", equal, "x", "if it read and wrote at DualDb's costs")
         report.add(f"rep_delay_{name}_ms", polled["delay_ms"], "ms", "until polling tells, mean")
         share = 100 * (1 - polled["pairs"] / max(1.0, dual["pairs"]))
         report.add(f"rep_missed_{name}", share, "%", "of DualDb's pairs, polling tells fewer")
     _plot(answer, f"simple-{mix}", arguments)
+
+
+def _with_equal_costs(answer: Answer, mix: str) -> float:
+    """Return how much longer polling takes if its reads and writes cost as much as ours.
+
+    Polling writes publications only, and a publication of its is a write and nothing else, by which
+    our operations are taken apart into a write and a read.
+    """
+    wishes, news = (int(part) for part in mix.split(":"))
+    whole = of(answer, "dual")["mean_us"]
+    write = min(whole, of(answer, "rep")["publish_us"])
+    written = write * news / (wishes + news)
+    return (written + answer["polling_ceiling"] * (whole - write)) / whole
 
 
 def _add_direct(report: Report, stores: Stores, mix: str, arguments: argparse.Namespace) -> None:
@@ -145,8 +179,10 @@ def _add_ratios(report: Report, answer: Answer, name: str, goals: Mapping[str, s
 def _add_means(report: Report, answer: Answer, name: str) -> None:
     for found in answer["systems"]:
         report.add(f"{found['system']}_{name}_us", found["mean_us"], "µs", "an operation, mean")
-    live = of(answer, answer["systems"][0]["system"])["live_bytes"] / 1e6
-    report.add(f"live_{name}_mb", live, "MB", "alive at the end")
+    first = of(answer, answer["systems"][0]["system"])
+    report.add(f"live_{name}_mb", first["live_bytes"] / 1e6, "MB", "alive at the end")
+    if first["done"] < 1:
+        report.add(f"done_{name}", 100 * first["done"], "%", "of the operations, then cut off")
 
 
 def _add_granularities(report: Report, stores: Stores, arguments: argparse.Namespace) -> None:
@@ -174,7 +210,7 @@ def _plot(answer: Answer, name: str, arguments: argparse.Namespace) -> None:
     """Draw the time of an operation over the course of the run."""
     lines = []
     for found in answer["systems"]:
-        part = arguments.ops / max(1, len(found["course_us"]))
+        part = arguments.ops / max(1.0, found["parts"])
         points = [(part * (number + 1), mean) for number, mean in enumerate(found["course_us"])]
         lines.append(Line(found["system"], points))
     plot = Plot(f"Time of an operation, {name}", "operations done", "µs an operation", lines)

@@ -1,12 +1,18 @@
-"""Runs the stores of topics beside one another, natively (`native/pubsub/examples/pubsub_rate`)."""
+"""Runs the stores of topics beside one another, natively (`native/pubsub/examples/pubsub_rate`).
+
+A run of millions of operations takes minutes. Its program says from time to time what it has found
+so far, so that whoever is told to end (SIGTERM, as by `timeout`) still has that.
+"""
 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -18,6 +24,9 @@ class Measured(TypedDict):
     """One store, medians over the rounds."""
 
     system: str
+    #: How much of the run was done, and how many parts the whole has.
+    done: float
+    parts: float
     mean_us: float
     publish_us: float
     subscribe_us: float
@@ -39,6 +48,36 @@ class Answer(TypedDict):
     systems: list[Measured]
 
 
+class CutOffError(Exception):
+    """This was told to end before there was anything to compare."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """Whether this process was told to end, and the program that ends first."""
+
+    program: subprocess.Popen[str] | None = None
+    _asked: bool = False
+
+    def is_asked(self) -> bool:
+        """Tell whether it was."""
+        return self._asked
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Be told, as long as the block runs."""
+        before = signal.signal(signal.SIGTERM, self._ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _ask(self, _number: int, _frame: object) -> None:
+        self._asked = True
+        if self.program:
+            self.program.terminate()
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The program, and how much work it is given."""
@@ -47,6 +86,7 @@ class Stores:
     directory: Path
     operations: int
     rounds: int
+    ending: Ending = field(default_factory=Ending)
 
     @property
     def memory_bytes(self) -> int:
@@ -67,9 +107,27 @@ class Stores:
             *more,
         ]
         print(f"{mix} {' '.join(systems)} {' '.join(more)} …", file=sys.stderr, flush=True)
-        # What the program says on its way is passed on.
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        return cast("Answer", json.loads(done.stdout.splitlines()[-1]))
+        return self._newest(command)
+
+    def _newest(self, command: Sequence[str]) -> Answer:
+        """Return what the program says last, or said until it was ended."""
+        if self.ending.is_asked():
+            raise CutOffError
+        newest = ""
+        # What it says on its way to people is passed on.
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+            self.ending.program = program
+            for line in program.stdout or ():
+                # A last line that was cut short is none.
+                if line.startswith("{") and line.endswith("}\n"):
+                    newest = line
+            status = program.wait()
+            self.ending.program = None
+        if status and not self.ending.is_asked():
+            raise subprocess.CalledProcessError(status, command)
+        if not newest:
+            raise CutOffError
+        return cast("Answer", json.loads(newest))
 
 
 def of(answer: Answer, system: str) -> Measured:

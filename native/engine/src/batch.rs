@@ -9,7 +9,7 @@
 //!
 //! The entries have consecutive sequences from `sequence` on.
 
-use crate::coding::{Reader, put_slice, put_varint, u32_at, u64_at};
+use crate::coding::{Reader, put_slice, put_varint, u32_at, u64_at, varint_length};
 use crate::db::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{Kind, Millis, Sequence};
@@ -18,6 +18,8 @@ use crate::wal::Version;
 /// Room for the largest header in front of the entries. What it leaves free is not logged.
 const HEADER_ROOM: usize = 30;
 const HEADER_BYTES_1: usize = 20;
+/// Room for a small batch, so that it grows into it without being moved.
+const FIRST_BYTES: usize = 480;
 /// Bytes of a sequence in a key.
 const NAME_BYTES: usize = 8;
 /// A larger batch is refused: it would be one record of the log.
@@ -46,8 +48,10 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Self {
+        let mut bytes = Vec::with_capacity(FIRST_BYTES);
+        bytes.resize(HEADER_ROOM, 0);
         Self {
-            bytes: vec![0; HEADER_ROOM],
+            bytes,
             count: 0,
             named: Vec::new(),
             keyspaces: Vec::new(),
@@ -106,10 +110,18 @@ impl Batch {
 
     /// The key gets a value until `expiry`.
     pub fn put_expiring(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8], expiry: Millis) {
+        self.check_expiring(keyspace);
+        self.begin(Kind::PutExpiring, keyspace, key);
+        self.value_expiring(value, expiry);
+    }
+
+    fn check_expiring(&mut self, keyspace: &Keyspace) {
         if keyspace.options().merge.is_some() && !keyspace.expires_by_key() {
             self.refuse("a keyspace with merge operands never expires by entry");
         }
-        self.begin(Kind::PutExpiring, keyspace, key);
+    }
+
+    fn value_expiring(&mut self, value: &[u8], expiry: Millis) {
         put_varint(
             &mut self.bytes,
             (value.len() + crate::key::EXPIRY_BYTES) as u64,
@@ -142,30 +154,28 @@ impl Batch {
         value: &[u8],
         expiry: Option<Millis>,
     ) {
-        let mut key = Vec::with_capacity(prefix.len() + NAME_BYTES);
-        key.extend_from_slice(prefix);
-        key.extend_from_slice(&[0; NAME_BYTES]);
+        // The sequence is filled in when it is known.
+        let parts = [prefix, &[0; NAME_BYTES]];
         match expiry {
-            None => self.put(keyspace, &key, value),
-            Some(expiry) => self.put_expiring(keyspace, &key, value, expiry),
+            None => {
+                self.begin_of(Kind::Put, keyspace, parts);
+                self.name_by_sequence();
+                put_slice(&mut self.bytes, value);
+            }
+            Some(expiry) => {
+                self.check_expiring(keyspace);
+                self.begin_of(Kind::PutExpiring, keyspace, parts);
+                self.name_by_sequence();
+                self.value_expiring(value, expiry);
+            }
         }
-        self.name_by_sequence(key.len(), value.len(), expiry.is_some());
     }
 
-    /// The last eight bytes of the key of the write that was just added become its sequence,
-    /// inverted and big-endian, when that is known.
-    pub(crate) fn name_by_sequence(&mut self, key: usize, value: usize, expires: bool) {
-        let value = if expires {
-            value + crate::key::EXPIRY_BYTES
-        } else {
-            value
-        };
-        let mut length = Vec::new();
-        put_varint(&mut length, value as u64);
-        let key_end = self.bytes.len().saturating_sub(value + length.len());
-        if key >= NAME_BYTES {
-            self.named.push((key_end - NAME_BYTES, self.count - 1));
-        }
+    /// The last bytes of the key that was just added become the sequence of its write, inverted and
+    /// big-endian.
+    fn name_by_sequence(&mut self) {
+        let at = self.bytes.len().saturating_sub(NAME_BYTES);
+        self.named.push((at, self.count - 1));
     }
 
     /// All keys from `start` up to `end`, exclusive, are gone.
@@ -187,12 +197,20 @@ impl Batch {
     }
 
     fn begin(&mut self, kind: Kind, keyspace: &Keyspace, key: &[u8]) {
-        if key.len() > MOST_KEY_BYTES {
+        self.begin_of(kind, keyspace, [key, &[]]);
+    }
+
+    /// Adds all of a write but its value; the key is two parts.
+    fn begin_of(&mut self, kind: Kind, keyspace: &Keyspace, [head, tail]: [&[u8]; 2]) {
+        let length = head.len() + tail.len();
+        if length > MOST_KEY_BYTES {
             self.refuse("a key is longer than 64 KiB");
         }
         self.bytes.push(kind as u8);
         put_varint(&mut self.bytes, keyspace.id());
-        put_slice(&mut self.bytes, key);
+        put_varint(&mut self.bytes, length as u64);
+        self.bytes.extend_from_slice(head);
+        self.bytes.extend_from_slice(tail);
         if self.keyspaces.last() != Some(&keyspace.id()) && !self.keyspaces.contains(&keyspace.id())
         {
             self.keyspaces.push(keyspace.id());
@@ -218,14 +236,10 @@ impl Batch {
 
     /// The record for the log.
     pub(crate) fn stamp(mut self, sequence: Sequence, time: Millis) -> Stamped {
-        let mut header = Vec::with_capacity(HEADER_ROOM);
-        put_varint(&mut header, sequence);
-        put_varint(&mut header, time);
-        put_varint(&mut header, u64::from(self.count));
-        // It ends where the entries begin.
-        let start = HEADER_ROOM.saturating_sub(header.len());
-        for (slot, byte) in self.bytes.iter_mut().skip(start).zip(header) {
-            *slot = byte;
+        // The header ends where the entries begin, so it is written from its end on.
+        let mut start = HEADER_ROOM;
+        for number in [u64::from(self.count), time, sequence] {
+            start = put_varint_before(&mut self.bytes, start, number);
         }
         for &(at, number) in &self.named {
             let name = !(sequence + u64::from(number));
@@ -242,6 +256,20 @@ impl Batch {
     pub(crate) fn keyspaces(&self) -> &[u64] {
         &self.keyspaces
     }
+}
+
+/// Writes a varint that ends before `end`; returns where it begins.
+fn put_varint_before(bytes: &mut [u8], end: usize, number: u64) -> usize {
+    let length = varint_length(number);
+    let start = end.saturating_sub(length);
+    let slots = bytes.get_mut(start..end).unwrap_or_default();
+    let mut rest = number;
+    for (slot, left) in slots.iter_mut().zip((0..length).rev()) {
+        let more = if left > 0 { 0x80 } else { 0 };
+        *slot = (rest & 0x7f) as u8 | more;
+        rest >>= 7;
+    }
+    start
 }
 
 /// A batch with its sequences and its time.

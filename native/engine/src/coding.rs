@@ -22,6 +22,12 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push((number & 0x7f) as u8);
 }
 
+/// How many bytes a varint takes.
+pub(crate) fn varint_length(number: u64) -> usize {
+    let bits = (u64::BITS - number.leading_zeros()).max(1);
+    bits.div_ceil(7) as usize
+}
+
 /// Appends a length as a varint, then the bytes.
 pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);

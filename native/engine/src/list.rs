@@ -143,14 +143,8 @@ impl Batch {
         (time, valid_until, payload): (Millis, Millis, &[u8]),
         expiry: Option<Millis>,
     ) {
-        // The sequence is filled in when it is known.
-        let key = element_key(list, kind, 0);
         let value = value_of(time, valid_until, payload);
-        match expiry {
-            None => self.put(keyspace, &key, &value),
-            Some(expiry) => self.put_expiring(keyspace, &key, &value, expiry),
-        }
-        self.name_by_sequence(key.len(), value.len(), expiry.is_some());
+        self.put_sequenced(keyspace, &prefix(list, kind), &value, expiry);
     }
 
     /// Removes an element from a list.

@@ -59,9 +59,7 @@ impl Id {
     #[must_use]
     pub fn child(&self, number: u64) -> Self {
         let mut child = self.clone();
-        let bytes = number.to_be_bytes();
-        let skipped = bytes.iter().take_while(|&&byte| byte == 0).count();
-        child.push_number(bytes.get(skipped..).unwrap_or_default());
+        put_component(&mut child.0, number);
         child
     }
 
@@ -156,7 +154,7 @@ impl Id {
         let is_number = component.bytes().all(|byte| byte.is_ascii_digit());
         if is_number && (component == "0" || !component.starts_with('0')) {
             let digits = digits_of(component)?;
-            self.push_number(&digits);
+            put_digits(&mut self.0, &digits);
             return Ok(());
         }
         if component.contains('\0') {
@@ -170,13 +168,20 @@ impl Id {
         self.0.push(0);
         Ok(())
     }
+}
 
-    /// Appends big-endian digits without leading zeros, which are few enough.
-    fn push_number(&mut self, digits: &[u8]) {
-        let tag = u8::try_from(digits.len() + 1).unwrap_or(WORD - 1);
-        self.0.push(tag);
-        self.0.extend_from_slice(digits);
-    }
+/// Appends the component of a number.
+pub(crate) fn put_component(out: &mut Vec<u8>, number: u64) {
+    let bytes = number.to_be_bytes();
+    let skipped = (number.leading_zeros() / 8) as usize;
+    put_digits(out, bytes.get(skipped..).unwrap_or_default());
+}
+
+/// Appends big-endian digits without leading zeros, which are few enough.
+fn put_digits(out: &mut Vec<u8>, digits: &[u8]) {
+    let tag = u8::try_from(digits.len() + 1).unwrap_or(WORD - 1);
+    out.push(tag);
+    out.extend_from_slice(digits);
 }
 
 /// A decimal number of any size as big-endian bytes.

@@ -20,8 +20,8 @@ use crate::look::{Cost, Look, Wanted, Window};
 use crate::memory::{self, Memory};
 use crate::name::Name;
 use crate::once::{self, Mark, Once, Repeats};
-use crate::place::{Extent, Place};
-use crate::record::{self, Publication, Record, Stored, Subscription};
+use crate::place::Place;
+use crate::record::{self, Publication, Record, Side, Stored, Subscription};
 use crate::rule::{Rule, is_alive};
 use crate::store::{Answer, Operation, StoreOptions, Topic};
 use crate::turns::{Delivery, Turn, Turns};
@@ -49,6 +49,16 @@ struct Moment<'a> {
 impl Moment<'_> {
     fn now(&self) -> Millis {
         self.snapshot.time()
+    }
+
+    /// What comes at this moment.
+    fn side<'a, T>(&self, place: &'a Place, record: &'a T) -> Side<'a, T> {
+        Side {
+            sequence: self.before,
+            received: self.now(),
+            extent: place.extent(),
+            record,
+        }
     }
 
     /// No publication that is alive is older.
@@ -211,16 +221,16 @@ impl Instant {
                 self_join,
                 ..
             } => {
-                let news = stored(moment.before, moment.now(), place, publication);
-                self.met_by_publication(moment, place, &news, *self_join)?
+                let news = moment.side(place, publication);
+                self.met_by_publication(moment, place, news, *self_join)?
             }
             Operation::Subscribe {
                 place,
                 subscription,
                 self_join,
             } => {
-                let wish = stored(moment.before, moment.now(), place, subscription);
-                let mut answer = self.met_by_subscription(moment, place, &wish, *self_join)?;
+                let wish = moment.side(place, subscription);
+                let mut answer = self.met_by_subscription(moment, place, wish, *self_join)?;
                 answer.name = Some(Name {
                     sequence: moment.before,
                     until: subscription.until,
@@ -238,7 +248,7 @@ impl Instant {
         &self,
         moment: &Moment<'_>,
         place: &Place,
-        news: &Stored<Publication>,
+        news: Side<'_, Publication>,
         self_join: bool,
     ) -> Result<Answer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
@@ -250,7 +260,7 @@ impl Instant {
             publications: self_join.then(|| Window::since(moment.oldest())),
         };
         let alike = |other: &Stored<Publication>| is_alive(other.record.until, now);
-        let meets = |wish: &Stored<Subscription>| rule.meets(wish, news, now);
+        let meets = |wish: &Stored<Subscription>| rule.meets(wish.side(), news, now);
         let mut answer = self.look(
             moment,
             place,
@@ -265,7 +275,7 @@ impl Instant {
         &self,
         moment: &Moment<'_>,
         place: &Place,
-        wish: &Stored<Subscription>,
+        wish: Side<'_, Subscription>,
         self_join: bool,
     ) -> Result<Answer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
@@ -279,7 +289,7 @@ impl Instant {
             }),
             subscriptions: self_join.then(|| Window::since(wish.record.from.max(now))),
         };
-        let meets = |news: &Stored<Publication>| rule.meets(wish, news, now);
+        let meets = |news: &Stored<Publication>| rule.meets(wish, news.side(), now);
         let alike = |other: &Stored<Subscription>| {
             is_alive(other.record.until, now) && other.record.from <= wish.record.until
         };
@@ -299,7 +309,7 @@ impl Instant {
     fn leave_unseen(
         &self,
         moment: &Moment<'_>,
-        wish: &Stored<Subscription>,
+        wish: Side<'_, Subscription>,
         publications: &mut Vec<Stored<Publication>>,
     ) -> Result<()> {
         let from = wish.record.from.max(moment.oldest());
@@ -426,8 +436,9 @@ impl Instant {
             subscriptions: None,
         };
         let (now, rule) = (moment.now(), self.rule(topic));
-        let meets =
-            |news: &Stored<Publication>| news.sequence > position && rule.meets(&wish, news, now);
+        let meets = |news: &Stored<Publication>| {
+            news.sequence > position && rule.meets(wish.side(), news.side(), now)
+        };
         let place = Place::of_parts(name.ids.clone(), wish.extent.clone());
         let gather = Gather::new(
             (moment.before, (place.extent(), topic.ids)),
@@ -436,7 +447,7 @@ impl Instant {
         );
         let mut found = self.look(&moment, &place, wanted, gather)?.publications;
         if wish.record.unseen_only {
-            self.leave_unseen(&moment, &wish, &mut found)?;
+            self.leave_unseen(&moment, wish.side(), &mut found)?;
         }
         Ok(Some(found))
     }
@@ -482,21 +493,6 @@ pub(crate) fn check(topic: &Topic, operation: &Operation, conditions: &Condition
     Ok(())
 }
 
-pub(crate) fn stored<T: Clone>(
-    sequence: Sequence,
-    received: Millis,
-    place: &Place,
-    record: &T,
-) -> Stored<T> {
-    let extent: &Extent = place.extent();
-    Stored {
-        sequence,
-        received,
-        extent: extent.clone(),
-        record: record.clone(),
-    }
-}
-
 /// What a publication met is handed on in its turn.
 fn hand_on(turn: &Turn<'_>, moment: &Moment<'_>, operation: &Operation, answer: &Answer) {
     if let Operation::Publish {
@@ -504,7 +500,7 @@ fn hand_on(turn: &Turn<'_>, moment: &Moment<'_>, operation: &Operation, answer: 
     } = operation
         && !answer.subscriptions.is_empty()
     {
-        let news = stored(moment.before, moment.now(), place, publication);
+        let news = moment.side(place, publication).stored();
         turn.met(answer.sequence, deliveries(answer, news));
     }
 }

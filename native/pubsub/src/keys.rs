@@ -17,7 +17,7 @@
 use rillbase_engine::{Batch, Keyspace, Millis, Sequence, prefix_end};
 
 use crate::coding::put_slice;
-use crate::id::Id;
+use crate::id::{Id, put_component};
 use crate::look::Wanted;
 
 /// Subscriptions of an id.
@@ -34,6 +34,8 @@ pub(crate) const ENDED: u8 = 2;
 const LISTS: u8 = 1;
 const USERS: u8 = 2;
 const NAMES: u8 = 3;
+/// A kind and a topic's number.
+const MOST_TOPIC_BYTES: usize = 10;
 /// Time and sequence, behind what a list's keys begin with.
 pub(crate) const PLACE_BYTES: usize = 16;
 /// Kind, time and sequence.
@@ -41,8 +43,13 @@ const TAIL_BYTES: usize = PLACE_BYTES + 1;
 
 /// The bytes that all keys of a topic's lists begin with.
 pub(crate) fn topic(number: u64) -> Vec<u8> {
-    let mut key = vec![LISTS];
-    key.extend_from_slice(Id::root().child(number).as_bytes());
+    of_topic(LISTS, number)
+}
+
+fn of_topic(kind: u8, number: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(MOST_TOPIC_BYTES);
+    key.push(kind);
+    put_component(&mut key, number);
     key
 }
 
@@ -70,8 +77,7 @@ pub(crate) fn entry(topic: &[u8], id: &Id, kind: u8, time: Millis, at: Sequence)
 
 /// Where what is remembered of a user is at a time.
 pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> {
-    let mut key = vec![USERS];
-    key.extend_from_slice(Id::root().child(number).as_bytes());
+    let mut key = of_topic(USERS, number);
     put_slice(&mut key, user);
     key.push(kind);
     key.extend_from_slice(&(!time).to_be_bytes());
@@ -80,8 +86,7 @@ pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> 
 
 /// Where it is remembered that a name was published once.
 pub(crate) fn once(number: u64, name: &[u8]) -> Vec<u8> {
-    let mut key = vec![NAMES];
-    key.extend_from_slice(Id::root().child(number).as_bytes());
+    let mut key = of_topic(NAMES, number);
     put_slice(&mut key, name);
     key
 }
@@ -89,8 +94,7 @@ pub(crate) fn once(number: u64, name: &[u8]) -> Vec<u8> {
 /// Deletes all that a keyspace has of a topic.
 pub(crate) fn forget(batch: &mut Batch, keyspace: &Keyspace, number: u64) {
     for kind in [LISTS, USERS, NAMES] {
-        let mut start = vec![kind];
-        start.extend_from_slice(Id::root().child(number).as_bytes());
+        let start = of_topic(kind, number);
         if let Some(end) = prefix_end(&start) {
             batch.delete_range(keyspace, &start, &end);
         }

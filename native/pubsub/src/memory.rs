@@ -108,7 +108,7 @@ impl Memory {
             let ended = self.ended.get(&known.sequence);
             known.sequence < than
                 && ended.is_none_or(|end| *end > later)
-                && rule.have_met(known, publication)
+                && rule.have_met(known.side(), publication.side())
         })
     }
 }

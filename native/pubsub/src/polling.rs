@@ -15,12 +15,12 @@ use rillbase_engine::{Batch, Db, KeyspaceOptions, Millis, Sequence, Snapshot};
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
 use crate::gather::Gather;
-use crate::instant::{check, stored};
+use crate::instant::check;
 use crate::keys::{self, PUBLICATIONS};
 use crate::look::{Cost, Look, Wanted, Window};
 use crate::name::Name;
 use crate::place::Place;
-use crate::record::{self, Publication, Record, Stored, Subscription};
+use crate::record::{self, Publication, Record, Side, Stored, Subscription};
 use crate::rule::{Rule, is_alive};
 use crate::store::{Answer, Operation, Store, StoreOptions, Topic};
 
@@ -59,26 +59,24 @@ struct Polls {
 
 #[derive(Debug, Clone)]
 struct Polling {
-    topic: Topic,
-    place: Place,
-    wish: Stored<Subscription>,
+    about: Arc<About>,
     /// What the last poll saw.
     seen: (Sequence, Millis),
 }
 
+/// What a subscription is polled for.
+#[derive(Debug)]
+struct About {
+    topic: Topic,
+    place: Place,
+    wish: Stored<Subscription>,
+}
+
 impl Polls {
-    fn add(
-        &mut self,
-        topic: Topic,
-        place: Place,
-        wish: Stored<Subscription>,
-        at: &Snapshot,
-    ) -> Sequence {
+    fn add(&mut self, about: About, at: &Snapshot) -> Sequence {
         self.next += 1;
         let polling = Polling {
-            topic,
-            place,
-            wish,
+            about: Arc::new(about),
             seen: (at.sequence(), at.time()),
         };
         self.polled.insert(self.next, polling);
@@ -89,7 +87,7 @@ impl Polls {
         let Some(polling) = self.polled.get(&number) else {
             return;
         };
-        let until = polling.wish.record.until;
+        let until = polling.about.wish.record.until;
         if after >= until {
             self.polled.remove(&number);
         } else {
@@ -135,11 +133,11 @@ impl RepQueries {
     /// Does all polls that are due.
     pub fn poll(&self) -> Result<Vec<Polled>> {
         let mut found = Vec::new();
-        loop {
+        while self.next_poll().is_some_and(|due| due <= self.db.now()) {
             let snapshot = self.db.snapshot();
             let taken = self.polls.lock().take(snapshot.time());
             let Some((number, polling)) = taken else {
-                return Ok(found);
+                break;
             };
             let publications = self.read(&polling, &snapshot)?;
             let mut polls = self.polls.lock();
@@ -149,10 +147,11 @@ impl RepQueries {
             polls.plan(number, snapshot.time(), self.interval);
             drop(polls);
             found.push(Polled {
-                name: name_of(number, &polling),
+                name: name_of(number, &polling.about),
                 publications,
             });
         }
+        Ok(found)
     }
 
     /// When the next poll is due.
@@ -164,16 +163,16 @@ impl RepQueries {
     /// What came since the last poll. Its last millisecond may have had more than it saw.
     fn read(&self, polling: &Polling, snapshot: &Snapshot) -> Result<Vec<Stored<Publication>>> {
         let (sequence, time) = polling.seen;
-        let wish = &polling.wish;
+        let About { topic, place, wish } = &*polling.about;
+        let wish = wish.side();
         let window = Window {
             from: wish.record.from.max(time),
             to: wish.record.until.min(snapshot.time()),
         };
         let is_new = |news: &Stored<Publication>| news.record.at > time || news.sequence > sequence;
-        let at = (&polling.topic, snapshot);
-        Ok(self
-            .find(at, &polling.place, window, (wish, &is_new))?
-            .publications)
+        let at = (topic, snapshot);
+        let found = self.find(at, place, window, (wish, &is_new))?;
+        Ok(found.publications)
     }
 
     fn find(
@@ -181,7 +180,7 @@ impl RepQueries {
         (topic, snapshot): (&Topic, &Snapshot),
         place: &Place,
         window: Window,
-        (wish, keep): (&Stored<Subscription>, &Keep<'_>),
+        (wish, keep): (Side<'_, Subscription>, &Keep<'_>),
     ) -> Result<Answer> {
         let (now, rule) = (
             snapshot.time(),
@@ -208,7 +207,7 @@ impl RepQueries {
         let meets = |news: &Stored<Publication>| {
             // The subscription's last poll may come a little late.
             keep(news)
-                && rule.meets(wish, news, now.min(wish.record.until))
+                && rule.meets(wish, news.side(), now.min(wish.record.until))
                 && is_alive(news.record.until, now)
         };
         let mut gather = Gather::new(
@@ -251,28 +250,38 @@ impl RepQueries {
         if !is_alive(subscription.until, now) {
             return Ok(Answer::default());
         }
-        let wish = stored(snapshot.sequence(), now, place, subscription);
+        let wish = Side {
+            sequence: snapshot.sequence(),
+            received: now,
+            extent: place.extent(),
+            record: subscription,
+        };
         let window = Window {
             from: subscription.from,
             to: subscription.until.min(now),
         };
-        let mut answer = self.find((topic, &snapshot), place, window, (&wish, &|_| true))?;
+        let mut answer = self.find((topic, &snapshot), place, window, (wish, &|_| true))?;
         let mut polls = self.polls.lock();
-        let number = polls.add(*topic, place.clone(), wish, &snapshot);
+        let about = About {
+            topic: *topic,
+            place: place.clone(),
+            wish: wish.stored(),
+        };
+        let number = polls.add(about, &snapshot);
         let polling = polls.polled.get(&number);
-        answer.name = polling.map(|polling| name_of(number, polling));
+        answer.name = polling.map(|polling| name_of(number, &polling.about));
         polls.plan(number, now, self.interval);
         answer.sequence = number;
         Ok(answer)
     }
 }
 
-fn name_of(number: Sequence, polling: &Polling) -> Name {
+fn name_of(number: Sequence, about: &About) -> Name {
     Name {
         sequence: number,
-        until: polling.wish.record.until,
+        until: about.wish.record.until,
         user: None,
-        ids: polling.place.ids().to_vec(),
+        ids: about.place.ids().to_vec(),
     }
 }
 
@@ -323,7 +332,7 @@ impl Store for RepQueries {
         self.polls
             .lock()
             .polled
-            .retain(|_, polling| polling.topic.number != topic.number);
+            .retain(|_, polling| polling.about.topic.number != topic.number);
         Ok(())
     }
 
@@ -333,8 +342,13 @@ impl Store for RepQueries {
             until: Millis::MAX,
             ..Subscription::default()
         };
-        let all = stored(0, 0, place, &everything);
-        self.find((topic, &snapshot), place, window, (&all, &|_| true))
+        let all = Side {
+            sequence: 0,
+            received: 0,
+            extent: place.extent(),
+            record: &everything,
+        };
+        self.find((topic, &snapshot), place, window, (all, &|_| true))
     }
 
     fn get_subscribers(&self, _: &Topic, _: &Place, _: Millis) -> Result<Answer> {

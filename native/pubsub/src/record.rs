@@ -63,8 +63,50 @@ pub struct Stored<T> {
     pub record: T,
 }
 
+/// One side of a meeting: a record that is kept, or is about to be.
+#[derive(Debug)]
+pub(crate) struct Side<'a, T> {
+    pub(crate) sequence: Sequence,
+    pub(crate) received: Millis,
+    pub(crate) extent: &'a Extent,
+    pub(crate) record: &'a T,
+}
+
+impl<T> Clone for Side<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Side<'_, T> {}
+
+impl<T: Clone> Side<'_, T> {
+    /// The record as it is kept.
+    pub(crate) fn stored(self) -> Stored<T> {
+        Stored {
+            sequence: self.sequence,
+            received: self.received,
+            extent: self.extent.clone(),
+            record: self.record.clone(),
+        }
+    }
+}
+
+impl<T> Stored<T> {
+    pub(crate) fn side(&self) -> Side<'_, T> {
+        Side {
+            sequence: self.sequence,
+            received: self.received,
+            extent: &self.extent,
+            record: &self.record,
+        }
+    }
+}
+
 const FILTERED: u8 = 1;
 const UNSEEN_ONLY: u8 = 2;
+/// Room for a small record, so that it grows into it without being moved.
+const FIRST_BYTES: usize = 240;
 
 /// A record that is kept under a time that orders its list.
 pub(crate) trait Record: Sized {
@@ -152,7 +194,7 @@ pub(crate) fn encode<T: Record>(
     received: Millis,
     (extent, under): (&Extent, Option<&Id>),
 ) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64);
+    let mut out = Vec::with_capacity(FIRST_BYTES);
     put_varint(&mut out, part);
     put_varint(&mut out, received);
     extent.encode(under, &mut out);

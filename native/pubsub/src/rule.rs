@@ -4,7 +4,7 @@ use rillbase_engine::Millis;
 
 use crate::condition::Conditions;
 use crate::place::Ids;
-use crate::record::{Publication, Stored, Subscription};
+use crate::record::{Publication, Side, Subscription};
 
 /// Whether a record that lives `until` some moment is alive.
 pub(crate) fn is_alive(until: Millis, now: Millis) -> bool {
@@ -27,24 +27,24 @@ impl Rule<'_> {
     /// Whether they meet if the later of them came at `now`.
     pub(crate) fn meets(
         &self,
-        subscription: &Stored<Subscription>,
-        publication: &Stored<Publication>,
+        subscription: Side<'_, Subscription>,
+        publication: Side<'_, Publication>,
         now: Millis,
     ) -> bool {
-        let (wish, news) = (&subscription.record, &publication.record);
+        let (wish, news) = (subscription.record, publication.record);
         let passes = |filter: &Vec<u8>| self.conditions.matches(filter, &news.data);
         in_time(wish, news)
             && is_alive(wish.until, now)
             && is_alive(news.until, now)
-            && subscription.extent.meets(&publication.extent, self.ids)
+            && subscription.extent.meets(publication.extent, self.ids)
             && wish.filter.as_ref().is_none_or(passes)
     }
 
     /// Whether they have met, whichever was the later.
     pub(crate) fn have_met(
         &self,
-        subscription: &Stored<Subscription>,
-        publication: &Stored<Publication>,
+        subscription: Side<'_, Subscription>,
+        publication: Side<'_, Publication>,
     ) -> bool {
         let later = if subscription.sequence > publication.sequence {
             subscription.received

@@ -13,10 +13,29 @@ use crate::key::Sequence;
 /// How often a writer looks again before it sleeps: those before it are mostly about to finish.
 const LOOKS: u32 = 64;
 
+/// How far a write is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    /// All that is left is that the log is synced up to here.
+    Filled(u64),
+    Finished,
+}
+
 #[derive(Debug)]
 struct Pending {
     last: Sequence,
-    finished: bool,
+    stage: Stage,
+}
+
+impl Pending {
+    fn is_finished(&self, synced: u64) -> bool {
+        match self.stage {
+            Stage::Begun => false,
+            Stage::Filled(end) => end <= synced,
+            Stage::Finished => true,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -24,27 +43,46 @@ struct Queue {
     /// The number of the front.
     base: u64,
     pending: VecDeque<Pending>,
+    /// The log is synced at least up to here.
+    synced: u64,
     sleepers: usize,
 }
 
 impl Queue {
     /// Takes the next place.
     fn register(&mut self, last: Sequence) -> u64 {
-        self.pending.push_back(Pending {
-            last,
-            finished: false,
-        });
+        let stage = Stage::Begun;
+        self.pending.push_back(Pending { last, stage });
         self.base + self.pending.len() as u64 - 1
+    }
+
+    fn set(&mut self, place: u64, stage: Stage) {
+        let at = crate::coding::to_usize(place - self.base);
+        if let Some(own) = self.pending.get_mut(at) {
+            own.stage = stage;
+        }
     }
 
     /// Notes that the write at `place` has finished; returns up to where all have, if that changed.
     fn finish(&mut self, place: u64) -> Option<Sequence> {
-        let at = crate::coding::to_usize(place - self.base);
-        if let Some(own) = self.pending.get_mut(at) {
-            own.finished = true;
-        }
+        self.set(place, Stage::Finished);
+        self.advance()
+    }
+
+    /// Notes that the log is synced up to a position; returns as `finish` does.
+    fn sync(&mut self, end: u64) -> Option<Sequence> {
+        self.synced = self.synced.max(end);
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Option<Sequence> {
         let mut advanced = None;
-        while self.pending.front().is_some_and(|front| front.finished) {
+        let synced = self.synced;
+        while self
+            .pending
+            .front()
+            .is_some_and(|front| front.is_finished(synced))
+        {
             advanced = self.pending.pop_front().map(|front| front.last);
             self.base += 1;
         }
@@ -84,8 +122,30 @@ impl Publisher {
 
     /// The write at `place` may become visible; returns once it is.
     pub(crate) fn finish(&self, place: u64, last: Sequence) -> Result<(), Broken> {
+        self.show(|queue| queue.finish(place));
+        self.wait_for(last)
+    }
+
+    /// Writes may become visible, each as soon as the log is synced up to its position: whoever
+    /// syncs it then shows all of them, before those who wait for the sync are on a processor.
+    pub(crate) fn filled(&self, writes: impl Iterator<Item = (u64, u64)>) {
         let mut queue = self.queue.lock();
-        let advanced = queue.finish(place);
+        for (place, end) in writes {
+            queue.set(place, Stage::Filled(end));
+        }
+    }
+
+    /// The log is synced up to a position; returns once all up to a sequence is visible.
+    pub(crate) fn synced(&self, end: u64, last: Sequence) -> Result<(), Broken> {
+        if self.visible() < last {
+            self.show(|queue| queue.sync(end));
+        }
+        self.wait_for(last)
+    }
+
+    fn show(&self, advance: impl FnOnce(&mut Queue) -> Option<Sequence>) {
+        let mut queue = self.queue.lock();
+        let advanced = advance(&mut queue);
         if let Some(last) = advanced {
             self.visible.store(last, Ordering::Release);
         }
@@ -94,7 +154,6 @@ impl Publisher {
         if wake {
             self.moved.notify_all();
         }
-        self.wait_for(last)
     }
 
     /// A write that has a place failed.
@@ -175,6 +234,21 @@ mod tests {
                 assert!(queue.pending.is_empty());
             }
         }
+    }
+
+    #[test]
+    fn a_sync_shows_all_that_only_waited_for_it_up_to_what_did_not() {
+        let mut queue = Queue::default();
+        let places: Vec<u64> = [2, 3, 7, 8].map(|last| queue.register(last)).into();
+        for (at, end) in [(0, 100), (1, 250), (3, 280)] {
+            queue.set(places[at], Stage::Filled(end));
+        }
+        assert_eq!(queue.sync(200), Some(2));
+        assert_eq!(queue.sync(150), None);
+        assert_eq!(queue.sync(300), Some(3));
+        // The last one is durable, but behind one that is not filled yet.
+        assert_eq!(queue.finish(places[2]), Some(8));
+        assert!(queue.pending.is_empty());
     }
 
     #[test]

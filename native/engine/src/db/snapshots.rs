@@ -1,6 +1,5 @@
 //! The snapshots that are held.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -8,10 +7,23 @@ use parking_lot::Mutex;
 use super::Core;
 use crate::key::{Millis, Sequence};
 
-/// Which snapshots are held, and how often.
+/// Which snapshots are held, and how often, in order. They are few, and mostly the newest come and
+/// go: at the end of a vector that costs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    held: Mutex<BTreeMap<(Sequence, Millis), usize>>,
+    held: Mutex<Vec<(Place, usize)>>,
+}
+
+/// What a snapshot sees: up to where, and as of when.
+type Place = (Sequence, Millis);
+
+/// Holds a place once more.
+fn hold(held: &mut Vec<(Place, usize)>, place: Place) {
+    let behind = held.iter().rposition(|(other, _)| *other <= place);
+    match behind.and_then(|at| held.get_mut(at)) {
+        Some((other, count)) if *other == place => *count += 1,
+        _ => held.insert(behind.map_or(0, |at| at + 1), (place, 1)),
+    }
 }
 
 /// What folding and dropping must respect.
@@ -33,42 +45,46 @@ impl Horizon {
 }
 
 impl Snapshots {
-    fn take(&self, core: &Core) -> (Sequence, Millis) {
+    fn take(&self, core: &Core) -> Place {
         let mut held = self.held.lock();
         let place = (core.publisher.visible(), core.time.now());
-        *held.entry(place).or_default() += 1;
+        hold(&mut held, place);
         place
     }
 
     /// Holds what will be visible at `sequence`, as of `time`, which another snapshot holds.
-    fn hold(&self, sequence: Sequence, time: Millis) -> (Sequence, Millis) {
-        *self.held.lock().entry((sequence, time)).or_default() += 1;
+    fn hold(&self, sequence: Sequence, time: Millis) -> Place {
+        hold(&mut self.held.lock(), (sequence, time));
         (sequence, time)
     }
 
-    fn give_back(&self, place: (Sequence, Millis)) {
+    fn give_back(&self, place: Place) {
         let mut held = self.held.lock();
-        if let Some(count) = held.get_mut(&place) {
+        let Ok(at) = held.binary_search_by_key(&place, |(other, _)| *other) else {
+            return;
+        };
+        if let Some((_, count)) = held.get_mut(at) {
             *count -= 1;
             if *count == 0 {
-                held.remove(&place);
+                held.remove(at);
             }
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.held.lock().values().sum()
+        self.held.lock().iter().map(|(_, count)| count).sum()
     }
 
     /// Snapshots taken after this returned are at or above the last sequence.
     pub(crate) fn horizon(&self, core: &Core) -> Horizon {
         let held = self.held.lock();
-        let mut sequences: Vec<Sequence> = held.keys().map(|(sequence, _)| *sequence).collect();
+        let mut sequences: Vec<Sequence> =
+            held.iter().map(|((sequence, _), _)| *sequence).collect();
         sequences.push(core.publisher.visible());
         sequences.sort_unstable();
         sequences.dedup();
         let now = core.time.now();
-        let oldest = held.keys().map(|(_, time)| *time).min();
+        let oldest = held.iter().map(|((_, time), _)| *time).min();
         Horizon {
             sequences,
             time: oldest.unwrap_or(now),
@@ -80,7 +96,7 @@ impl Snapshots {
 #[derive(Debug)]
 pub struct Snapshot {
     core: Arc<Core>,
-    place: (Sequence, Millis),
+    place: Place,
 }
 
 impl Snapshot {

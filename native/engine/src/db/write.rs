@@ -90,27 +90,34 @@ impl Core {
     /// visible.
     fn save<'a>(
         &self,
-        logged: impl Iterator<Item = &'a Logging> + Clone,
+        mut logged: impl Iterator<Item = &'a Logging> + Clone,
         durability: Durability,
     ) -> Result<()> {
         let Some(newest) = logged.clone().last() else {
             return Ok(());
         };
-        let inserted = logged.clone().try_for_each(insert);
-        let saved = match durability {
-            Durability::Sync => self.wal.sync_through(newest.written.end),
-            Durability::Buffered => self.wal.write_through(newest.written.end),
-        };
-        if let Err(error) = inserted.and(saved) {
+        let end = newest.written.end;
+        let saved = logged.clone().try_for_each(insert);
+        let saved = saved.and_then(|()| match durability {
+            Durability::Sync => {
+                let filled = logged.clone().map(|one| (one.place, one.written.end));
+                self.publisher.filled(filled);
+                self.wal.sync_through(end)
+            }
+            Durability::Buffered => self.wal.write_through(end),
+        });
+        if let Err(error) = saved {
             self.poison(&error);
             self.publisher.fail();
             return Err(error);
         }
-        for logging in logged {
-            let finished = self.publisher.finish(logging.place, logging.last);
-            finished.map_err(|_| self.poisoned())?;
-        }
-        Ok(())
+        let shown = match durability {
+            Durability::Sync => self.publisher.synced(end, newest.last),
+            Durability::Buffered => {
+                logged.try_for_each(|one| self.publisher.finish(one.place, one.last))
+            }
+        };
+        shown.map_err(|_| self.poisoned())
     }
 
     /// What is left to do once a batch is visible; returns its last sequence.

@@ -34,7 +34,8 @@ pub(crate) struct Memtable {
     list: SkipList,
     /// In place of the list.
     rows: Option<Rows>,
-    bloom: Bloom,
+    /// Of whole keys. Where filters know the heads of keys, look-ups are scans, which do not ask it.
+    bloom: Option<Bloom>,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
     /// Where the log must be kept from, as long as this was not flushed.
@@ -48,16 +49,9 @@ impl Memtable {
     /// An empty one for a keyspace. Its filter takes one percent more than it is full at.
     pub(crate) fn of(options: &KeyspaceOptions) -> Self {
         Self {
-            rows: options.accumulates.then(Rows::default),
-            ..Self::new(options.memtable_bytes)
-        }
-    }
-
-    fn new(full_bytes: usize) -> Self {
-        Self {
             list: SkipList::new(),
-            rows: None,
-            bloom: Bloom::new(full_bytes),
+            rows: options.accumulates.then(Rows::default),
+            bloom: (options.tail_bytes == 0).then(|| Bloom::new(options.memtable_bytes)),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
             first_record: AtomicU64::new(u64::MAX),
@@ -74,7 +68,9 @@ impl Memtable {
             self.add_range_delete(key, value, tag.sequence());
             Some(key.len() + value.len() + ROW_OVERHEAD)
         } else {
-            self.bloom.add(hash(key));
+            if let Some(bloom) = &self.bloom {
+                bloom.add(hash(key));
+            }
             if let Some(rows) = &self.rows {
                 rows.insert(key, value, tag);
                 Some(key.len() + value.len() + ROW_OVERHEAD)
@@ -272,7 +268,8 @@ impl Memtable {
         hash: u64,
         tag: Tag,
     ) -> impl Iterator<Item = Found<'a>> {
-        let is_here = self.bloom.may_contain(hash);
+        let bloom = self.bloom.as_ref();
+        let is_here = bloom.is_none_or(|bloom| bloom.may_contain(hash));
         let rows = self.rows.as_ref().filter(|_| is_here);
         let row = rows.map_or_else(Vec::new, |rows| rows.versions(key, tag));
         let row = row.into_iter().map(|(tag, value)| Found {

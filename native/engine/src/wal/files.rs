@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::queue::Chunk;
+use parking_lot::Mutex;
+
+use super::queue::{Chunk, Queue, Taken};
 use super::segment::{Segment, path_of};
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
@@ -24,7 +26,12 @@ pub(super) struct Files {
     pub(super) written: u64,
     /// Segments with bytes that no sync has saved, in order.
     dirty: Vec<Arc<Segment>>,
+    /// Empty room for what is gathered next, so that it need not be allocated each time.
+    room: Vec<u8>,
 }
+
+/// More room is given back.
+const MOST_ROOM: usize = 64 << 10;
 
 impl Files {
     pub(super) fn new(
@@ -43,28 +50,45 @@ impl Files {
             ahead,
             written: 0,
             dirty: Vec::new(),
+            room: Vec::new(),
         }
     }
 
-    /// Writes what waited, in order.
-    pub(super) fn write(&mut self, chunks: Vec<Chunk>, end: u64) -> Result<()> {
-        for chunk in chunks {
-            if let Some(header) = chunk.begins {
-                let spare = self.spares.pop();
-                let made = Segment::create(&*self.vfs, &self.dir, &header, spare.as_deref())?;
-                self.segments.insert(header.number, Arc::new(made));
-            }
-            if chunk.bytes.is_empty() {
-                continue;
-            }
-            let segment = self.segment(chunk.segment)?;
-            segment.write(chunk.offset, chunk.bytes, self.ahead)?;
-            if !self.dirty.iter().any(|dirty| dirty.home == segment.home) {
-                self.dirty.push(segment);
-            }
+    /// Writes what waits, in order.
+    pub(super) fn write(&mut self, queue: &Mutex<Queue>) -> Result<()> {
+        let taken = queue.lock().take(std::mem::take(&mut self.room));
+        self.write_taken(taken)
+    }
+
+    pub(super) fn write_taken(&mut self, Taken { full, last, end }: Taken) -> Result<()> {
+        for chunk in full {
+            self.write_chunk(chunk)?;
         }
+        let mut room = self.write_chunk(last)?;
         self.written = end;
+        if room.capacity() <= MOST_ROOM {
+            room.clear();
+            self.room = room;
+        }
         Ok(())
+    }
+
+    /// Writes a chunk; returns its bytes, which nobody needs any more.
+    fn write_chunk(&mut self, mut chunk: Chunk) -> Result<Vec<u8>> {
+        if let Some(header) = chunk.begins {
+            let spare = self.spares.pop();
+            let made = Segment::create(&*self.vfs, &self.dir, &header, spare.as_deref())?;
+            self.segments.insert(header.number, Arc::new(made));
+        }
+        if chunk.bytes.is_empty() {
+            return Ok(chunk.bytes);
+        }
+        let segment = self.segment(chunk.segment)?;
+        segment.write(chunk.offset, &mut chunk.bytes, self.ahead)?;
+        if !self.dirty.iter().any(|dirty| dirty.home == segment.home) {
+            self.dirty.push(segment);
+        }
+        Ok(chunk.bytes)
     }
 
     /// A segment that is in use.

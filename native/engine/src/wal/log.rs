@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::blocks::{self, Blocks};
 use super::files::Files;
@@ -27,7 +27,9 @@ pub struct Wal {
     pub(super) dir: PathBuf,
     pub(super) queue: Mutex<Queue>,
     pub(super) files: Mutex<Files>,
-    pub(super) syncing: Mutex<Syncing>,
+    /// With a condition of the standard library, which wakes all that wait by one call of the system;
+    /// that of `parking_lot` lets each wake the next one.
+    pub(super) syncing: StdMutex<Syncing>,
     pub(super) synced_more: Condvar,
     /// The position up to which everything is durable.
     pub(super) synced: AtomicU64,
@@ -152,14 +154,13 @@ impl Wal {
             return Ok(());
         }
         self.check()?;
-        let (chunks, all) = self.queue.lock().take();
-        self.poisoning(files.write(chunks, all))
+        self.poisoning(files.write(&self.queue))
     }
 
     /// Makes everything up to a position durable. While one thread writes and syncs for all, others
     /// wait; the next one serves all that came meanwhile.
     pub fn sync_through(&self, end: u64) -> Result<()> {
-        let mut syncing = self.syncing.lock();
+        let mut syncing = self.syncing();
         loop {
             if self.synced.load(Ordering::Acquire) >= end {
                 return Ok(());
@@ -169,7 +170,8 @@ impl Wal {
                 break;
             }
             syncing.shared = true;
-            self.synced_more.wait(&mut syncing);
+            let waited = self.synced_more.wait(syncing);
+            syncing = waited.unwrap_or_else(PoisonError::into_inner);
         }
         syncing.led = true;
         let shared = std::mem::take(&mut syncing.shared);
@@ -179,9 +181,14 @@ impl Wal {
             std::thread::yield_now();
         }
         let synced = self.poisoning(self.sync_all());
-        self.syncing.lock().led = false;
+        self.syncing().led = false;
         self.synced_more.notify_all();
         synced
+    }
+
+    /// Nobody panics while holding it, and what it guards is sound at every moment.
+    fn syncing(&self) -> MutexGuard<'_, Syncing> {
+        self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Syncs block files first, then segments in order.
@@ -190,8 +197,7 @@ impl Wal {
             let mut files = self.files.lock();
             // A write that failed while this thread waited for the lock left a hole.
             self.check()?;
-            let (chunks, all) = self.queue.lock().take();
-            files.write(chunks, all)?;
+            files.write(&self.queue)?;
             files.take_dirty()
         };
         self.blocks.sync()?;
@@ -218,8 +224,8 @@ impl Wal {
         }
         let spans = queue.spans.within(range.start, until);
         if self.poison.get().is_none() {
-            let (chunks, all) = queue.take();
-            self.poisoning(files.write(chunks, all))?;
+            let taken = queue.take(Vec::new());
+            self.poisoning(files.write_taken(taken))?;
         }
         drop(queue);
         let mut parts = Vec::with_capacity(spans.len());

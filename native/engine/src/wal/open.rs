@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex as StdMutex, OnceLock};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::blocks::{self, Blocks};
 use super::files::Files;
@@ -55,7 +55,7 @@ impl Wal {
             synced: AtomicU64::new(queue.end()),
             queue: Mutex::new(queue),
             files: Mutex::new(files),
-            syncing: Mutex::new(Syncing::default()),
+            syncing: StdMutex::new(Syncing::default()),
             synced_more: Condvar::new(),
             blocks,
             poison: OnceLock::new(),

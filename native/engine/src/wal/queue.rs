@@ -7,6 +7,7 @@ use super::format::{
     Floor, Home, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version, encode_index,
 };
 use super::record;
+use super::scan::END_MARK_BYTES;
 use super::spans::Spans;
 use crate::coding::to_usize;
 
@@ -21,12 +22,12 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    fn at(segment: u64, offset: u64) -> Self {
+    fn at(segment: u64, offset: u64, bytes: Vec<u8>) -> Self {
         Self {
             begins: None,
             segment,
             offset,
-            bytes: Vec::new(),
+            bytes,
         }
     }
 }
@@ -55,7 +56,7 @@ impl Queue {
     pub(super) fn new(header: &SegmentHeader, spans: Spans, segment_bytes: u64) -> Self {
         Self {
             full: Vec::new(),
-            open: Chunk::at(header.number, SEGMENT_HEADER_BYTES as u64),
+            open: Chunk::at(header.number, SEGMENT_HEADER_BYTES as u64, Vec::new()),
             spans,
             floor: header.floor,
             durable_floor: header.floor,
@@ -107,7 +108,8 @@ impl Queue {
         }
         let start = self.used;
         let before = self.open.bytes.len();
-        self.open.bytes.reserve(to_usize(most));
+        // With room for the end mark.
+        self.open.bytes.reserve(to_usize(most) + END_MARK_BYTES);
         record::encode(&mut self.open.bytes, self.home, start, synced, kind, body);
         let size = self.open.bytes.len().saturating_sub(before);
         self.used = start.saturating_add(size as u64);
@@ -126,16 +128,29 @@ impl Queue {
         };
         self.home = header.home();
         self.used = SEGMENT_HEADER_BYTES as u64;
-        let mut next = Chunk::at(self.home.segment, self.used);
+        let mut next = Chunk::at(self.home.segment, self.used, Vec::new());
         next.begins = Some(header);
         self.full.push(std::mem::replace(&mut self.open, next));
     }
 
-    /// Takes all that waits, in order, and the position behind it.
-    pub(super) fn take(&mut self) -> (Vec<Chunk>, u64) {
-        let mut chunks = std::mem::take(&mut self.full);
-        let next = Chunk::at(self.home.segment, self.used);
-        chunks.push(std::mem::replace(&mut self.open, next));
-        (chunks, self.end())
+    /// Takes all that waits, in order, and the position behind it. What comes next is gathered in
+    /// `room`, which is empty.
+    pub(super) fn take(&mut self, room: Vec<u8>) -> Taken {
+        let next = Chunk::at(self.home.segment, self.used, room);
+        Taken {
+            full: std::mem::take(&mut self.full),
+            last: std::mem::replace(&mut self.open, next),
+            end: self.end(),
+        }
     }
+}
+
+/// What waited to be written.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// Chunks that are followed by another one, in order, and the last one.
+    pub(super) full: Vec<Chunk>,
+    pub(super) last: Chunk,
+    /// The position behind it.
+    pub(super) end: u64,
 }

@@ -78,9 +78,9 @@ impl Segment {
 
     /// Writes records and an end mark. Where syncs are many, the file is filled up with zeros
     /// once in `ahead` bytes, so that the writes that follow need no new blocks.
-    pub(super) fn write(&self, offset: u64, mut records: Vec<u8>, ahead: u64) -> Result<()> {
+    pub(super) fn write(&self, offset: u64, records: &mut Vec<u8>, ahead: u64) -> Result<()> {
         records.extend_from_slice(&END_MARK);
-        self.file.write_at(offset, &records)?;
+        self.file.write_at(offset, records)?;
         let end = offset.saturating_add(records.len() as u64);
         if end <= self.allocated.load(Ordering::Acquire) {
             return Ok(());

@@ -69,7 +69,7 @@ pub(crate) struct Told {
     pub(crate) write_amplification: f64,
     /// Runs that a look-up has to ask.
     pub(crate) runs: usize,
-    /// How long writers were slowed or stopped.
+    /// How long writers were slowed, stopped or waited for a flush.
     pub(crate) stalled_ms: u64,
     /// How long after they could be told publications were told, on average.
     pub(crate) delay_ms: f64,

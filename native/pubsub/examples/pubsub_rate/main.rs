@@ -20,7 +20,8 @@
 //!   cheaper than it is.
 //!
 //! All systems do the same operations, part by part in turn, over databases of their own. Ratios are
-//! medians of seven such pairs a round. The last line is JSON.
+//! medians of seven such pairs a round. The last line is JSON; such a line comes earlier too, once
+//! there is something to compare, for who cuts the run off.
 #![allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -99,10 +100,16 @@ fn asked() -> Option<Asked> {
 
 fn rounds(asked: &mut Asked, out: &mut io::Stdout) -> io::Result<Vec<Vec<Measured>>> {
     let operations = workload::operations(&asked.setup);
-    let mut rounds = Vec::new();
+    let mut rounds: Vec<Vec<Measured>> = Vec::new();
     for round in 0..asked.rounds {
         let dir: &Path = &asked.dir;
-        let measured = run::run(&mut asked.systems, &asked.setup, &operations, dir)
+        let (setup, before) = (&asked.setup, &rounds);
+        let mut interim = |systems: &[System], measured: &[Measured]| {
+            let known = [before.as_slice(), &[measured.to_vec()]].concat();
+            writeln!(io::stdout(), "{}", report::json(setup, systems, &known))
+        };
+        let work = (operations.as_slice(), dir);
+        let measured = run::run(&mut asked.systems, setup, work, &mut interim)
             .map_err(|error| io::Error::other(error.to_string()))?;
         for (system, found) in asked.systems.iter().zip(&measured) {
             writeln!(

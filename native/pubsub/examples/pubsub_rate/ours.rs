@@ -204,7 +204,7 @@ impl Job for Ours {
             record_bytes: stats.batch_bytes / stats.entries.max(1),
             write_amplification: stats.write_amplification,
             runs: runs.sum(),
-            stalled_ms: (stats.slowed_micros + stats.stopped_micros) / 1000,
+            stalled_ms: (stats.slowed_micros + stats.stopped_micros + stats.waited_micros) / 1000,
             delay_ms: self.delay as f64 / self.polled.max(1) as f64,
         }
     }

@@ -32,7 +32,9 @@ type Figure = fn(&Measured) -> f64;
 fn summary(system: System, rounds: &[Vec<Measured>], at: usize) -> String {
     let found: Vec<&Measured> = rounds.iter().filter_map(|round| round.get(at)).collect();
     let of = |figure: fn(&Measured) -> f64| median(found.iter().map(|one| figure(one)).collect());
-    let figures: [(&str, Figure); 14] = [
+    let figures: [(&str, Figure); 16] = [
+        ("done", Measured::done),
+        ("parts", |one| one.planned() as f64),
         ("mean_us", Measured::mean_us),
         ("publish_us", Measured::publish_us),
         ("subscribe_us", Measured::subscribe_us),

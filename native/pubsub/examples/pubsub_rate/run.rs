@@ -47,9 +47,11 @@ impl Part {
 }
 
 /// What a run took and found.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Measured {
     parts: Vec<Part>,
+    /// How many there will be, if nobody cuts the run off.
+    planned: usize,
     pub(crate) pairs: u64,
     pub(crate) told: Told,
     /// Bytes of records that are alive at a time, about.
@@ -70,7 +72,21 @@ fn sum(parts: &[Part]) -> Part {
 
 impl Measured {
     fn steady(&self) -> &[Part] {
-        self.parts.get(self.parts.len() / 2..).unwrap_or_default()
+        self.parts.get(self.planned / 2..).unwrap_or_default()
+    }
+
+    /// Whether there is something to compare.
+    fn is_steady(&self) -> bool {
+        self.steady().len() >= PAIR
+    }
+
+    pub(crate) fn planned(&self) -> usize {
+        self.planned
+    }
+
+    /// How much of the run was done.
+    pub(crate) fn done(&self) -> f64 {
+        self.parts.len() as f64 / self.planned.max(1) as f64
     }
 
     /// Polls count as time of subscriptions.
@@ -153,18 +169,20 @@ impl Tested {
         Ok(())
     }
 
-    fn finish(mut self, setup: &Setup) -> Measured {
-        let all = sum(&self.measured.parts);
+    /// What is known so far.
+    fn measured(&self, setup: &Setup) -> Measured {
+        let mut measured = self.measured.clone();
+        let all = sum(&measured.parts);
         let subscribed = if self.job.stores_subscriptions() {
             all.subscribed * REACH
         } else {
             0
         };
         let lives = all.published * LIFE + subscribed;
-        let alive = lives * setup.rate / 1000 / setup.operations.max(1);
-        self.measured.told = self.job.told();
-        self.measured.live_bytes = alive * self.measured.told.record_bytes;
-        self.measured
+        let alive = lives * setup.rate / 1000 / all.operations().max(1);
+        measured.told = self.job.told();
+        measured.live_bytes = alive * measured.told.record_bytes;
+        measured
     }
 }
 
@@ -180,26 +198,38 @@ fn tell(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs all operations through all systems. Those whose library is not there are left out.
+fn so_far(tested: &[Tested], setup: &Setup) -> Vec<Measured> {
+    tested.iter().map(|one| one.measured(setup)).collect()
+}
+
+/// Takes what is known of systems when a run is on its way.
+pub(crate) type Interim<'a> = dyn FnMut(&[System], &[Measured]) -> io::Result<()> + 'a;
+
+/// Runs all operations through all systems. Those whose library is not there are left out. Once
+/// there is something to compare, `interim` is told of it now and then.
 pub(crate) fn run(
     systems: &mut Vec<System>,
     setup: &Setup,
-    operations: &[Step],
-    dir: &Path,
+    (operations, dir): (&[Step], &Path),
+    interim: &mut Interim<'_>,
 ) -> Outcome<Vec<Measured>> {
+    let length = operations.len().div_ceil(PARTS).max(1);
+    let planned = operations.len().div_ceil(length);
     let mut tested = Vec::new();
     let mut missing = Vec::new();
     for system in &*systems {
         match open(*system, setup, &dir.join(system.name()))? {
             Some(job) => tested.push(Tested {
                 job,
-                measured: Measured::default(),
+                measured: Measured {
+                    planned,
+                    ..Measured::default()
+                },
             }),
             None => missing.push(*system),
         }
     }
     systems.retain(|system| !missing.contains(system));
-    let length = operations.len().div_ceil(PARTS).max(1);
     for (number, steps) in operations.chunks(length).enumerate() {
         let first = (number * length) as u64;
         // Who follows whom changes, since background work may outlast its part.
@@ -212,9 +242,14 @@ pub(crate) fn run(
         }
         if (number + 1) % TOLD == 0 {
             tell(number + 1, systems, &tested)?;
+            let measured = so_far(&tested, setup);
+            if measured.iter().all(Measured::is_steady) {
+                interim(systems, &measured)?;
+            }
         }
     }
-    let measured = tested.into_iter().map(|one| one.finish(setup)).collect();
+    let measured = so_far(&tested, setup);
+    drop(tested);
     let _ = std::fs::remove_dir_all(dir);
     Ok(measured)
 }
