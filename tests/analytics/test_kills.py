@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
+from tests.analytics.made import make_dataset
+from tests.analytics.test_id_keys import WEB, Model, by_key, random_line, send
 from tests.analytics.zero import Readers, write
 from tests.own_valkey import free_port
 from tests.waiting import wait_until
@@ -89,7 +91,8 @@ def test_stages_on_spark_survive_its_workers_and_its_driver(
     shop: Made, tmp_path: Path, settings_environment: pytest.MonkeyPatch
 ) -> None:
     log, rng = tmp_path / "pipeline.log", random.Random(2)
-    with Readers(shop, 1):
+    with ExitStack() as reading:
+        reading.enter_context(Readers(shop, 1))
         with pipeline("spark", log) as process:
             write(shop, range(1, 11), rng)
             has_all(shop, 10)
@@ -106,6 +109,7 @@ def test_stages_on_spark_survive_its_workers_and_its_driver(
         with pipeline("spark", log):
             write(shop, range(26, 31), rng)
             has_all(shop, 30)
+            reading.close()
             # However little there is, it is Spark that looks.
             settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")
             asked = {"aggregates": {"sum": {"op": "sum", "column": "pieces"}}}
@@ -125,3 +129,36 @@ def test_a_pipeline_that_is_killed_again_and_again_loses_and_doubles_nothing(
                 writer.join(timeout=rng.uniform(3.0, 10.0))
         with pipeline("threads", tmp_path / "pipeline.log"):
             has_all(shop, uploads)
+
+
+@pytest.mark.long
+def test_ids_are_given_once_by_a_pipeline_that_is_killed_again_and_again(
+    server: str, tmp_path: Path
+) -> None:
+    web, model, rng = make_dataset(server, **WEB), Model(), random.Random(4)
+    uploads = 300
+
+    def upload_all() -> None:
+        for _ in range(uploads):
+            lines = [random_line(rng) for _ in range(3)]
+            model.do(lines)
+            send(web, lines)
+
+    writer = threading.Thread(target=upload_all)
+    writer.start()
+    times = random.Random(5)
+    while writer.is_alive():
+        with pipeline("threads", tmp_path / "pipeline.log"):
+            writer.join(timeout=times.uniform(3.0, 10.0))
+    with pipeline("threads", tmp_path / "pipeline.log"):
+        wait_until(
+            lambda: web.query("links", freshness="any")["state"] == uploads,
+            what="the authority to have every upload",
+            timeout_s=START_TIMEOUT_S,
+        )
+    for name, keys in model.keys.items():
+        found = web.rows(name, order=[["id", 1]], freshness="any")
+        assert found == [{"key": key, "id": id_} for id_, key in enumerate(keys)]
+    for table in WEB["tables"]:
+        found = web.rows(table, freshness="any")
+        assert by_key(table, found) == model.rows.rows(table)

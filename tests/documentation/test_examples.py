@@ -29,11 +29,20 @@ REQUESTS: dict[str, object] = {
     },
     "rollups": [["customer"], ["customer", "app"]],
 }
+POSTS: dict[str, object] = {
+    "name": "posts",
+    "tables": {
+        "posts": {
+            "columns": {"id": "int64", "author": "string", "at": "timestamp", "text": "string"},
+            "key": ["id"],
+        }
+    },
+}
 PRESUPPOSED: dict[str, dict[str, dict[str, object]]] = {
     "docs/guide/aggregates.md": {"collections": {"name": "orders"}},
     "docs/guide/graphql.md": {"aggregates": REQUESTS, "topics": TRAFFIC},
-    "docs/guide/sdk-js.md": {"aggregates": REQUESTS},
-    "docs/guide/sdk-python.md": {"aggregates": REQUESTS},
+    "docs/guide/sdk-js.md": {"aggregates": REQUESTS, "datasets": POSTS},
+    "docs/guide/sdk-python.md": {"aggregates": REQUESTS, "datasets": POSTS},
 }
 
 #: Their examples need the server and nothing behind it.

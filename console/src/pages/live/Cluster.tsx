@@ -153,8 +153,10 @@ function Proposed({ proposal, version }: ProposedProps) {
   const body = { query_partitions, write_partitions };
   const headers = { "If-Match": `"v${version}"` };
   return (
-    <p className="notice">
-      {message} <strong>{size} partitions</strong> would suit that.{" "}
+    <div className="notice proposal">
+      <span className="grow">
+        {message} <strong>{size} partitions</strong> would suit that.
+      </span>
       {may("admin") && (
         <button type="button" className="button small" onClick={() => setAsking(true)}>
           Resize
@@ -170,7 +172,7 @@ function Proposed({ proposal, version }: ProposedProps) {
           Another grid is filled beside the one that serves and takes over once all its nodes watch.
         </Confirm>
       )}
-    </p>
+    </div>
   );
 }
 

@@ -14,6 +14,8 @@ interface Node {
   readonly query_partition: number;
   readonly write_partition: number | null;
   readonly state: string;
+  /** Share of a core over the last minute. */
+  readonly busy: number | null;
   readonly lag_ms: number | null;
   readonly queries: number | null;
   readonly matched: number | null;
@@ -98,6 +100,7 @@ function NodeCard({ node }: { readonly node: Node }) {
       "Behind the writes",
       node.lag_ms === null ? null : `${Math.max(0, node.lag_ms).toFixed(1)} ms`,
     ],
+    ["Core in use", node.busy === null ? null : `${(node.busy * 100).toFixed(1)} %`],
     ["Queries watched", count(node.queries)],
     ["Documents matched", count(node.matched)],
     ["Memory of queries", node.memory_bytes === null ? null : size(node.memory_bytes)],

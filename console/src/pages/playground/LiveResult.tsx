@@ -19,7 +19,7 @@ export function LiveResult({ query }: { readonly query: Query<Record<string, unk
   if (live.error !== null) {
     return (
       <div className="pad">
-        <ErrorNotice error={live.error} />
+        <ErrorNotice error={live.error} onRetry={live.again} />
       </div>
     );
   }

@@ -73,7 +73,7 @@ export function DocumentsTab({ collection }: { readonly collection: Collection }
         )}
         {live.error !== null && (
           <div className="column">
-            <ErrorNotice error={live.error} />
+            <ErrorNotice error={live.error} onRetry={live.again} />
           </div>
         )}
         {!live.hasAnswer && live.error === null && <Skeleton rows={12} />}

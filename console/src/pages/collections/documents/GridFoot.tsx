@@ -33,6 +33,11 @@ export function GridFoot({
   return (
     <footer className="grid-foot">
       <LiveState state={live.state} />
+      {live.state === "failed" && (
+        <button type="button" className="button small" onClick={live.again}>
+          Watch again
+        </button>
+      )}
       <span className="number" data-testid="count">
         {(live.isComplete ? held : (count ?? held)).toLocaleString("en")} documents
       </span>

@@ -24,6 +24,8 @@ export interface LiveDocuments {
   /** How often each row has changed before the person's eyes. */
   readonly flashes: ReadonlyMap<string, number>;
   readonly grow: () => void;
+  /** Watches once more, after the subscription has been ended. */
+  readonly again: () => void;
   readonly isComplete: boolean;
 }
 
@@ -60,8 +62,13 @@ export function useWatched(query: Query<Record<string, unknown>>): LiveDocuments
 const doNothing = () => {};
 
 /** Follows a query. What is held stays in view until there is an answer, unless `origin` changes. */
-function useSnapshots(query: Query | null, origin: string): Shown & Pick<LiveDocuments, "flashes"> {
+function useSnapshots(
+  query: Query | null,
+  origin: string,
+): Shown & Pick<LiveDocuments, "flashes" | "again"> {
   const [shown, setShown] = useState(NOTHING);
+  const [attempt, setAttempt] = useState(0);
+  const again = useCallback(() => setAttempt((number) => number + 1), []);
   const flashes = useRef(new Map<string, number>());
   const versions = useRef(new Map<string, number | null>());
   // biome-ignore lint/correctness/useExhaustiveDependencies: another origin begins anew.
@@ -71,7 +78,7 @@ function useSnapshots(query: Query | null, origin: string): Shown & Pick<LiveDoc
     flashes.current = new Map();
   }, [origin]);
   const key = query?.key;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query; each attempt watches anew.
   useEffect(
     () =>
       query?.onSnapshot((snapshot) => {
@@ -84,9 +91,9 @@ function useSnapshots(query: Query | null, origin: string): Shown & Pick<LiveDoc
         note(items, versions, flashes.current);
         setShown({ items, state, hasAnswer, error });
       }),
-    [key],
+    [key, attempt],
   );
-  return { ...shown, flashes: flashes.current };
+  return { ...shown, flashes: flashes.current, again };
 }
 
 /** Counts a flash for each row whose version differs from the one that was shown. */
