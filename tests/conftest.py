@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 
 from tests.launched import Place
@@ -28,6 +29,12 @@ from tests.own_valkey import OwnValkey
 
 if TYPE_CHECKING:
     from foundation.valkey_wire import ValkeyWire
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "rillbase_template"
