@@ -57,8 +57,8 @@ from documents.outbox.requests import (
 ROUND_S = 0.2
 #: How long a writer is given to publish by itself, and how old a snapshot is when it is ticked.
 GRACE_S = 0.25
-#: Whoever hears a tick believes that it is of now: older snapshots are not ticked. Where each answer
-#: of the servers takes two seconds, a round takes six.
+#: Whoever hears a tick believes that it is of now: older snapshots are not ticked. Where each
+#: answer of the servers takes two seconds, a round takes six.
 SNAPSHOT_S = 8.0
 #: A longer round is broken off, so that the lease is prolonged and ticks come while it catches up.
 LONG_ROUND_S = 1.0

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.chromium import Browser
 from tests.console.conftest import OpenWindow
-from tests.console.window import Window
+from tests.console.window import Window, sign_in
+from tests.realtime.live.conftest import Backstage
+from tests.sdk.proxy import Proxy, through_proxy
+from tests.tenants.webhooks.receivers import webhook_receiver
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -17,12 +22,73 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
+#: What a webhook is sent to try it.
+TEST = "webhook.test"
 
-def choose_file(window: Window, selector: str, file: Path) -> None:
-    """Choose a file, as the browser's own dialogue does."""
-    expression = f"document.querySelector({json.dumps(selector)})"
-    found = window.page.call("Runtime.evaluate", expression=expression)["result"]["objectId"]
-    window.page.call("DOM.setFileInputFiles", objectId=found, files=[str(file)])
+
+@pytest.fixture
+def network(server: str) -> Iterator[Proxy]:
+    """What lies between the browser and the server."""
+    with through_proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far_window(
+    browser: Browser, network: Proxy, notes: MadeCollection, backstage: Backstage
+) -> Window:
+    """A window behind the network."""
+    from tests.make import make_session
+
+    return sign_in(browser.page(), network.url, notes.made, make_session(notes.made.owner)[0])
+
+
+def test_what_happened_while_the_network_was_away_is_shown_and_then_it_is_live_again(
+    far_window: Window, network: Proxy, notes: MadeCollection
+) -> None:
+    window = far_window
+    window.open(f"/collections/{notes.name}")
+    window.is_live()
+    network.refuses = True
+    network.cut()
+    window.wait(
+        "['offline', 'connecting'].includes(document.querySelector('[data-state]').dataset.state)"
+    )
+    notes.insert({"_id": "n7", "title": "While you were away", "rank": 7})
+    network.refuses = False
+    window.sees("While you were away", "[role=row]")
+    window.is_live()
+
+
+@pytest.mark.long
+def test_over_a_slow_network_pages_say_what_they_wait_for_and_come(
+    far_window: Window, network: Proxy, notes: MadeCollection
+) -> None:
+    network.delay_s = 0.2
+    far_window.open(f"/collections/{notes.name}")
+    far_window.sees("Note 1", "[role=row]")
+    far_window.is_live()
+    notes.insert({"_id": "n8", "title": "Slow, but there", "rank": 8})
+    far_window.sees("Slow, but there", "[role=row]")
+    assert far_window.complaints == []
+
+
+def test_a_subscription_that_was_ended_is_begun_again_and_misses_nothing(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    watcher, window = open_window(notes.made), open_window(notes.made)
+    watcher.open(f"/collections/{notes.name}")
+    watcher.is_live()
+    window.open("/subscriptions")
+    window.click("table button", "End")
+    window.click("dialog button.danger", "End it")
+    watcher.sees("stopped", ".grid-foot")
+    notes.insert({"_id": "n9", "title": "Meanwhile", "rank": 9})
+    watcher.click(".grid-foot button", "Watch again")
+    watcher.sees("Meanwhile", "[role=row]")
+    watcher.is_live()
+    notes.insert({"_id": "n10", "title": "Afterwards", "rank": 10})
+    watcher.sees("Afterwards", "[role=row]")
 
 
 def test_a_file_is_imported_with_what_was_refused_and_exported_again(
@@ -36,8 +102,7 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
     window.is_live()
     window.click("button[aria-label=More]")
     window.click("[role=menuitem]", "Import")
-    window.wait("document.querySelector('dialog input[type=file]')")
-    choose_file(window, "dialog input[type=file]", file)
+    window.choose_file("dialog input[type=file]", file)
     window.sees("notes.ndjson", "dialog button")
     window.click("dialog button.main", "Import")
     window.sees("2000 written, 0 skipped, 1 refused", "dialog [role=status]")
@@ -55,3 +120,68 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
     wait_until(saved.exists, what="the file to be saved")
     assert len(saved.read_text().splitlines()) == 2_003
     assert window.complaints == []
+
+
+@pytest.mark.long
+def test_a_webhook_is_made_delivers_delivers_again_and_fails(
+    open_window: OpenWindow, notes: MadeCollection, backstage: Backstage
+) -> None:
+    backstage.start_worker()
+    with webhook_receiver() as receiver:
+        window = open_window(notes.made)
+        window.open("/webhooks")
+        window.click("button", "New webhook")
+        window.type("dialog label:nth-of-type(1) input", "Chat")
+        window.type("dialog label:nth-of-type(2) input", receiver.url)
+        window.type("dialog label:nth-of-type(3) input", "api_key.*")
+        window.click("dialog button.main", "Create webhook")
+        window.sees("shown this once", "dialog")
+        window.click("dialog button.main", "I have it")
+        window.sees("active", ".badge")
+
+        receiver.answer(204)
+        window.click("button", "Send a test")
+        window.sees("delivered", "tbody .badge")
+        window.click("tbody button", "Redeliver")
+        window.wait("document.querySelectorAll('tbody .badge.good').length === 2")
+        sent = [message.id for message in receiver.messages if message.event["type"] == TEST]
+        assert (len(sent), len(set(sent))) == (2, 1)
+
+        receiver.answer(500, b"not now")
+        window.click("button", "Send a test")
+        window.sees("500", "tbody td.number")
+        window.open("/errors")
+        window.sees("webhook_delivery_failed", "table")
+
+
+@pytest.mark.long
+def test_somebody_is_invited_makes_an_account_and_is_a_member(
+    open_window: OpenWindow,
+    notes: MadeCollection,
+    backstage: Backstage,
+    browser: Browser,
+    server: str,
+) -> None:
+    from tests.mailbox import mails_to, next_mail
+    from tests.make import unique
+
+    backstage.start_worker()
+    email = f"{unique('guest')}@example.test"
+    window = open_window(notes.made)
+    window.open("/members")
+    window.click("button", "Invite")
+    window.type("dialog input[type=email]", email)
+    window.click("dialog button.main", "Send the invitation")
+    window.sees(email, "table")
+
+    wait_until(lambda: bool(mails_to(email)), what="the invitation to be sent")
+    mail = next_mail(email, mails_to(email)[0].subject)
+    guest = Window(browser.page(), server, notes.made.slug)
+    guest.page.call("Network.clearBrowserCookies")
+    guest.page.open(f"{server}/{mail.page}#token={mail.token}")
+    guest.type("input[autocomplete=name]", "Ada Guest")
+    guest.type("input[type=password]", "a long password")
+    guest.click("button", "Make an account and join")
+    guest.wait(f"location.pathname.startsWith('/t/{notes.made.slug}')")
+    guest.open(f"/collections/{notes.name}")
+    guest.sees("Note 1", "[role=row]")

@@ -180,8 +180,8 @@ fn a_write_changes_the_row_of_its_group_and_of_the_one_that_it_leaves() {
     assert_eq!(
         told,
         [
-            r#"1>0 {"n":8,"c":2,"m":"c"}"#,
-            r#"=1 {"n":7,"c":1,"m":"a"}"#
+            r#"=0 {"n":7,"c":1,"m":"a"}"#,
+            r#"1>0 {"n":8,"c":2,"m":"c"}"#
         ]
     );
     let told = stage.leave(image(7, "a", 2, None));

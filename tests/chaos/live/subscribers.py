@@ -108,9 +108,6 @@ class Subscriber(threading.Thread):
             with self._lock:
                 self._held.interrupted()
                 self._live_since_s = None
-                if self.habits.options:
-                    # Whoever is told less than every change begins anew.
-                    self._held = Held()
             self._story.count("connections")
             self.over.wait(0.2)
 

@@ -56,9 +56,6 @@ VICTIMS = (
 )
 
 
-# Some seeds (578251) still find a change of a row that its subscriber does not hold: a node calls
-# a write a change if somebody's rows named the document before, also where nobody else had it, and
-# who goes on from the log is told in the node's words.
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_every_subscriber_ends_up_with_the_answer_whatever_is_killed(place: Place) -> None:

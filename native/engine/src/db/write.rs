@@ -112,7 +112,7 @@ impl Core {
             return Err(error);
         }
         let shown = match durability {
-            Durability::Sync => self.publisher.synced(end, newest.last),
+            Durability::Sync => self.publisher.synced(self.wal.synced(), newest.last),
             Durability::Buffered => {
                 logged.try_for_each(|one| self.publisher.finish(one.place, one.last))
             }

@@ -206,6 +206,11 @@ impl Wal {
         Ok(())
     }
 
+    /// The position up to which everything is durable.
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
     /// Makes everything durable that was written before.
     pub fn sync(&self) -> Result<()> {
         let end = self.queue.lock().end();

@@ -12,7 +12,7 @@ use rillbase_query::bson::Document;
 use rillbase_query::group::{Group, Groups, Kept};
 
 use crate::groups;
-use crate::message::Row;
+use crate::message::{Gone, Row, WindowChange};
 
 use super::order::Order;
 use super::rows::Rows;
@@ -80,20 +80,51 @@ impl Grouped {
         Ok(())
     }
 
-    /// Brings rows up to date, after documents came or went.
-    pub(super) fn refresh(&mut self, order: &Order) -> Result<(), Refusal> {
+    /// Brings rows up to date, after documents came or went; returns what that changes. A row costs
+    /// the same however many there are.
+    pub(super) fn refresh(&mut self, order: &Order) -> Result<Vec<WindowChange>, Refusal> {
+        let mut changes = Vec::new();
         while let Some(key) = self.touched.pop_first() {
             let row = self.groups.row(&key).map(|shown| groups::row(&shown));
             let version = row.as_ref().map(|row| row.version);
-            if version == self.rows.version(&key) {
-                continue;
-            }
-            self.rows.remove(&key);
-            if let Some(row) = row {
-                self.rows.insert(order.place(&row)?, row);
+            if version != self.rows.version(&key) {
+                changes.extend(self.replace(&key, row, order)?);
             }
         }
-        Ok(())
+        Ok(changes)
+    }
+
+    /// Puts a row in the place of what was held of it; none: it goes.
+    fn replace(
+        &mut self,
+        key: &[u8],
+        row: Option<Row>,
+        order: &Order,
+    ) -> Result<Option<WindowChange>, Refusal> {
+        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        let old = self.rows.index(key);
+        let before = old.and_then(|index| self.rows.at(index)).map(Arc::clone);
+        self.rows.remove(key);
+        let Some(row) = row else {
+            return Ok(old.zip(before).map(|(index, before)| WindowChange::Remove {
+                old_index: number(index),
+                key: Arc::clone(&before.key),
+                id: before.id(),
+                version: before.version,
+                gone: Gone::Left,
+            }));
+        };
+        self.rows.insert(order.place(&row)?, row.clone());
+        let index = self.rows.index(key).map_or(u32::MAX, number);
+        Ok(Some(match old.map(number) {
+            None => WindowChange::Add { index, row },
+            Some(old) if old == index => WindowChange::Change { index, row },
+            Some(old_index) => WindowChange::Move {
+                old_index,
+                index,
+                row,
+            },
+        }))
     }
 
     pub(super) const fn rows(&self) -> &Rows {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rillbase_documents::refusal::Refusal;
 
 use crate::groups;
-use crate::message::{Definition, Row};
+use crate::message::{Definition, Row, WindowChange};
 
 use super::grouped::Grouped;
 use super::order::{Order, Place};
@@ -50,10 +50,23 @@ impl Kept {
                 if let Some(row) = row {
                     grouped.insert(&row)?;
                 }
-                grouped.refresh(order)?;
                 Ok(None)
             }
         }
+    }
+
+    /// Brings what is shown up to date, after some changes; returns what differs, if that is known
+    /// without looking at all rows.
+    pub(super) fn refresh(&mut self, order: &Order) -> Result<Option<Vec<WindowChange>>, Refusal> {
+        match self {
+            Self::Rows(_) => Ok(None),
+            Self::Groups(grouped) => grouped.refresh(order).map(Some),
+        }
+    }
+
+    /// Whether `refresh` knows.
+    pub(super) const fn knows_changes(&self) -> bool {
+        matches!(self, Self::Groups(_))
     }
 
     /// What is shown: the rows from `offset` on, `limit` at most.

@@ -290,6 +290,7 @@ impl Query {
             self.apply(step, now_us)?;
             self.note_applied(step.image.xid);
         }
+        self.rows.refresh(&self.order)?;
         Ok(())
     }
 
@@ -373,7 +374,9 @@ impl Query {
             return Ok(Advance::Stuck);
         }
         self.forget(remembered);
-        let before = self.window();
+        // Where all rows are shown, what changes in them is what changes in the window.
+        let all = self.offset == 0 && self.limit.is_none() && self.rows.knows_changes();
+        let before = if all { Vec::new() } else { self.window() };
         for step in &batch {
             self.apply(step, remembered.0)?;
             self.note_applied(step.image.xid);
@@ -387,7 +390,9 @@ impl Query {
             self.applied.retain(|xid| !complete.sees(*xid));
             self.pruned = Some(complete.clone());
         }
-        let changes = steps(&before, &self.window(), &|row| leave(row, &batch));
+        let refreshed = self.rows.refresh(&self.order)?.filter(|_| all);
+        let differ = || steps(&before, &self.window(), &|row| leave(row, &batch));
+        let changes = refreshed.unwrap_or_else(differ);
         if changes.is_empty() {
             return Ok(Advance::Unseen);
         }

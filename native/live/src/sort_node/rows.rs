@@ -52,8 +52,17 @@ impl Rows {
 
     /// The version of a row, if it is held.
     pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
-        let index = self.find(self.by_key.get(key)?).ok()?;
-        Some(self.in_order.get(index)?.row.version)
+        Some(self.at(self.index(key)?)?.version)
+    }
+
+    /// Where a row stands, if it is held.
+    pub(super) fn index(&self, key: &[u8]) -> Option<usize> {
+        self.find(self.by_key.get(key)?).ok()
+    }
+
+    /// The row that stands there.
+    pub(super) fn at(&self, index: usize) -> Option<&Arc<Row>> {
+        self.in_order.get(index).map(|placed| &placed.row)
     }
 
     fn find(&self, place: &Place) -> Result<usize, usize> {

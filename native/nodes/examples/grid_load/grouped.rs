@@ -28,7 +28,7 @@ impl Grouped {
         }
     }
 
-    pub(crate) fn definition(&self, number: u64) -> Fallible<Definition> {
+    pub(crate) fn definition(number: u64) -> Fallible<Definition> {
         let filter = parse_document(format!(r#"{{"q":{number}}}"#).as_bytes())?;
         let group = parse_document(
             br#"{"by":["v"],"measures":{"count":{"op":"count"},"total":{"op":"sum","field":"n"},

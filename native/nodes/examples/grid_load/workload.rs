@@ -247,8 +247,8 @@ impl Workload {
     /// A query as the registry has it.
     pub(crate) fn definition(&self, number: usize) -> Fallible<Definition> {
         let name = u64::try_from(number)?;
-        if let Some(grouped) = &self.grouped {
-            return grouped.definition(name);
+        if self.is_grouped() {
+            return Grouped::definition(name);
         }
         let sorted = self.is_sorted(name);
         let sort = parse_document(br#"{"sort":[["random",1]]}"#)?;
