@@ -1,5 +1,10 @@
 //! A sort node that keeps groups: what it tells of them.
-#![allow(clippy::panic, reason = "what a test did not expect fails it")]
+#![allow(
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::format_push_string,
+    reason = "what a test did not expect fails it"
+)]
 
 mod common;
 

@@ -145,9 +145,9 @@ impl Relay {
                 return Stage::Fetched(xid, outbox.as_read(xid, database), backlog);
             }
             backlog.push_front(xid);
-            newer
-                .into_iter()
-                .for_each(|other| backlog.push_front(other));
+            for other in newer {
+                backlog.push_front(other);
+            }
             return Stage::Listed(backlog);
         }
         let now_us = self.time_us;
