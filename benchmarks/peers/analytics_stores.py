@@ -10,6 +10,7 @@ import io
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -128,17 +129,17 @@ class Postgres(_Sql):
             with self._connection.cursor().copy(f"COPY {name} FROM STDIN (FORMAT csv)") as copy:
                 copy.write(_as_csv(rows))
             return
-        values = sql.SQL(", ").join(
-            [sql.SQL("({})").format(sql.SQL(", ").join([sql.Placeholder()] * rows.num_columns))]
-            * INSERT_ROWS
-        )
-        whole = sql.SQL("INSERT INTO {} VALUES {}").format(sql.Identifier(name), values)
         for batch in rows.to_batches(INSERT_ROWS):
             columns = [column.to_pylist() for column in batch.columns]
             sent = [value for row in zip(*columns, strict=True) for value in row]
-            if batch.num_rows != INSERT_ROWS:
-                raise ValueError(f"uploads have a multiple of {INSERT_ROWS} rows")
-            self._connection.execute(whole, sent)
+            self._connection.execute(_insert(name, batch.num_columns, batch.num_rows), sent)
+
+
+@cache
+def _insert(name: str, columns: int, rows: int) -> sql.Composed:
+    row = sql.SQL("({})").format(sql.SQL(", ").join([sql.Placeholder()] * columns))
+    values = sql.SQL(", ").join([row] * rows)
+    return sql.SQL("INSERT INTO {} VALUES {}").format(sql.Identifier(name), values)
 
 
 class DuckDb(_Sql):

@@ -129,9 +129,7 @@ def python(place: Installation, source: str, *arguments: str) -> str:
 
 
 @contextmanager
-def service(
-    place: Installation, command: str, extra: Mapping[str, str]
-) -> Iterator[Web]:
+def service(place: Installation, command: str, extra: Mapping[str, str]) -> Iterator[Web]:
     """Run a service, `manage.py <command>`, and wait until it is ready."""
     port = free_port()
     argv = [sys.executable, str(ROOT / "manage.py"), command, "--port", str(port)]
