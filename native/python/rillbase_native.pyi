@@ -577,8 +577,12 @@ class Hub:
         muted: Sequence[bool] = ...,
         resume: str | None = None,
         reset: str | None = None,
+        way: int,
     ) -> None:
-        """Begin a subscription. `muted`: `add`, `change`, `changeIndex`, `remove` not wanted."""
+        """Begin a subscription. `muted`: `add`, `change`, `changeIndex`, `remove` not wanted.
+
+        `way` names the connection that carries it, perhaps among others.
+        """
 
     def detach(self, subscription: int) -> None:
         """End a subscription without a word."""
@@ -622,6 +626,9 @@ class Hub:
 
     def tick(self, now_us: int) -> None:
         """Let time pass: Valkey's, in microseconds."""
+
+    def has_frames(self) -> bool:
+        """Whether there are frames to hand out at once."""
 
     def poll(self, most: int) -> list[tuple[int, bytes, bool]]:
         """Take frames to send: subscription, JSON text, whether it is the last."""

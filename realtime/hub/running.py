@@ -159,8 +159,7 @@ class Running:
         for wish in wishes:
             if wish[0] != "unregister":
                 self.spawn(self._served(wish))
-        frames = self.hub.poll(FRAMES_AT_ONCE)
-        for subscription, frame, is_last in frames:
+        for subscription, frame, is_last in self.hub.poll(FRAMES_AT_ONCE):
             attached = self.attached.get(subscription)
             if attached is None:
                 continue
@@ -168,7 +167,7 @@ class Running:
             if is_last:
                 del self.attached[subscription]
                 attached.outlet.ended()
-        if len(frames) == FRAMES_AT_ONCE:
+        if self.hub.has_frames():
             self.wake()
 
     async def _let_go(self, queries: list[bytes]) -> None:

@@ -82,7 +82,7 @@ def items(result: JsonObject) -> list[JsonObject]:
 
 
 def opened(hub: Hub, query: LiveQuery) -> None:
-    hub.attach(1, "s1", query, 0, holder=HOLDER)
+    hub.attach(1, "s1", query, 0, holder=HOLDER, way=1)
     asked = hub.asked(query.hash)
     assert asked is not None
     hub.registered(query.hash, asked, 1, "7-1", "0-0", (5, 5, []), [row("a", 1)])
@@ -92,8 +92,8 @@ def opened(hub: Hub, query: LiveQuery) -> None:
 
 def test_a_query_that_nobody_has_registered_is_asked_for_once(hub: Hub) -> None:
     wanted = query()
-    hub.attach(1, "s1", wanted, 0, holder=HOLDER)
-    hub.attach(2, "s2", wanted, 0, holder=HOLDER)
+    hub.attach(1, "s1", wanted, 0, holder=HOLDER, way=1)
+    hub.attach(2, "s2", wanted, 0, holder=HOLDER, way=1)
     assert [(kind, name) for kind, name, *_ in hub.wishes()] == [("register", wanted.hash)]
     assert hub.wishes() == []
 
@@ -135,7 +135,7 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
         memory_bytes=1_000_000,
         trace_bytes=100_000,
     )
-    narrow.attach(1, "s1", wanted, 0, holder=HOLDER)
+    narrow.attach(1, "s1", wanted, 0, holder=HOLDER, way=1)
     narrow.wishes()
     asked = narrow.asked(wanted.hash)
     assert asked is not None
@@ -146,7 +146,7 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
 
 def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:
     wanted = query()
-    hub.attach(1, "s1", wanted, 0, holder=HOLDER)
+    hub.attach(1, "s1", wanted, 0, holder=HOLDER, way=1)
     hub.refused(wanted.hash, '{"code":"result_too_large"}')
     [(subscription, frame, is_last)] = hub.poll(10)
     assert (subscription, is_last) == (1, True)
@@ -159,7 +159,7 @@ def test_who_comes_back_with_a_token_has_the_log_read_from_there(hub: Hub) -> No
     token = str(frames(hub)[-1]["resume"])
     hub.wishes()
     hub.read(0, [tick(3)])
-    hub.attach(2, "s2", wanted, 0, holder=HOLDER, resume=token)
+    hub.attach(2, "s2", wanted, 0, holder=HOLDER, way=1, resume=token)
     hub.tick(NOW_US + 600_000)
     [(kind, _, subscription, partition, after, upto)] = hub.wishes()
     assert (kind, subscription, partition) == ("replay", 2, 0)
@@ -172,7 +172,7 @@ def test_a_token_of_another_principal_is_answered_by_a_fresh_result(hub: Hub) ->
     wanted = query()
     opened(hub, wanted)
     token = str(frames(hub)[-1]["resume"])
-    hub.attach(2, "s2", wanted, 0, holder=b"x" * 16, resume=token)
+    hub.attach(2, "s2", wanted, 0, holder=b"x" * 16, way=1, resume=token)
     assert [frame["type"] for frame in frames(hub)] == ["reset", "result", "ready"]
 
 

@@ -86,6 +86,7 @@ fn opened(subscribers: u64) -> Hub {
             holder: [3; 16],
             resume: None,
             reset: None,
+            way: id,
         };
         hub.attach(id, attach);
     }

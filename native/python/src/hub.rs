@@ -71,7 +71,8 @@ impl Hub {
     /// Begin a subscription.
     #[pyo3(signature = (
         subscription, name, query, partition, *, holder, projection = None,
-        whole_results = false, throttle_ms = 0, muted = [false; 4], resume = None, reset = None
+        whole_results = false, throttle_ms = 0, muted = [false; 4], resume = None, reset = None,
+        way
     ))]
     #[allow(
         clippy::too_many_arguments,
@@ -91,6 +92,7 @@ impl Hub {
         muted: [bool; 4],
         resume: Option<String>,
         reset: Option<String>,
+        way: u64,
     ) {
         let attach = Attach {
             name,
@@ -105,6 +107,7 @@ impl Hub {
             holder,
             resume,
             reset,
+            way,
         };
         self.locked().attach(subscription, attach);
     }
@@ -198,6 +201,11 @@ impl Hub {
     /// Let time pass: Valkey's, in microseconds.
     fn tick(&self, now_us: u64) {
         self.locked().tick(now_us);
+    }
+
+    /// Whether there are frames to hand out at once.
+    fn has_frames(&self) -> bool {
+        self.locked().has_frames()
     }
 
     /// Take frames to send: subscription, JSON text, whether it is the last.

@@ -101,6 +101,10 @@ pub(super) struct Client {
     pub(super) name: String,
     pub(super) query: QueryHash,
     pub(super) holder: [u8; 16],
+    /// Its connection.
+    pub(super) way: u64,
+    /// Nobody reads that.
+    pub(super) stuck: bool,
     pub(super) phase: Phase,
     /// It was told that its query is ready.
     pub(super) ready: bool,
@@ -139,6 +143,8 @@ impl Client {
             name,
             query,
             holder,
+            way: 0,
+            stuck: false,
             phase: Phase::Waiting,
             ready: false,
             live: true,
@@ -303,8 +309,8 @@ impl Client {
 
     /// From now on changes are put together: for a while, or until there is room.
     pub(super) fn put_together_if_full(&mut self, rows: &Rows, now_us: u64) {
-        let throttled = self.options.throttle_us > 0;
-        if !self.options.whole_results && (throttled || self.outbox.is_full(self.bounds)) {
+        let waits = self.options.throttle_us > 0 || self.stuck || self.outbox.is_full(self.bounds);
+        if !self.options.whole_results && waits {
             self.held = Some(Held::all(rows));
             self.due_us = now_us.saturating_add(self.options.throttle_us);
         }
@@ -322,7 +328,7 @@ impl Client {
             }
             return;
         }
-        if !self.outbox.has_room(self.bounds) {
+        if self.stuck || !self.outbox.has_room(self.bounds) {
             return;
         }
         let Some(held) = self.held.take() else {

@@ -132,7 +132,7 @@ impl Hub {
         let mut counted: HashSet<*const Listed> = HashSet::new();
         for client in self.clients.values() {
             memory.outboxes += client.bytes();
-            in_flight += client.outbox.in_flight_bytes();
+            in_flight += client.outbox.in_flight().1;
             let rows = self.queries.get(&client.query);
             let rows = rows.and_then(|query| query.rows.as_ref());
             for listed in client.listed() {
@@ -187,14 +187,19 @@ impl Hub {
             if self.memory.total() <= aim {
                 break;
             }
-            if let Some(client) = self.clients.get_mut(&id)
-                && client.cut_off(self.now_us)
-            {
+            let Some(client) = self.clients.get_mut(&id) else {
+                continue;
+            };
+            let before = client.bytes();
+            if client.cut_off(self.now_us) {
+                let less = before.saturating_sub(client.bytes());
+                self.memory.outboxes = self.memory.outboxes.saturating_sub(less);
                 self.memory.cut_off += 1;
                 self.behind.remove(&id);
             }
-            self.look_at_memory();
         }
+        // Results that were kept for several of them are gone with the last.
+        self.look_at_memory();
     }
 
     fn end_the_largest(&mut self) {

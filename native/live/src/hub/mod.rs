@@ -14,7 +14,7 @@
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
 //! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
-//! [`patience`] — one query; [`memory`] — the bounds of all; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
+//! [`patience`] — one query; [`memory`] — the bounds of all; [`ways`] — connections; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
 //! [`replay`] — going on; [`trace`] — what became of changes lately, for those who ask.
 
 mod change;
@@ -34,6 +34,7 @@ mod sources;
 mod telling;
 mod token;
 mod trace;
+mod ways;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -47,6 +48,7 @@ use query::Query;
 use queue::Place;
 use sources::Log;
 use trace::Shares;
+use ways::Ways;
 
 pub use client::{Bounds, Options};
 pub use memory::Memory;
@@ -74,6 +76,7 @@ pub struct Hub {
     begun: u64,
     memory: Memory,
     in_flight_bytes: usize,
+    ways: Ways,
     shares: Shares,
 }
 
@@ -95,6 +98,7 @@ impl Hub {
             begun: 0,
             memory: Memory::default(),
             in_flight_bytes: 0,
+            ways: Ways::default(),
         }
     }
 
@@ -110,6 +114,8 @@ impl Hub {
             self.config.bounds,
             self.shares.each(),
         );
+        client.way = attach.way;
+        self.ways.join(attach.way);
         if let Some(reason) = attach.reset {
             client.outbox.push(frames::reset(&client.name, &reason));
         }
@@ -154,7 +160,7 @@ impl Hub {
 
     /// Ends a subscription without a word.
     pub fn detach(&mut self, id: u64) {
-        let Some(client) = self.clients.remove(&id) else {
+        let Some(client) = self.taken_out(id) else {
             return;
         };
         self.behind.remove(&id);
@@ -167,6 +173,14 @@ impl Hub {
             self.waiting.remove(&client.query);
             self.wishes.push(Wish::Unregister(client.query));
         }
+    }
+
+    /// Takes a subscription out, and gives its connection the room back that it had.
+    fn taken_out(&mut self, id: u64) -> Option<Client> {
+        let client = self.clients.remove(&id)?;
+        let go_on = self.ways.leave(client.way, client.outbox.in_flight());
+        self.outgoing.extend(go_on.iter().filter(|other| **other != id));
+        Some(client)
     }
 
     /// Names the registration that a query waits for; to be asked for before the log's end is noted,
@@ -255,6 +269,8 @@ impl Hub {
     pub fn drained(&mut self, id: u64, frames: usize, bytes: usize) {
         if let Some(client) = self.clients.get_mut(&id) {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+            let go_on = self.ways.drained(client.way, (frames, bytes), self.now_us);
+            self.outgoing.extend(go_on);
             let groups = self
                 .queries
                 .get(&client.query)

@@ -57,8 +57,9 @@ impl Outbox {
         self.bytes + self.in_flight.1
     }
 
-    pub(super) fn in_flight_bytes(&self) -> usize {
-        self.in_flight.1
+    /// Frames and bytes that were handed out and not taken.
+    pub(super) const fn in_flight(&self) -> (usize, usize) {
+        self.in_flight
     }
 
     /// Results that are on their way, as they were when they were asked for.

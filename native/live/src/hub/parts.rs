@@ -60,6 +60,8 @@ pub struct Attach {
     pub resume: Option<String>,
     /// Why it begins anew, if it was there before.
     pub reset: Option<String>,
+    /// The connection that carries it, perhaps among others.
+    pub way: u64,
 }
 
 /// What the app server has to do.

@@ -16,6 +16,8 @@ use super::{Config, Frame, Hub, Wish, frames, replay};
 const JUDGE_US: u64 = 200_000;
 /// Frames that one client is given before it is the next one's turn.
 const TURN: usize = 32;
+/// About how much is written out in one go: whoever else is served waits for so long.
+const AT_ONCE_BYTES: usize = 512 * 1024;
 
 impl Hub {
     pub(super) fn has_frames_for(&mut self, id: u64) {
@@ -52,6 +54,7 @@ impl Hub {
                 continue;
             };
             client.trace.at(self.now_us, query.trace.groups);
+            client.stuck = self.ways.is_stuck(client.way, self.now_us);
             let stamp = Stamp::new(&self.config, query, log, client.holder);
             let seal = |seq| stamp.seal(seq);
             match &mut client.phase {
@@ -351,6 +354,7 @@ impl Hub {
         };
         let now_us = self.now_us;
         client.trace.at(now_us, query.trace.groups);
+        client.stuck = self.ways.is_stuck(client.way, now_us);
         let stamp = Stamp::new(&self.config, query, log, client.holder);
         query.with_leave(|leave, rows| {
             client.flush(rows, now_us, leave, &|seq| stamp.seal(seq));
@@ -361,43 +365,71 @@ impl Hub {
         self.has_frames_for(id);
     }
 
-    /// Takes frames to send, about so many at most, in turn from all who have some.
+    /// Takes frames to send, about so many at most, in turn from all who have some and for whom
+    /// their connections have room.
     pub fn poll(&mut self, most: usize) -> Vec<Frame> {
-        let mut found = Vec::new();
-        let short = self.is_short();
+        let (mut found, mut bytes) = (Vec::new(), 0);
         while found.len() < most
+            && bytes < AT_ONCE_BYTES
             && let Some(id) = self.outgoing.pop_front()
         {
-            let Some(client) = self.clients.get_mut(&id) else {
-                continue;
-            };
-            let mut more = true;
-            for _ in 0..TURN {
-                let Some(text) = client.next(short) else {
-                    more = false;
-                    break;
-                };
-                self.in_flight_bytes += text.len();
-                let over = client.over && client.outbox.len() == 0;
-                found.push(Frame {
-                    client: id,
-                    text,
-                    over,
-                });
-            }
-            if found
-                .last()
-                .is_some_and(|frame: &Frame| frame.client == id && frame.over)
-            {
-                self.clients.remove(&id);
-            } else if more {
-                self.outgoing.push_back(id);
-            } else {
-                client.listed = false;
+            match self.hand_out(id, &mut found, &mut bytes) {
+                Turn::More => self.outgoing.push_back(id),
+                Turn::Waits => {}
+                Turn::Nothing => {
+                    if let Some(client) = self.clients.get_mut(&id) {
+                        client.listed = false;
+                    }
+                }
+                Turn::Over => {
+                    self.taken_out(id);
+                }
             }
         }
         found
     }
+
+    /// Hands out some of a client's frames.
+    fn hand_out(&mut self, id: u64, found: &mut Vec<Frame>, bytes: &mut usize) -> Turn {
+        let short = self.is_short();
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Turn::Nothing;
+        };
+        for _ in 0..TURN {
+            if client.outbox.len() > 0 && !self.ways.admits(client.way, id) {
+                return Turn::Waits;
+            }
+            let Some(text) = client.next(short) else {
+                return Turn::Nothing;
+            };
+            *bytes += text.len();
+            self.in_flight_bytes += text.len();
+            self.ways.handed(client.way, text.len(), self.now_us);
+            let over = client.over && client.outbox.len() == 0;
+            found.push(Frame {
+                client: id,
+                text,
+                over,
+            });
+            if over {
+                return Turn::Over;
+            }
+            if *bytes >= AT_ONCE_BYTES {
+                break;
+            }
+        }
+        Turn::More
+    }
+}
+
+/// How a client's turn ended.
+enum Turn {
+    /// It may have more.
+    More,
+    /// It has more, and goes on when its connection has room.
+    Waits,
+    Nothing,
+    Over,
 }
 
 /// Whether the log may lead from a token to the present.

@@ -1,6 +1,9 @@
 //! Slow clients, throttles and whole results.
 
+use std::collections::HashMap;
+
 use rillbase_live::hub::{Bounds, Options};
+use rillbase_live::message::Row;
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, line};
@@ -53,6 +56,102 @@ fn one_slow_client_does_not_delay_another() {
     assert_eq!(fast, 300);
     let waiting = desk.hub.figures(1).unwrap().waiting;
     assert!(waiting <= 128 + 4, "{waiting}");
+}
+
+#[test]
+fn a_connection_has_room_for_so_much_however_many_subscriptions_it_carries() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.way = Some(7);
+    for id in 1..=40 {
+        desk.attach(id, &q);
+    }
+    let rows = many_large();
+    desk.open(&q, 5, &rows);
+    let unread = handed_out(&mut desk);
+    assert!(unread.1 < 3_000_000, "{unread:?}");
+    desk.way = None;
+    desk.attach(50, &q);
+    assert!(handed_out(&mut desk).1 > 500_000, "others have their own");
+}
+
+#[test]
+fn one_go_writes_out_about_so_much_and_says_that_there_is_more() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    for id in 1..=40 {
+        desk.attach(id, &q);
+    }
+    desk.open(&q, 5, &many_large());
+    let mut rounds = 0;
+    while desk.hub.has_frames() {
+        let bytes: usize = desk.hub.poll(1_000).iter().map(|one| one.text.len()).sum();
+        assert!(bytes < 2_000_000, "{bytes}");
+        rounds += 1;
+    }
+    assert!(rounds >= 40, "{rounds}");
+}
+
+#[test]
+fn nothing_is_written_out_for_a_connection_that_nobody_reads_until_somebody_does() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.way = Some(7);
+    for id in 1..=40 {
+        desk.attach(id, &q);
+    }
+    desk.open(&q, 5, &many_large());
+    let mut unread = handed_out(&mut desk);
+    desk.pass(1_500_000);
+    desk.ticks(5);
+    for version in 2..100 {
+        let change = image(version + 10, "d0", version, Some(1));
+        desk.matched(F0, change, Is::Changed, q.hash);
+    }
+    for id in 1..=40 {
+        let waiting = desk.hub.figures(id).unwrap().waiting;
+        assert!(waiting < 10, "{waiting} frames wait for {id}");
+    }
+    let mut told = 0;
+    for _ in 0..1_000 {
+        for (id, (frames, bytes)) in std::mem::take(&mut unread.2) {
+            desk.hub.drained(id, frames, bytes);
+        }
+        desk.pass(60_000);
+        let frames = desk.hub.poll(1_000);
+        for frame in frames {
+            let line = line(&frame.text);
+            told += usize::from(line.contains("change d0@99"));
+            let taken = unread.2.entry(frame.client).or_default();
+            *taken = (taken.0 + 1, taken.1 + frame.text.len());
+        }
+    }
+    assert_eq!(told, 40, "each is told what has become of the document");
+}
+
+/// A result of about half a megabyte.
+fn many_large() -> Vec<Row> {
+    let text = "x".repeat(20_000);
+    let large = |number: usize| {
+        let id = format!("d{number}");
+        let body = crate::common::bson(&format!(r#"{{"_id":"{id}","text":"{text}"}}"#));
+        Row {
+            body,
+            ..row(&id, 1, 1)
+        }
+    };
+    (0..30).map(large).collect()
+}
+
+/// Hands out all that may be while nobody takes anything: frames, bytes, and both by subscription.
+fn handed_out(desk: &mut Desk) -> (usize, usize, HashMap<u64, (usize, usize)>) {
+    let (mut frames, mut bytes, mut each) = (0, 0, HashMap::new());
+    while desk.hub.has_frames() {
+        for frame in desk.hub.poll(1_000) {
+            frames += 1;
+            bytes += frame.text.len();
+            let own: &mut (usize, usize) = each.entry(frame.client).or_default();
+            *own = (own.0 + 1, own.1 + frame.text.len());
+        }
+    }
+    (frames, bytes, each)
 }
 
 #[test]

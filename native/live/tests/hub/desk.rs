@@ -26,6 +26,8 @@ pub(crate) struct Desk {
     counts: HashMap<Source, (u64, u64)>,
     pub(crate) life: [u8; 16],
     requests: u64,
+    /// The connection of whoever subscribes next; none: one of its own.
+    pub(crate) way: Option<u64>,
 }
 
 impl Desk {
@@ -64,6 +66,7 @@ impl Desk {
             counts: HashMap::new(),
             life: [1; 16],
             requests: 0,
+            way: None,
         };
         desk.pass(0);
         desk
@@ -168,6 +171,7 @@ impl Desk {
             holder: [9; 16],
             resume,
             reset: None,
+            way: self.way.unwrap_or(id),
         };
         self.hub.attach(id, attach);
     }

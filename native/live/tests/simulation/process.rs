@@ -133,6 +133,7 @@ impl Process {
                 holder: [9; 16],
                 resume,
                 reset: reset.map(str::to_owned),
+                way: client,
             },
         );
         self.attached.insert(client, subscription);
