@@ -10,8 +10,6 @@ from foundation.resource import Resource
 from foundation.scope import TenantOwned
 from tenants.models import Tenant
 
-__all__ = ["NAME_PATTERN", "Collection"]
-
 
 class Collection(TenantOwned, Resource):
     """A named set of documents and what holds for all of them.

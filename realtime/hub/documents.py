@@ -11,11 +11,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from documents.live import Outlet, Subscriber
-from documents.models.collection import NAME_PATTERN
 from documents.store import facts
 from documents.store.access import access_of
 from foundation.errors import ApiError, Forbidden, NotFound, Overloaded, Unavailable
 from foundation.json_types import JsonObject
+from foundation.names import NAME_PATTERN
 from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
 from realtime.hub.running import Attached, Running
