@@ -179,7 +179,8 @@ impl Hub {
     fn taken_out(&mut self, id: u64) -> Option<Client> {
         let client = self.clients.remove(&id)?;
         let go_on = self.ways.leave(client.way, client.outbox.in_flight());
-        self.outgoing.extend(go_on.iter().filter(|other| **other != id));
+        self.outgoing
+            .extend(go_on.iter().filter(|other| **other != id));
         Some(client)
     }
 
