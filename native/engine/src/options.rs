@@ -159,7 +159,8 @@ pub struct Options {
     /// The budget of open tables: half for their top index, properties and range deletes, half for
     /// index blocks and filters, of which those that do not fit come by way of the block cache.
     pub table_cache_bytes: usize,
-    /// The budget of all memtables together; reaching it flushes the largest.
+    /// The budget of all memtables together; reaching it flushes the largest. As much again may wait
+    /// for its flush, then writers wait too.
     pub memtables_bytes: usize,
     /// How many full memtables may wait for their flush in each keyspace.
     pub waiting_memtables: usize,

@@ -81,7 +81,7 @@ fn all_memtables_together_stay_within_their_budget() {
         let held = |space: &rillbase_engine::KeyspaceStats| space.memtable_bytes;
         if number % 100 == 0 {
             let total: usize = db.stats().keyspaces.iter().map(held).sum();
-            assert!(total < 12 << 20, "{total}");
+            assert!(total < 10 << 20, "{total}");
         }
     }
     assert!(db.stats().flushes > 2);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::keyspace::View;
 use super::{Commit, Core, Keyspace};
 use crate::batch::{Batch, Logged, Stamped};
 use crate::error::{Error, Result};
@@ -264,6 +265,7 @@ impl Core {
             if let Some((keyspace, memtable)) = largest {
                 self.rotate(keyspace, memtable)?;
             }
+            self.wait_for_memory()?;
         }
         if self.wal.size_bytes() > self.options.log_bytes {
             let filled = active.iter().filter(|(_, memtable)| !memtable.is_empty());
@@ -272,6 +274,24 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Waits while what is being written and what waits for its flush come to twice the budget.
+    fn wait_for_memory(&self) -> Result<()> {
+        let most = self.options.memtables_bytes.saturating_mul(2);
+        let fits = || {
+            let keyspaces = self.keyspaces.read();
+            let views: Vec<_> = keyspaces.values().map(Keyspace::view).collect();
+            let held = |view: &View| view.memtables().map(|one| one.bytes()).sum::<usize>();
+            views.iter().map(|view| held(view)).sum::<usize>() < most
+                || views.iter().all(|view| view.waiting.is_empty())
+        };
+        if self.options.background_threads > 0 && !fits() {
+            let started = Instant::now();
+            self.work.wait_until(|| fits() || self.check().is_err());
+            self.stats.waited(started.elapsed());
+        }
+        self.check()
     }
 
     /// Replaces a full memtable; waits while too many wait for their flush.
