@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import resource
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -20,6 +17,7 @@ from foundation.errors import StorageFull
 from tests.analytics import backstage
 from tests.analytics.made import ARROW, as_arrow, make_dataset
 from tests.analytics.test_id_keys import WEB, by_key
+from tests.full_disk import full_disk
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -30,17 +28,6 @@ if TYPE_CHECKING:
 ROWS = 40_000
 #: Runs are merged, and do not enter the authority.
 PATIENT = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
-
-
-@contextmanager
-def full_disk(allowed_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond some bytes: what a full disk looks like to it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (allowed_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def paths(made: Made) -> set[Path]:

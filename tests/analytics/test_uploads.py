@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.analytics.made import ARROW, NDJSON, PARQUET, as_arrow, as_lines, make_dataset
 from tests.caller import problem
+from tests.full_disk import full_disk
 
 if TYPE_CHECKING:
     from tests.analytics.made import Json, Made
@@ -260,15 +260,11 @@ def test_a_body_that_is_too_large_is_refused(
 def test_a_full_disk_is_said_and_leaves_nothing_half_written(shop: Made) -> None:
     shop.insert("orders", ORDER)
     before = set(files(shop))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     rows = pa.table({"id": list(range(300_000))})
     body = as_arrow(rows)
     for allowed in (1_000_000, len(body) + 1000):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, hard))
-        try:
+        with full_disk(allowed):
             answer = shop.send("uploads", body, ARROW, table="orders")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         if allowed < len(body):
             problem(answer, 507, "storage_full")
             assert set(files(shop)) == before
