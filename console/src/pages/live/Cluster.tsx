@@ -251,30 +251,18 @@ function WantedDialog({ cluster, onClose }: WantedProps) {
       onSubmit={send}
       onClose={onClose}
     >
-      <Field label="Write partitions" hint="Into how many streams your writes are divided.">
-        <input
-          className="input number"
-          type="number"
-          min={1}
-          max={64}
-          value={wanted.write_partitions ?? ""}
-          onChange={(event) =>
-            setWanted({ ...wanted, write_partitions: Number(event.target.value) })
-          }
-        />
-      </Field>
-      <Field label="Query partitions" hint="Among how many your live queries are divided.">
-        <input
-          className="input number"
-          type="number"
-          min={1}
-          max={64}
-          value={wanted.query_partitions ?? ""}
-          onChange={(event) =>
-            setWanted({ ...wanted, query_partitions: Number(event.target.value) })
-          }
-        />
-      </Field>
+      <Partitions
+        of="Write"
+        hint="Into how many streams your writes are divided."
+        value={wanted.write_partitions}
+        onChange={(write_partitions) => setWanted({ ...wanted, write_partitions })}
+      />
+      <Partitions
+        of="Query"
+        hint="Among how many your live queries are divided."
+        value={wanted.query_partitions}
+        onChange={(query_partitions) => setWanted({ ...wanted, query_partitions })}
+      />
       <Field label="Size of a node">
         <select
           className="select"
@@ -311,6 +299,29 @@ function WantedDialog({ cluster, onClose }: WantedProps) {
         />
       </Field>
     </FormDialog>
+  );
+}
+
+interface PartitionsProps {
+  readonly of: "Write" | "Query";
+  readonly hint: string;
+  readonly value: number | null;
+  readonly onChange: (value: number) => void;
+}
+
+/** One dimension of the grid's size. */
+function Partitions({ of, hint, value, onChange }: PartitionsProps) {
+  return (
+    <Field label={`${of} partitions`} hint={hint}>
+      <input
+        className="input number"
+        type="number"
+        min={1}
+        max={64}
+        value={value ?? ""}
+        onChange={(event) => onChange(Number(event.target.value))}
+      />
+    </Field>
   );
 }
 
