@@ -58,8 +58,8 @@ ROUND_S = 0.2
 #: How long a writer is given to publish by itself, and how old a snapshot is when it is ticked.
 GRACE_S = 0.25
 #: Whoever hears a tick believes that it is of now: older snapshots are not ticked. Where each
-#: answer of the servers takes two seconds, a round takes six.
-SNAPSHOT_S = 8.0
+#: answer of the servers takes two seconds, it is six until the next list.
+SNAPSHOT_S = 6.0
 #: A longer round is broken off, so that the lease is prolonged and ticks come while it catches up.
 LONG_ROUND_S = 1.0
 #: How often somebody who has no lease asks for it.
@@ -305,14 +305,19 @@ class Relay:
                 provable,
             )
             return self._ask(tick, now_s)
+        if self._is_long(now_s):
+            # By the next list what waits to be ticked would be too old: a tick goes first.
+            return self._rest()
         return self._keep_house(now_s)
 
     def _may_break_off(self, now_s: float) -> bool:
         """Tell whether the round is long. Each gets something done and cuts no transaction in two:
         otherwise a slow list, or a transaction that takes long, would be begun again for ever.
         """
-        is_long = now_s - self._round_s > LONG_ROUND_S
-        return is_long and self._advanced and self._after == 0
+        return self._is_long(now_s) and self._advanced and self._after == 0
+
+    def _is_long(self, now_s: float) -> bool:
+        return now_s - self._round_s > LONG_ROUND_S
 
     def _provable(self, life: Life, now_s: float) -> Snapshot | None:
         """Return the newest snapshot up to which nothing is outstanding.

@@ -12,8 +12,8 @@ use crate::queries::{Query, Wanted, content};
 pub(crate) type Checked = Result<(), String>;
 
 /// Whatever was committed so long ago is shown by now, or it was said that it may not be: a tick is
-/// believed for 2 s and names a snapshot of at most 8 s before; a batch waits for 2 s.
-const SHOWN_US: u64 = 13_000_000;
+/// believed for 2 s and names a snapshot of at most 6 s before; a batch waits for 2 s.
+const SHOWN_US: u64 = 10_000_000;
 
 /// Something that happened to a document.
 #[derive(Debug)]

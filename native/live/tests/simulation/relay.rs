@@ -13,7 +13,7 @@ use crate::valkey::{Incarnation, Sender, Valkey};
 /// For this long a write is left to its publisher, and a snapshot untold.
 const GRACE_US: u64 = 250_000;
 /// Older snapshots say nothing of the present.
-const SNAPSHOT_US: u64 = 8_000_000;
+const SNAPSHOT_US: u64 = 6_000_000;
 
 /// A snapshot, and the transactions that keep it from being ticked.
 #[derive(Debug)]
