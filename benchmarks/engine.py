@@ -13,7 +13,9 @@ unless --direct is given; then only those that can do without it are compared.
 A ratio is the median, over the rounds, of the peer's time for an operation divided by ours: above 1
 we are faster. `…_cpu_…` compares processor time of all threads, background work included, which
 depends less on what else the machine does. Each round writes somewhat more than the one before, so
-that reads meet stores with few and with many runs to merge. Stores must find the same entries, or
+that reads meet stores with few and with many runs to merge; how many were left, and how many blocks
+a read then asked the system for, is said beside it. Group commit is measured on the disk that is
+there, and on one whose syncs take 2 ms more. Stores must find the same entries, or
 the run fails.
 With --python a second table compares the Python packages, as far as those of requirements/bench.txt
 are installed.
@@ -46,6 +48,8 @@ _WORKLOADS = (
     "mixed",
     "overwrite",
 )
+# What asks for few entries, each of which may need a block that is in no cache of the store's.
+_LOOKS = ("readrandom", "readmissing", "seekrandom")
 _PEERS = ("rocksdb", "leveldb", "lmdb")
 # LevelDB and LMDB have no LZ4.
 _WITH_LZ4 = ("rocksdb",)
@@ -58,6 +62,8 @@ _AS_SMALL = "<= 1.05"
 _MANY_THREADS = 32
 # Of each thread.
 _DURABLE_WRITES = 600
+# What a sync of the slow disk takes more, as one does that has to wait for flash or a network.
+_SLOW_SYNC_US = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,20 @@ def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
             if own:
                 ratio = sum(theirs.processor_seconds(name) for _, theirs in pairs) / own
                 report.add(f"{name}_{case.label}_cpu_vs_{peer}", ratio, "x", "by processor time")
+    _add_reads(report, case, rounds, wanted)
     _add_amplification(report, case, rounds, peers=[p for p in peers if p not in driver.missing])
+
+
+def _add_reads(report: Report, case: Case, rounds: list[list[Run]], wanted: Sequence[str]) -> None:
+    """Say how many runs were left to look into, and how often a read asked the system."""
+    for store in dict.fromkeys(run.store for runs in rounds for run in runs):
+        lines = [_of(runs, store).lines for runs in rounds]
+        left = sum(line["settle"]["runs"] for line in lines) / len(lines)
+        report.add(f"runs_{case.label}_{store}", left, "", "runs left when writing ended, mean")
+        for name in (name for name in wanted if name in _LOOKS):
+            calls = [line[name]["read_calls"] / line[name]["operations"] for line in lines]
+            mean = sum(calls) / len(calls)
+            report.add(f"{name}_{case.label}_{store}_reads", mean, "", "blocks read, mean")
 
 
 def _add_amplification(
@@ -186,6 +205,7 @@ def _add_durable(report: Report, driver: Driver, knobs: Knobs) -> None:
     report.add("durable_32_per_s", median(many), "/s", "durable writes, 32 threads")
     grouping = median([group / single for single, group in zip(one, many, strict=True)])
     report.add("durable_32_vs_1", grouping, "x", "group commit", ">= 10")
+    _add_slow_disk(report, driver, knobs)
     for threads in (1, _MANY_THREADS):
         theirs = rates.get((_RIVAL, threads))
         if theirs:
@@ -193,6 +213,27 @@ def _add_durable(report: Report, driver: Driver, knobs: Knobs) -> None:
             ratio = median([ours / their for ours, their in zip(own, theirs, strict=True)])
             name = f"durable_{threads}_vs_{_RIVAL}"
             report.add(name, ratio, "x", "our rate ÷ theirs", _AS_FAST)
+
+
+def _add_slow_disk(report: Report, driver: Driver, knobs: Knobs) -> None:
+    """Compare one thread with many where a sync takes milliseconds; only ours can be slowed."""
+    pairs = []
+    count = int(_DURABLE_WRITES * max(knobs.scale, 0.5) / 4)
+    for _ in range(knobs.rounds):
+        took = []
+        for threads in (1, _MANY_THREADS):
+            threading = ["--threads", str(threads), "--sync-delay-us", str(_SLOW_SYNC_US)]
+            arguments = ["--num", "100000", "--reads", str(count * threads), *threading]
+            took += [
+                _of(runs, OURS).seconds("fillsync")
+                for runs in driver.rounds([OURS], ["fillsync"], [arguments])
+            ]
+        pairs.append(took)
+    for name, at in ((1, 0), (_MANY_THREADS, 1)):
+        rate = median([1 / pair[at] for pair in pairs])
+        report.add(f"durable_{name}_slow_disk_per_s", rate, "/s", "a sync takes 2 ms more")
+    grouping = median([one / many for one, many in pairs])
+    report.add("durable_32_vs_1_slow_disk", grouping, "x", "group commit, 2 ms a sync", ">= 10")
 
 
 def _add_python(report: Report, directory: Path, knobs: Knobs) -> None:

@@ -37,6 +37,16 @@ def stats(engine: Engine) -> Iterable[str]:
         if level["files"]
     ]
     yield from table(("keyspace", "level", "runs", "files", "size", "entries", "deletes"), rows)
+    yield ""
+    amplified = [
+        (
+            keyspace["name"],
+            f"{keyspace['read_amplification']:,}",
+            f"{keyspace['space_amplification']:.2f}",
+        )
+        for keyspace in counted["keyspaces"]
+    ]
+    yield from table(("amplification", "places a lookup asks", "size ÷ oldest run's"), amplified)
     in_memory = sum(keyspace["memtable_bytes"] for keyspace in counted["keyspaces"])
     yield ""
     yield f"keyspaces  {len(counted['keyspaces']):,}"

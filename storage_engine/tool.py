@@ -124,8 +124,10 @@ def _compact(options: argparse.Namespace) -> None:
 
 
 def _backup(options: argparse.Namespace) -> None:
+    progress = Progress("copied and checked")
     with _opened(options.dir) as engine:
-        found = engine.backup(options.target)
+        found = engine.backup(options.target, progress.of)
+    progress.end()
     size = report.size(found["table_bytes"])
     _say(f"copied and checked: {found['tables']:,} tables, {found['entries']:,} entries, {size}")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connections
 
+from foundation.believed import Believed
 from foundation.errors import Forbidden, NotFound
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
@@ -20,7 +19,6 @@ from storage_engine.node.wire import Refused, Reply
 from tenants.principals import Principal
 
 READ, WRITE = "topics:read", "topics:write"
-TTL_S = 1.0
 MAX_TOPICS = 10_000
 
 
@@ -63,9 +61,6 @@ class TopicFacts:
         return [*command, "RETENTION", f"{self.retention_s}s"]
 
 
-_cache: OrderedDict[tuple[UUID, str], tuple[float, TopicFacts]] = OrderedDict()
-
-
 def allow(principal: Principal, scope: str) -> None:
     """Raise unless the caller may use topics so. They have no access rules: no end users."""
     if principal.obeys_access_rules:
@@ -75,16 +70,14 @@ def allow(principal: Principal, scope: str) -> None:
 
 async def find(tenant_id: UUID, name: str) -> TopicFacts:
     """Return a tenant's topic, or raise `NotFound`."""
-    key = (tenant_id, name)
-    entry = _cache.get(key)
-    if entry is not None and entry[0] > time.monotonic():
-        return entry[1]
-    found = await asyncio.to_thread(_load, tenant_id, name)
-    _cache[key] = (time.monotonic() + TTL_S, found)
-    _cache.move_to_end(key)
-    while len(_cache) > MAX_TOPICS:
-        _cache.popitem(last=False)
-    return found
+    return await _believed.get((tenant_id, name))
+
+
+async def _read(key: tuple[UUID, str], _: TopicFacts | None) -> TopicFacts:
+    return await asyncio.to_thread(_load, *key)
+
+
+_believed = Believed(_read, MAX_TOPICS)
 
 
 def _load(tenant_id: UUID, name: str) -> TopicFacts:

@@ -163,6 +163,32 @@ def test_options_change_no_answer(
             assert direct_io or not engine.stats()["direct_io"]
 
 
+def test_one_budget_bounds_all_memory(tmp_path: Path) -> None:
+    budget = 2 << 20
+    with Engine(tmp_path, memory_bytes=budget) as engine:
+        engine.create_keyspace("left", KeyspaceOptions(compression="none", table_bytes=100_000))
+        for start in range(0, 6000, 100):
+            batch = engine.batch()
+            for number in range(start, start + 100):
+                batch.put("left", number.to_bytes(4, "big"), bytes(1000))
+            batch.write(sync=False)
+        assert len(engine.multi_get("left", [n.to_bytes(4, "big") for n in range(6000)])) == 6000
+        stats = engine.stats()
+        memtables = sum(keyspace["memtable_bytes"] for keyspace in stats["keyspaces"])
+        # A memtable takes memory in pieces.
+        assert memtables + stats["cache_bytes"] + stats["open_table_bytes"] <= budget + (1 << 20)
+        assert stats["flushes"] > 2
+
+
+def test_a_backup_says_how_far_it_is(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with opened(tmp_path / "database") as engine:
+        put(engine, **{f"key{number}": "value" for number in range(100)})
+        found = engine.backup(tmp_path / "backup", lambda done, total: told.append((done, total)))
+    assert told == sorted(told)
+    assert told[-1] == (2 * found["table_bytes"], 2 * found["table_bytes"])
+
+
 def test_a_head_finds_its_keys_of_any_tail(tmp_path: Path) -> None:
     options = KeyspaceOptions(tail_bytes=8)
     with Engine(tmp_path, {"lists": options}) as engine:

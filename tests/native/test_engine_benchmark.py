@@ -15,5 +15,6 @@ def test_the_engine_benchmark_runs_without_peers_and_ends_with_its_figures_as_js
     last = json.loads(done.stdout.splitlines()[-1])
 
     assert last["benchmark"] == "engine"
-    assert {"durable_32_vs_1"} == set(last["goals"])
+    assert {"durable_32_vs_1", "durable_32_vs_1_slow_disk"} == set(last["goals"])
     assert last["figures"]["readrandom_100_none_t1_us"] > 0
+    assert last["figures"]["runs_100_none_t1_rillbase"] >= 1

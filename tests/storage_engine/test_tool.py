@@ -43,9 +43,11 @@ def test_stats_say_what_each_keyspace_holds(
     assert main(["stats", str(database)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert " ".join(lines[0].split()) == "keyspace level runs files size entries deletes"
-    left = next(line.split() for line in lines if line.startswith("left"))
+    left, amplified = (line.split() for line in lines if line.startswith("left"))
     assert left[:4] == ["left", "0", "1", "1"]
     assert left[6:] == ["1,000", "0"]
+    # The one run, and the memtable that has what was only in the log.
+    assert amplified == ["left", "2", "1.00"]
 
 
 def test_a_sound_database_is_verified(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +84,9 @@ def test_files_are_listed_and_shown(database: Path, capsys: pytest.CaptureFixtur
 def test_compaction_makes_one_run(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compact", str(database), "--keyspace", "left"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[6] for line in lines if line.startswith("left")] == ["1,001"]
+    left, amplified = (line.split() for line in lines if line.startswith("left"))
+    assert left[6] == "1,001"
+    assert amplified == ["left", "2", "1.00"]
     assert len(entries(database)) == 1001
 
 

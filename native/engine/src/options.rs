@@ -199,6 +199,18 @@ impl Default for Options {
 }
 
 impl Options {
+    /// These options with one budget for all memory: half of it for memtables, those that wait for
+    /// their flush included, three eighths for the block cache, an eighth for open tables.
+    #[must_use]
+    pub fn within(self, memory_bytes: usize) -> Self {
+        Self {
+            memtables_bytes: memory_bytes / 4,
+            cache_bytes: memory_bytes / 8 * 3,
+            table_cache_bytes: memory_bytes / 8,
+            ..self
+        }
+    }
+
     /// These options with one more keyspace.
     #[must_use]
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> Self {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rillbase_engine::vfs::MemoryVfs;
-use rillbase_engine::{Batch, Db, Durability, Keyspace, KeyspaceOptions, Options};
+use rillbase_engine::{Batch, Compression, Db, Durability, Keyspace, KeyspaceOptions, Options};
 
 fn options() -> Options {
     Options {
@@ -85,6 +85,37 @@ fn all_memtables_together_stay_within_their_budget() {
         }
     }
     assert!(db.stats().flushes > 2);
+}
+
+#[test]
+fn one_budget_bounds_memtables_cache_and_open_tables_together() {
+    const BUDGET: usize = 4 << 20;
+    let space = KeyspaceOptions {
+        table_bytes: 100_000,
+        compression: vec![Compression::None],
+        ..KeyspaceOptions::default()
+    };
+    let options = options().within(BUDGET).keyspace("k", space);
+    let db = Db::open("/db", options).unwrap();
+    let space = db.keyspace("k").unwrap();
+    for number in 0..10_000 {
+        put(&db, &space, number, 1000);
+        let earlier = number.wrapping_mul(0x9e37_79b9) % (number + 1);
+        assert!(db.get(&space, &earlier.to_be_bytes()).unwrap().is_some());
+        if number % 100 == 0 {
+            let stats = db.stats();
+            let held = |space: &rillbase_engine::KeyspaceStats| space.memtable_bytes;
+            let memtables: usize = stats.keyspaces.iter().map(held).sum();
+            let total = memtables + stats.cache_bytes + stats.open_table_bytes;
+            // A memtable takes memory in pieces.
+            assert!(total <= BUDGET + (1 << 20), "{total}");
+        }
+    }
+    let stats = db.stats();
+    assert!(
+        stats.cache_misses > 0 && stats.cache_bytes > BUDGET / 4,
+        "{stats:?}"
+    );
 }
 
 #[test]

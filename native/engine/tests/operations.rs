@@ -100,8 +100,13 @@ fn a_backup_restores_to_the_same_and_damage_to_it_is_noticed() {
     let db = Db::open("/db", options(&vfs)).unwrap();
     let space = db.keyspace("k").unwrap();
     fill(&db, &space, 0..3000);
-    let saved = db.backup("/backup").unwrap();
+    let mut told = Vec::new();
+    let progress = &mut |done, total| told.push((done, total));
+    let saved = db.backup("/backup", progress).unwrap();
     assert!(saved.tables > 0 && saved.log.is_some());
+    assert!(told.is_sorted(), "{told:?}");
+    let all = 2 * saved.table_bytes;
+    assert_eq!(told.last(), Some(&(all, all)), "copied and checked");
     fill(&db, &space, 3000..3001);
     drop(db);
     restore(&vfs, Path::new("/backup"), Path::new("/again"), &mut |_| ()).unwrap();

@@ -153,7 +153,10 @@ fn a_backup_made_without_the_merge_keeps_its_name() {
     work(&db, &mut Random::new(7));
     let expected = entries(&db);
     drop(db);
-    world.look_after("/db").backup("/backup").unwrap();
+    world
+        .look_after("/db")
+        .backup("/backup", &mut |_, _| ())
+        .unwrap();
     let (backup, copy) = (Path::new("/backup"), Path::new("/copy"));
     restore(&world.vfs, backup, copy, &mut |_| ()).unwrap();
     assert_eq!(entries(&world.open("/copy")), expected);

@@ -315,7 +315,7 @@ fn a_database_past_the_systems_cache_is_one_that_others_read() {
     }
     db.compact(&space).unwrap();
     db.checkpoint(folder.0.join("copy")).unwrap();
-    db.backup(folder.0.join("backup")).unwrap();
+    db.backup(folder.0.join("backup"), &mut |_, _| ()).unwrap();
     db.close().unwrap();
     let (db, space) = open(Arc::new(RealVfs));
     assert_eq!(*db.get(&space, &key(19_999)).unwrap().unwrap(), [7; 100]);

@@ -5,12 +5,14 @@
 //! engine-bench --store rillbase|rocksdb|leveldb|lmdb --dir DIR --workload fillrandom,settle,readrandom
 //!     [--num 1000000] [--reads 500000] [--value 100] [--threads 1] [--seed 1]
 //!     [--cache-bytes N] [--memtable-bytes N] [--compression none|lz4] [--direct 0|1]
+//!     [--sync-delay-us N]
 //! ```
 //!
 //! Workloads are in `workload.rs`. One line of JSON each. A store whose library is not there says
 //! `{"missing": name}` and does nothing.
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::store::{Result, Setup};
 use crate::workload::{Bench, Load};
@@ -54,6 +56,7 @@ pub fn main() -> Result<()> {
             .text("compression")
             .is_ok_and(|name| name == "lz4"),
         direct: arguments.count("direct", 0)? != 0,
+        sync_delay: Duration::from_micros(arguments.count("sync-delay-us", 0)?),
         clock: None,
     };
     let load = Load {

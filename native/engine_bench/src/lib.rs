@@ -17,6 +17,7 @@ mod lmdb;
 mod ours;
 mod process;
 mod rocks;
+mod slow;
 pub mod sorted;
 mod store;
 mod workload;

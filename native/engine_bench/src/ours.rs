@@ -9,6 +9,7 @@ use rillbase_engine::{
     Batch, Compression, Db, Durability, Keyspace, KeyspaceOptions, Merge, Options,
 };
 
+use crate::slow::SlowVfs;
 use crate::store::{Result, Setup, Store, number};
 
 /// Adds eight-byte numbers.
@@ -55,6 +56,9 @@ impl Ours {
         };
         let vfs: Arc<dyn Vfs> = if setup.direct {
             Arc::new(DirectVfs::new())
+        } else if !setup.sync_delay.is_zero() {
+            let by = setup.sync_delay;
+            Arc::new(SlowVfs { by })
         } else {
             Arc::new(RealVfs)
         };
@@ -111,6 +115,13 @@ impl Store for Ours {
         batch.merge(&self.space, key, &1_u64.to_le_bytes());
         self.db.write(batch, Durability::Buffered)?;
         Ok(())
+    }
+
+    fn runs(&self) -> Result<Option<u64>> {
+        let stats = self.db.stats();
+        let levels = stats.keyspaces.iter().flat_map(|space| &space.levels);
+        let runs: usize = levels.map(|level| level.runs).sum();
+        Ok(Some(runs as u64))
     }
 
     fn flush(&self) -> Result<()> {

@@ -11,9 +11,21 @@ const TICKS_A_SECOND: f64 = 100.0;
 
 /// Bytes that all threads have given to the system to be written, logs included.
 pub(crate) fn written_bytes() -> Result<u64> {
+    counted("wchar: ")
+}
+
+/// How often all threads have asked the system to read: once for each block that was in no cache of
+/// theirs, unless they map files into memory.
+pub(crate) fn read_calls() -> Result<u64> {
+    counted("syscr: ")
+}
+
+fn counted(name: &str) -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/io")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
-    Ok(line.ok_or("the system does not count writes")?.parse()?)
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    Ok(line
+        .ok_or("the system does not count what is read and written")?
+        .parse()?)
 }
 
 /// Seconds that all threads have run on a processor.

@@ -40,6 +40,8 @@ const ROCKSDB_LZ4: c_int = 4;
 /// What `LevelDB` has instead.
 const LEVELDB_SNAPPY: c_int = 1;
 const BITS_A_KEY: c_int = 10;
+/// What both have unless told otherwise.
+const LEVELS: u32 = 7;
 
 c_functions! {
     struct Common {
@@ -54,6 +56,7 @@ c_functions! {
         delete: fn(Handle, Handle, *const c_char, usize, ErrorSlot);
         get: fn(Handle, Handle, *const c_char, usize, *mut usize, ErrorSlot) -> *mut c_char;
         free: fn(Handle);
+        property_value: fn(Handle, *const c_char) -> *mut c_char;
         create_iterator: fn(Handle, Handle) -> Handle;
         iter_destroy: fn(Handle);
         iter_seek: fn(Handle, *const c_char, usize);
@@ -407,6 +410,31 @@ impl Store for Rocks {
         std::hint::black_box(bytes);
         check(error)?;
         Ok(count)
+    }
+
+    fn runs(&self) -> Result<Option<u64>> {
+        let mut runs = 0;
+        for level in 0..LEVELS {
+            let prefix = if self.own.is_some() {
+                "rocksdb"
+            } else {
+                "leveldb"
+            };
+            let name = CString::new(format!("{prefix}.num-files-at-level{level}"))?;
+            // SAFETY: as the header says; a property that is not known gives null.
+            let files = unsafe {
+                let text = (self.common.property_value)(self.db, name.as_ptr());
+                if text.is_null() {
+                    return Ok(None);
+                }
+                let files = CStr::from_ptr(text).to_string_lossy().parse::<u64>();
+                (self.common.free)(text.cast());
+                files?
+            };
+            // Those of the first level overlap, those of another do not.
+            runs += if level == 0 { files } else { files.min(1) };
+        }
+        Ok(Some(runs))
     }
 
     fn flush(&self) -> Result<()> {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// What a store answers, or what it says instead.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -20,6 +21,8 @@ pub struct Setup {
     pub lz4: bool,
     /// Tables past the system's cache, for stores that can.
     pub direct: bool,
+    /// What a sync takes beside what it takes, for stores that can do without a disk of their own.
+    pub sync_delay: Duration,
     /// Values begin with the time at which they end (little-endian): compactions drop those that
     /// have ended by this clock, in stores that can.
     pub clock: Option<Arc<AtomicU64>>,
@@ -42,6 +45,12 @@ pub(crate) trait Store: Sync {
         let mut count = 0;
         self.get(key, &mut |value| count = number(value))?;
         self.put(key, &(count + 1).to_le_bytes(), false)
+    }
+
+    /// How many runs it keeps, each of which a scan has to look into; `None`: it has none, or does
+    /// not say.
+    fn runs(&self) -> Result<Option<u64>> {
+        Ok(None)
     }
 
     /// Writes what is in memory into tables, where the store lets one ask for it.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::process::{data_bytes, processor_seconds, written_bytes};
+use crate::process::{data_bytes, processor_seconds, read_calls, written_bytes};
 use crate::store::{self, Result, Setup, Store};
 
 const KEY_BYTES: usize = 16;
@@ -135,14 +135,16 @@ impl Bench {
         if name.starts_with("fill") || name == "merge" {
             self.renew()?;
         }
-        let processor = processor_seconds()?;
+        let (processor, reads) = (processor_seconds()?, read_calls()?);
         let started = Instant::now();
         let (operations, found) = self.run(name)?;
         let seconds = started.elapsed().as_secs_f64();
         let processor = processor_seconds()? - processor;
+        let reads = read_calls()? - reads;
         Ok(format!(
             "{{\"workload\": \"{name}\", \"operations\": {operations}, \"found\": {found}, \
-             \"seconds\": {seconds:.6}, \"processor_seconds\": {processor:.2}}}"
+             \"seconds\": {seconds:.6}, \"processor_seconds\": {processor:.2}, \
+             \"read_calls\": {reads}}}"
         ))
     }
 
@@ -274,9 +276,11 @@ impl Bench {
             self.store()?.walk(FIRST, u64::MAX)? * (KEY_BYTES + self.load.value_bytes) as u64;
         let written = last - self.written_before;
         let (put, data) = (self.put_bytes, data_bytes(&self.dir)?);
+        let runs = self.store()?.runs()?.unwrap_or(0);
         Ok(format!(
             "{{\"workload\": \"settle\", \"seconds\": {seconds:.6}, \"written_bytes\": {written}, \
-             \"put_bytes\": {put}, \"data_bytes\": {data}, \"live_bytes\": {live}}}"
+             \"put_bytes\": {put}, \"data_bytes\": {data}, \"live_bytes\": {live}, \
+             \"runs\": {runs}}}"
         ))
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Core, Keyspace};
+use super::{Core, Db, Keyspace};
 use crate::error::{Error, Result};
 use crate::key::{Kind, Sequence, Tag};
 use crate::table::builder::{TableBuilder, TableSettings};
@@ -145,5 +145,17 @@ impl Core {
             .changed(&HashSet::new(), &added, None);
         keyspace.install(version, &[]);
         Ok(())
+    }
+}
+
+impl Db {
+    /// Puts many entries, whose keys ascend, past the log. They become visible at once, and are
+    /// durable then. Returns their sequence, or `None` if there are none.
+    pub fn bulk_load(
+        &self,
+        keyspace: &Keyspace,
+        entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<Option<Sequence>> {
+        self.core.bulk_load(keyspace, &mut entries.into_iter())
     }
 }

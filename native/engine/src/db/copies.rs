@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::verify::{Verified, verify};
-use super::{Core, Keyspace, recovery};
+use super::{Core, Db, Keyspace, recovery};
 use crate::error::{Error, Result};
 use crate::version::edit::Edit;
 use crate::version::file::File;
@@ -29,16 +29,44 @@ pub(crate) enum Transfer {
 }
 
 impl Core {
-    /// Makes a copy of the open database in a directory that does not exist or is empty.
-    pub(crate) fn copy_to(&self, to: &Path, transfer: Transfer) -> Result<()> {
+    /// Copies all files and verifies the copy, which is as much again.
+    pub(crate) fn back_up(
+        &self,
+        to: &Path,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Verified> {
+        let keyspaces = self.all_keyspaces();
+        let expected: u64 = keyspaces
+            .iter()
+            .map(|space| space.view().version.size())
+            .sum();
+        let mut copied = 0;
+        self.copy_to(to, Transfer::Copy, &mut |bytes| {
+            copied += bytes;
+            // Compactions go on meanwhile, so that it may come to more.
+            progress(copied, 2 * expected.max(copied));
+        })?;
+        verify(&self.vfs, to, &mut |checked, total| {
+            progress(copied + checked, copied + total);
+        })
+    }
+
+    /// Makes a copy of the open database in a directory that does not exist or is empty. `copied` is
+    /// called with the bytes of each file that was copied.
+    pub(crate) fn copy_to(
+        &self,
+        to: &Path,
+        transfer: Transfer,
+        copied: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         let vfs = &self.vfs;
         make_empty(&**vfs, to)?;
-        let mut copied = HashSet::new();
+        let mut there = HashSet::new();
         if transfer == Transfer::Copy {
             // Most is copied while nothing has to wait.
             let views: Vec<_> = self.all_keyspaces().iter().map(Keyspace::view).collect();
             for file in views.iter().flat_map(|view| view.version.files()) {
-                self.transfer(file, to, transfer, &mut copied)?;
+                copied(self.transfer(file, to, transfer, &mut there)?);
             }
         }
         // While the state is locked no flush makes the log shorter than these tables need.
@@ -52,7 +80,7 @@ impl Core {
         for keyspace in self.all_keyspaces() {
             let version = Arc::clone(&keyspace.view().version);
             for file in version.files() {
-                self.transfer(file, to, transfer, &mut copied)?;
+                copied(self.transfer(file, to, transfer, &mut there)?);
                 wanted.insert(file.meta.number);
             }
             edits.extend(edits_of(&keyspace));
@@ -61,7 +89,7 @@ impl Core {
         make_dir(&**vfs, &log)?;
         self.wal.checkpoint(&log)?;
         drop(state);
-        for number in copied.difference(&wanted) {
+        for number in there.difference(&wanted) {
             vfs.remove(&to.join(table_cache::name_of(*number)))?;
         }
         vfs.sync_dir(to)?;
@@ -72,20 +100,21 @@ impl Core {
         self.keyspaces.read().values().cloned().collect()
     }
 
+    /// Brings a file into the copy, unless it is there; returns the bytes that were copied.
     fn transfer(
         &self,
         file: &File,
         to: &Path,
         transfer: Transfer,
-        copied: &mut HashSet<u64>,
-    ) -> Result<()> {
-        if !copied.insert(file.meta.number) {
-            return Ok(());
+        there: &mut HashSet<u64>,
+    ) -> Result<u64> {
+        if !there.insert(file.meta.number) {
+            return Ok(0);
         }
         let target = to.join(table_cache::name_of(file.meta.number));
         match transfer {
-            Transfer::Link => self.vfs.hard_link(file.path(), &target),
-            Transfer::Copy => copy(&*self.vfs, file.path(), &target).map(|_| ()),
+            Transfer::Link => self.vfs.hard_link(file.path(), &target).map(|()| 0),
+            Transfer::Copy => copy(&*self.vfs, file.path(), &target),
         }
     }
 }
@@ -192,4 +221,24 @@ fn copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<u64> {
     }
     target.sync()?;
     Ok(size)
+}
+
+impl Db {
+    /// Makes a database of its own in a directory on the same file system, which does not exist or
+    /// is empty. It shares the tables until either rewrites them.
+    pub fn checkpoint(&self, to: impl AsRef<Path>) -> Result<()> {
+        self.flush()?;
+        self.core.copy_to(to.as_ref(), Transfer::Link, &mut |_| ())
+    }
+
+    /// Copies the database into a directory that does not exist or is empty, and verifies the copy.
+    /// `progress` is called with the bytes that were copied and checked, and with those to be.
+    pub fn backup(
+        &self,
+        to: impl AsRef<Path>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Verified> {
+        self.flush()?;
+        self.core.back_up(to.as_ref(), progress)
+    }
 }

@@ -44,12 +44,10 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use self::copies::Transfer;
 use crate::batch::Batch;
 use crate::cache::BlockCache;
 use crate::clock::Time;
 use crate::error::{Error, Result};
-use crate::extract::Zone;
 use crate::key::{Millis, Sequence};
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
@@ -399,20 +397,6 @@ impl Db {
         self.scan(keyspace, Bound::Included(prefix), upper, snapshot)
     }
 
-    /// Finds the entries within bounds whose zone `may_match`, without reading blocks in which
-    /// there are none. An entry's own zone is exact, a block's covers all its entries.
-    pub fn search(
-        &self,
-        keyspace: &Keyspace,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        snapshot: Option<&Snapshot>,
-        may_match: &dyn Fn(&Zone) -> bool,
-    ) -> Result<Found> {
-        self.core
-            .search(keyspace, lower, upper, snapshot, may_match)
-    }
-
     /// The database as it is now.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.core)
@@ -456,36 +440,6 @@ impl Db {
     /// Does the compactions that are due, here; returns when none is.
     pub fn compact_due(&self, keyspace: &Keyspace) -> Result<()> {
         self.core.compact_until_calm(keyspace)
-    }
-
-    /// Reads and checks every table. `progress` is called with the bytes that were checked, and
-    /// with those that there are.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
-        self.core.verify_tables(progress)
-    }
-
-    /// Makes a database of its own in a directory on the same file system, which does not exist or
-    /// is empty. It shares the tables until either rewrites them.
-    pub fn checkpoint(&self, to: impl AsRef<Path>) -> Result<()> {
-        self.flush()?;
-        self.core.copy_to(to.as_ref(), Transfer::Link)
-    }
-
-    /// Copies the database into a directory that does not exist or is empty, and verifies the copy.
-    pub fn backup(&self, to: impl AsRef<Path>) -> Result<Verified> {
-        self.flush()?;
-        self.core.copy_to(to.as_ref(), Transfer::Copy)?;
-        verify(&self.core.vfs, to.as_ref(), &mut |_, _| ())
-    }
-
-    /// Puts many entries, whose keys ascend, past the log. They become visible at once, and are
-    /// durable then. Returns their sequence, or `None` if there are none.
-    pub fn bulk_load(
-        &self,
-        keyspace: &Keyspace,
-        entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
-    ) -> Result<Option<Sequence>> {
-        self.core.bulk_load(keyspace, &mut entries.into_iter())
     }
 
     /// What was counted since the database was opened.

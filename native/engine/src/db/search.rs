@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::read::Sight;
-use super::{Core, Keyspace, Snapshot};
+use super::{Core, Db, Keyspace, Snapshot};
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, Zone};
 use crate::key::{Kind, Sequence, Tag, split_expiry};
@@ -216,5 +216,21 @@ fn starts_behind(lower: Bound<&[u8]>, file: &File) -> bool {
     match lower {
         Bound::Unbounded => false,
         Bound::Included(bound) | Bound::Excluded(bound) => file.meta.largest.is_before(bound),
+    }
+}
+
+impl Db {
+    /// Finds the entries within bounds whose zone `may_match`, without reading blocks in which
+    /// there are none. An entry's own zone is exact, a block's covers all its entries.
+    pub fn search(
+        &self,
+        keyspace: &Keyspace,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        snapshot: Option<&Snapshot>,
+        may_match: &dyn Fn(&Zone) -> bool,
+    ) -> Result<Found> {
+        self.core
+            .search(keyspace, lower, upper, snapshot, may_match)
     }
 }

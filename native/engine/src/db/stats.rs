@@ -76,7 +76,7 @@ pub struct LevelStats {
 }
 
 /// A keyspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KeyspaceStats {
     /// Its name.
     pub name: String,
@@ -86,6 +86,11 @@ pub struct KeyspaceStats {
     pub waiting_memtables: usize,
     /// From the newest to the oldest.
     pub levels: Vec<LevelStats>,
+    /// Places that a lookup asks at most, one after the other: memtables and runs.
+    pub read_amplification: usize,
+    /// Bytes of all tables by those of the oldest run, which has each key once: at most so many
+    /// times what the live entries take is kept. 1 without tables.
+    pub space_amplification: f64,
 }
 
 /// The database, counted since it was opened.
@@ -195,11 +200,17 @@ impl KeyspaceStats {
                 deletes: files().map(|file| file.deletes).sum(),
             }
         });
+        let oldest = view.version.runs().next_back().map(|run| run.size());
+        let space_amplification = oldest.map_or(1.0, |oldest| {
+            view.version.size() as f64 / oldest.max(1) as f64
+        });
         Self {
             name: keyspace.name().to_owned(),
             memtable_bytes: view.memtables().map(|memtable| memtable.bytes()).sum(),
             waiting_memtables: view.waiting.len(),
             levels: levels.collect(),
+            read_amplification: view.memtables().count() + view.version.runs().count(),
+            space_amplification,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Core, Keyspace, recovery};
+use super::{Core, Db, Keyspace, recovery};
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::table::reader::Table;
@@ -79,5 +79,13 @@ impl Core {
             verified.count(&table, file.meta.size, &mut |done| progress(done, total))?;
         }
         Ok(verified)
+    }
+}
+
+impl Db {
+    /// Reads and checks every table. `progress` is called with the bytes that were checked, and
+    /// with those that there are.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
+        self.core.verify_tables(progress)
     }
 }

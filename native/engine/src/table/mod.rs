@@ -12,6 +12,7 @@ pub(crate) mod block;
 mod block_builder;
 mod block_cursor;
 pub(crate) mod builder;
+mod codec;
 pub(crate) mod cursor;
 mod fetch;
 pub(crate) mod filter;

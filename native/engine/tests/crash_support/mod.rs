@@ -209,7 +209,7 @@ impl World {
         if random.one_in(2) {
             self.db.checkpoint(&to)?;
         } else {
-            self.db.backup(&to)?;
+            self.db.backup(&to, &mut |_, _| ())?;
         }
         let copy = Self::open_in(&to, &self.vfs, &self.clock)?;
         let expected = history.newest().at(self.clock.now());

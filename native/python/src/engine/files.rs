@@ -20,21 +20,24 @@ fn vfs() -> Arc<dyn Vfs> {
 
 /// What Python raised in a callback; work goes on, but nothing more is told.
 #[derive(Default)]
-struct Callback {
+pub(super) struct Callback {
     raised: Option<PyErr>,
 }
 
 impl Callback {
-    fn call(&mut self, call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+    pub(super) fn call(&mut self, call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
         if self.raised.is_none() {
             self.raised = Python::attach(call).err();
         }
     }
 
     /// The exception, if there was one, or else what was done.
+    pub(super) fn first<T>(self, done: PyResult<T>) -> PyResult<T> {
+        self.raised.map_or(done, Err)
+    }
+
     fn then<T>(self, py: Python<'_>, done: engine::Result<T>) -> PyResult<T> {
-        self.raised.map_or(Ok(()), Err)?;
-        done.map_err(|error| engine_error(py, &error))
+        self.first(done.map_err(|error| engine_error(py, &error)))
     }
 }
 

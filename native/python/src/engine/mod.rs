@@ -105,18 +105,20 @@ fn durability(sync: bool) -> engine::Durability {
 impl Engine {
     #[new]
     #[pyo3(signature = (
-        directory, keyspaces = None, *, cache_bytes = 64 << 20, table_cache_bytes = 64 << 20,
-        memtables_bytes = 256 << 20, log_bytes = 512 << 20, background_threads = 2,
-        sub_compactions = 1, write_rate = 0, direct_io = false, unknown_merges = false
+        directory, keyspaces = None, *, memory_bytes = None, cache_bytes = None,
+        table_cache_bytes = None, memtables_bytes = None, log_bytes = 512 << 20,
+        background_threads = 2, sub_compactions = 1, write_rate = 0, direct_io = false,
+        unknown_merges = false
     ))]
     #[allow(clippy::too_many_arguments, reason = "all of them are given by name")]
     fn new(
         py: Python<'_>,
         directory: PathBuf,
         keyspaces: Option<&Bound<'_, PyDict>>,
-        cache_bytes: usize,
-        table_cache_bytes: usize,
-        memtables_bytes: usize,
+        memory_bytes: Option<usize>,
+        cache_bytes: Option<usize>,
+        table_cache_bytes: Option<usize>,
+        memtables_bytes: Option<usize>,
         log_bytes: u64,
         background_threads: usize,
         sub_compactions: usize,
@@ -125,16 +127,21 @@ impl Engine {
         unknown_merges: bool,
     ) -> PyResult<Self> {
         let direct = direct_io.then(|| Arc::new(DirectVfs::new()));
+        let usual = engine::Options::default();
+        let usual = match memory_bytes {
+            Some(bytes) => usual.within(bytes),
+            None => usual,
+        };
         let mut options = engine::Options {
-            cache_bytes,
-            table_cache_bytes,
-            memtables_bytes,
+            cache_bytes: cache_bytes.unwrap_or(usual.cache_bytes),
+            table_cache_bytes: table_cache_bytes.unwrap_or(usual.table_cache_bytes),
+            memtables_bytes: memtables_bytes.unwrap_or(usual.memtables_bytes),
             log_bytes,
             background_threads,
             sub_compactions,
             write_rate,
             unknown_merges,
-            ..engine::Options::default()
+            ..usual
         };
         if let Some(direct) = &direct {
             options.vfs = Arc::clone(direct) as Arc<dyn Vfs>;
@@ -290,9 +297,24 @@ impl Engine {
     }
 
     /// Copy the database into a directory that is empty or missing, and verify the copy.
-    fn backup<'py>(&self, py: Python<'py>, directory: PathBuf) -> PyResult<Bound<'py, PyDict>> {
-        let verified = self.with(py, |db| db.backup(directory))?;
-        files::counts(py, &verified)
+    #[pyo3(signature = (directory, progress = None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        directory: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut callback = files::Callback::default();
+        let verified = self.with(py, |db| {
+            db.backup(directory, &mut |done, total| {
+                if let Some(progress) = &progress {
+                    callback.call(|py| progress.call1(py, (done, total)));
+                }
+            })
+        });
+        callback
+            .first(verified)
+            .and_then(|verified| files::counts(py, &verified))
     }
 
     /// Return what was counted since the database was opened.

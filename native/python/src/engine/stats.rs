@@ -47,6 +47,8 @@ fn of_keyspace<'py>(py: Python<'py>, stats: &KeyspaceStats) -> PyResult<Bound<'p
     dict.set_item("waiting_memtables", stats.waiting_memtables)?;
     let levels = stats.levels.iter().map(|level| of_level(py, level));
     dict.set_item("levels", levels.collect::<PyResult<Vec<_>>>()?)?;
+    dict.set_item("read_amplification", stats.read_amplification)?;
+    dict.set_item("space_amplification", stats.space_amplification)?;
     Ok(dict)
 }
 
