@@ -74,6 +74,22 @@ GROUP: JsonObject = {
     },
     "example": {"by": ["done"], "measures": {"todos": {"op": "count"}}},
 }
+LOOKUP: JsonObject = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 8,
+    "items": {
+        "type": "object",
+        "required": ["from", "local", "as"],
+        "additionalProperties": False,
+        "properties": {
+            "from": {"type": "string"},
+            "local": {"type": "string"},
+            "as": {"type": "string"},
+        },
+    },
+    "example": [{"from": "users", "local": "owner", "as": "user"}],
+}
 _QUERY: JsonObject = {
     "filter": FILTER,
     "sort": SORT,
@@ -82,6 +98,7 @@ _QUERY: JsonObject = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100},
     "cursor": {"type": ["string", "null"], "maxLength": 65_536},
     "group": GROUP,
+    "lookup": LOOKUP,
 }
 _PAGE: JsonObject = {
     "type": "object",
@@ -211,6 +228,7 @@ _URL_QUERY = tuple(
         ("limit", "integer"),
         ("cursor", "string"),
         ("group", "string"),
+        ("lookup", "string"),
     )
 )
 

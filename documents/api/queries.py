@@ -13,9 +13,16 @@ from documents.store.explain import explain as explain_query
 from documents.store.groups import MAX_GROUPED, GroupQuery, group
 from documents.store.queries import DEFAULT_LIMIT, MAX_LIMIT, Query
 from foundation.api.rendering import to_json
-from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidGroup, InvalidParameter
+from foundation.errors import (
+    FieldProblem,
+    Forbidden,
+    InvalidBody,
+    InvalidGroup,
+    InvalidLookup,
+    InvalidParameter,
+)
 from foundation.http import Answer
-from rillbase_native import Filter, Group, Projection, Sort, Value
+from rillbase_native import Filter, Group, Lookups, Projection, Sort, Value
 from tenants.data_plane import Call
 from tenants.reading import (
     as_object,
@@ -26,8 +33,13 @@ from tenants.reading import (
     refusing,
 )
 
-MEMBERS = ("filter", "sort", "projection", "offset", "limit", "cursor", "group")
+MEMBERS = ("filter", "sort", "projection", "offset", "limit", "cursor", "group", "lookup")
 MAX_OFFSET = 100_000
+_NOT_WITH_GROUPS = {
+    "projection": InvalidGroup,
+    "cursor": InvalidGroup,
+    "lookup": InvalidLookup,
+}
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 
 
@@ -99,7 +111,17 @@ def _query(body: Value) -> Query:
         offset=_offset(body),
         limit=_limit(body),
         cursor=None if cursor is None or cursor.is_null else cursor.text(),
+        lookups=read_lookups(body),
     )
+
+
+def read_lookups(body: Value) -> Lookups | None:
+    """Return what is to be looked up for each document, if anything is."""
+    given = body.get("lookup")
+    if given is None or given.is_null:
+        return None
+    with refusing():
+        return Lookups.parse(given)
 
 
 def read_group(body: Value) -> Group | None:
@@ -107,11 +129,11 @@ def read_group(body: Value) -> Group | None:
     given = body.get("group")
     if given is None or given.is_null:
         return None
-    for name in ("projection", "cursor"):
+    for name, refusal in _NOT_WITH_GROUPS.items():
         other = body.get(name)
         if other is not None and not other.is_null:
-            problem = FieldProblem(f"/{name}", "invalid_group", "Groups have none.")
-            raise InvalidGroup(errors=[problem])
+            problem = FieldProblem(f"/{name}", refusal.code, "Groups have none.")
+            raise refusal(errors=[problem])
     with refusing():
         return Group.parse(given)
 

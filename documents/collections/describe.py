@@ -25,6 +25,7 @@ def describe(
         "indexes": [_index(index) for index in indexes if is_declared(index)],
         "ttl": collection.ttl,
         "backend": collection.backend,
+        "read_only": collection.source_id is not None,
         "version": collection.version,
         "created_at": timestamp(collection.created_at),
         "updated_at": timestamp(collection.updated_at),

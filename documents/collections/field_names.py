@@ -16,8 +16,8 @@ _ALLOWED = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*\Z")
 
 #: Root fields that are there for every tenant, with names that a collection could have.
 RESERVED = frozenset(
-    {"count", "document", "documents", "explain", "node", "nodes", "publications", "publish"}
-    | {"tenant", "tenants", "viewer"}
+    {"count", "document", "documents", "explain", "groups", "node", "nodes"}
+    | {"publications", "publish", "tenant", "tenants", "viewer"}
 )
 
 

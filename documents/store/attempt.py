@@ -26,7 +26,7 @@ from documents.store.claims import Claim
 from documents.store.database import begin, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.write import Write, Written
-from foundation.errors import ApiError, NotFound
+from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.http import Answer
 from foundation.postgres import Result, Session
 from foundation.postgres.session import ROLLBACK, Step
@@ -103,14 +103,25 @@ class Attempt:
 
     async def _look_up(self, position: int, write: Write) -> _Planned | None:
         try:
-            known = {
-                name: await facts.find(self._tenant_id, collection, fresh=self._again)
-                for name, collection in sorted(write.collections().items())
-            }
+            known = await self._known(write, fresh=self._again)
+            if not _may_write(write, known):
+                # It may have got or lost its source within the second that facts are believed.
+                known = await self._known(write, fresh=True)
         except NotFound as missing:
             self._ended[position] = missing
             return None
+        if not _may_write(write, known):
+            self._ended[position] = CollectionReadOnly(
+                "Its documents come from a table elsewhere. Change them there."
+            )
+            return None
         return _Planned(position, write, known)
+
+    async def _known(self, write: Write, *, fresh: bool) -> dict[str, CollectionFacts]:
+        return {
+            name: await facts.find(self._tenant_id, collection, fresh=fresh)
+            for name, collection in sorted(write.collections().items())
+        }
 
     async def _run_in(self, session: Session, planned: list[_Planned]) -> None:
         held = self._claims(planned)
@@ -245,6 +256,11 @@ class Attempt:
         if others or not first.atomic or not 1 < len(changes) <= MAX_MARKED_BATCH:
             return None
         return changes.key_hashes()
+
+
+def _may_write(write: Write, known: dict[str, CollectionFacts]) -> bool:
+    """Tell whether each collection is written by what it says writes it."""
+    return all(found.source_id == write.source_id for found in known.values())
 
 
 def _rules(collection: CollectionFacts, write: Write) -> Rules | None:

@@ -7,23 +7,22 @@ change that they have not heard of makes them start over and is never overlooked
 from __future__ import annotations
 
 import json
-import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from uuid import UUID
 
 from documents.store.database import pool, scope
+from foundation.believed import Believed
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
 from rillbase_native import Definition, Rule, Value
 
-TTL_S = 1.0
 MAX_COLLECTIONS = 10_000
 ACTIONS = ("read", "create", "update", "delete")
 
 _FIND = Statement(
-    "SELECT id, write_version, rules_version, schema, access_rules FROM documents_collection "
+    "SELECT id, write_version, rules_version, schema, access_rules, source_id "
+    "FROM documents_collection "
     "WHERE tenant_id = $1 AND name = $2 AND state = 'active'",
     (Oid.UUID, Oid.TEXT),
 )
@@ -61,28 +60,17 @@ class CollectionFacts:
     definition: Definition
     rules: dict[str, Rule]
     indexes: tuple[IndexFacts, ...]
-
-
-_cache: OrderedDict[tuple[UUID, str], tuple[float, CollectionFacts]] = OrderedDict()
+    #: What alone writes its documents; None: whoever may.
+    source_id: UUID | None
 
 
 async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
     """Return a tenant's collection, or raise `NotFound`. `fresh`: whatever is known already."""
-    key = (tenant_id, name)
-    entry = _cache.get(key)
-    now = time.monotonic()
-    if entry is not None and entry[0] > now and not fresh:
-        return entry[1]
-    known = entry[1] if entry is not None else None
-    found = await _load(tenant_id, name, known)
-    _cache[key] = (now + TTL_S, found)
-    _cache.move_to_end(key)
-    while len(_cache) > MAX_COLLECTIONS:
-        _cache.popitem(last=False)
-    return found
+    return await _believed.get((tenant_id, name), fresh=fresh)
 
 
-async def _load(tenant_id: UUID, name: str, known: CollectionFacts | None) -> CollectionFacts:
+async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> CollectionFacts:
+    tenant_id, name = key
     parameters = (tenant_id.bytes, name.encode())
     async with pool().session() as session:
         _, row, indexes = await session.run(
@@ -108,7 +96,11 @@ async def _load(tenant_id: UUID, name: str, known: CollectionFacts | None) -> Co
         ),
         rules=_rules(row.bytes(0, 4)),
         indexes=found,
+        source_id=None if row.raw(0, 5) is None else row.uuid(0, 5),
     )
+
+
+_believed = Believed(_load, MAX_COLLECTIONS)
 
 
 def _index(rows: Result, number: int) -> IndexFacts:

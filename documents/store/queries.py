@@ -15,6 +15,7 @@ from documents.store import cursors, facts
 from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
+from documents.store.lookups import Side, read_sides, sides_of
 from documents.store.planner import Plan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
 from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
@@ -22,7 +23,16 @@ from foundation.errors import QueryTooExpensive
 from foundation.postgres import Session, Statement
 from foundation.postgres.session import Oid
 from foundation.refusals import as_api_error
-from rillbase_native import Filter, Group, Projection, QueryError, Selection, Sort, Value
+from rillbase_native import (
+    Filter,
+    Group,
+    Lookups,
+    Projection,
+    QueryError,
+    Selection,
+    Sort,
+    Value,
+)
 from tenants.principals import Principal
 
 T = TypeVar("T")
@@ -51,6 +61,7 @@ class Query:
     cursor: str | None = None
     #: For what groups the documents are read: of others than those, all of each is.
     group: Group | None = None
+    lookups: Lookups | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +110,30 @@ async def _current(session: Session, tenant_id: UUID, name: str) -> CollectionFa
 
 async def select(tenant_id: UUID, name: str, query: Query, principal: Principal | None) -> Selected:
     """Answer a query. The page is rendered by the caller, in the form that is asked for."""
-    async with opened(tenant_id, name, query.filter, principal) as reading:
-        bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
-        after = cursors.read(query.cursor, bound) if query.cursor else None
-        selection = await answer(reading, query, after)
-    return Selected(selection, bound)
+    for attempt in range(ATTEMPTS):
+        sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
+        async with opened(tenant_id, name, query.filter, principal) as reading:
+            bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
+            after = cursors.read(query.cursor, bound) if query.cursor else None
+            selection = await answer(reading, query, after)
+            if await _embed(reading, selection, query.lookups, sides):
+                return Selected(selection, bound)
+    raise KeptChanging
+
+
+async def _embed(
+    reading: Reading, selection: Selection, lookups: Lookups | None, sides: Sequence[Side]
+) -> bool:
+    """Show with each document those that it refers to. False: a collection has changed."""
+    if lookups is None:
+        return True
+    keys = native(partial(selection.references, lookups))
+    found = await read_sides(reading.session, sides, keys, int(time.time() * 1000))
+    if found is None:
+        return False
+    bodies = [[(document.key, document.body) for document in side] for side in found]
+    native(partial(selection.embed, lookups, bodies, MAX_SORT_BYTES))
+    return True
 
 
 @dataclass(slots=True)

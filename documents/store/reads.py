@@ -22,7 +22,7 @@ CHECK = Statement(
     "SELECT write_version FROM documents_collection WHERE id = $1 AND state = 'active'",
     (Oid.UUID,),
 )
-_GET = Statement(
+BY_KEY = Statement(
     "SELECT key, version, created_at, updated_at, body FROM documents_document "
     "WHERE collection_id = $1 AND key = ANY($2) AND body IS NOT NULL",
     (Oid.UUID, Oid.BYTEA_ARRAY),
@@ -61,9 +61,9 @@ def is_current(check: Result, collection: CollectionFacts) -> bool:
 
 
 async def get(
-    tenant_id: UUID, name: str, keys: Sequence[bytes], principal: Principal, now_ms: int
+    tenant_id: UUID, name: str, keys: Sequence[bytes], principal: Principal | None, now_ms: int
 ) -> dict[bytes, Found]:
-    """Return the documents that exist and that the caller may read."""
+    """Return the documents that exist and that the caller may read; None: one of our own parts."""
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
         async with pool().session() as session:
@@ -71,12 +71,13 @@ async def get(
                 [
                     scope(tenant_id),
                     (CHECK, (collection.id.bytes,)),
-                    (_GET, (collection.id.bytes, byteas(keys))),
+                    (BY_KEY, (collection.id.bytes, byteas(keys))),
                 ]
             )
         if is_current(check, collection):
             found = [row(result, number) for number in range(result.rows)]
-            return _readable(access_of(collection, principal), found, now_ms)
+            access = None if principal is None else access_of(collection, principal)
+            return _readable(access, found, now_ms)
     raise KeptChanging
 
 

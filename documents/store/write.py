@@ -36,6 +36,8 @@ class Write:
     answer: Callable[[Outcomes], Answer] | None = None
     #: Statements that belong to the transaction, such as those that note how far an import is.
     also: Callable[[Outcomes], list[Step]] | None = None
+    #: The source that writes this; only the collection's own may write to one that has a source.
+    source_id: UUID | None = None
 
     @property
     def is_single(self) -> bool:
@@ -57,6 +59,7 @@ class Write:
             self.operations.part(start, end),
             atomic=False,
             principal=self.principal,
+            source_id=self.source_id,
         )
 
 

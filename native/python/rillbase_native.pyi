@@ -23,6 +23,7 @@ __all__ = [
     "JsonError",
     "KeyspaceOptions",
     "LiveQuery",
+    "Lookups",
     "Node",
     "NodeError",
     "NodeSpeaker",
@@ -195,6 +196,16 @@ class Group:
     def parse(value: Value, *, pointer: str = "/group") -> Group: ...
     def check_sort(self, sort: Sort, *, pointer: str = "/sort") -> None:
         """Refuse a sort by what no row has."""
+
+@final
+class Lookups:
+    """What is looked up for each document."""
+
+    @staticmethod
+    def parse(value: Value, *, pointer: str = "/lookup") -> Lookups: ...
+    @property
+    def collections(self) -> list[str]:
+        """The collections that are looked up, each once."""
 
 @final
 class Projection:
@@ -432,6 +443,16 @@ class Selection:
         """Return the page as JSON, what the next one begins behind, if there is one (place in the
         order, index entry, key), and the page's length."""
 
+    def references(self, lookups: Lookups) -> list[list[bytes]]:
+        """Return the keys to which the page's documents refer, of each of the lookups' collections.
+        Nothing more is taken in."""
+
+    def embed(
+        self, lookups: Lookups, found: Sequence[Sequence[tuple[bytes, bytes]]], max_bytes: int
+    ) -> None:
+        """Show with each document those that it refers to; `found` has key and BSON of those of
+        each of the lookups' collections."""
+
     def bodies(self) -> tuple[list[bytes], bytes | None]:
         """Return the bodies of the page in order, and the place behind it if more may follow."""
 
@@ -467,6 +488,8 @@ def envelope(
 _Snapshot: TypeAlias = tuple[int, int, Sequence[int]]
 # Key, version, created and updated in milliseconds, BSON.
 _LiveRow: TypeAlias = tuple[bytes, int, int, int, bytes]
+# What was read of a collection that is looked up: rows, and whether there are no others.
+_Foreign: TypeAlias = tuple[Sequence[_LiveRow], bool]
 
 @final
 class LiveQuery:
@@ -485,6 +508,8 @@ class LiveQuery:
         rules_version: int,
         slack: int,
         group: Group | None = None,
+        lookups: Lookups | None = None,
+        sides: Sequence[tuple[bytes, int, Filter | None]] = ...,
     ) -> LiveQuery: ...
     @staticmethod
     def read(bytes: bytes) -> LiveQuery:
@@ -517,8 +542,23 @@ class LiveQuery:
     def group(self) -> Group | None:
         """Return how documents are grouped, if they are."""
 
-    def shown(self, rows: Sequence[_LiveRow]) -> list[_LiveRow]:
-        """Return the rows of the result: of documents, or of the groups that they are in."""
+    @property
+    def looks_up(self) -> bool: ...
+    def sides(self) -> list[tuple[bytes, int, Filter]]:
+        """Return the collections that are looked up: id, version of the access rules, access
+        rule."""
+
+    def side_names(self) -> list[str]:
+        """Return the names of the collections that are looked up."""
+
+    def references(self, rows: Sequence[_LiveRow]) -> list[list[bytes]]:
+        """Return the keys to which documents refer, of each collection that is looked up."""
+
+    def shown(
+        self, rows: Sequence[_LiveRow], foreign: Sequence[_Foreign] = ...
+    ) -> list[_LiveRow]:
+        """Return the rows of the result: of documents, with what was read of those that they refer
+        to, or of the groups that they are in."""
 
     def with_slack(self, slack: int) -> LiveQuery:
         """Return the same query with another number of rows beyond the window."""
@@ -534,6 +574,7 @@ class LiveQuery:
         *,
         complete: bool,
         renewal: bool,
+        foreign: Sequence[_Foreign] = ...,
     ) -> bytes:
         """Return what the nodes are told, without an activation number."""
 
@@ -707,6 +748,9 @@ class _KeyspaceStats(TypedDict):
     memtable_bytes: int
     waiting_memtables: int
     levels: list[_LevelStats]
+    # Places that a lookup asks at most; bytes of all tables by those of the oldest run.
+    read_amplification: int
+    space_amplification: float
 
 class _EngineStats(TypedDict):
     keyspaces: list[_KeyspaceStats]
@@ -785,9 +829,10 @@ class Engine:
         directory: str | os.PathLike[str],
         keyspaces: Mapping[str, KeyspaceOptions] | None = None,
         *,
-        cache_bytes: int = ...,
-        table_cache_bytes: int = ...,
-        memtables_bytes: int = ...,
+        memory_bytes: int | None = None,
+        cache_bytes: int | None = None,
+        table_cache_bytes: int | None = None,
+        memtables_bytes: int | None = None,
         log_bytes: int = ...,
         background_threads: int = 2,
         sub_compactions: int = 1,
@@ -797,6 +842,8 @@ class Engine:
     ) -> Engine:
         """Open the database in a directory, or make one.
 
+        `memory_bytes` is divided among memtables, block cache and open tables, but for those that
+        have a budget of their own; without it they have 256, 64 and 64 MiB.
         A large compaction is divided among `sub_compactions` threads; flushes and compactions
         write at most `write_rate` bytes a second, if it is not 0. With `direct_io` tables go past
         the system's cache, where it lets them (`stats()["direct_io"]`). With `unknown_merges`
@@ -872,8 +919,15 @@ class Engine:
     def checkpoint(self, directory: str | os.PathLike[str]) -> None:
         """Make a database of its own in a directory that is empty or missing, by linking tables."""
 
-    def backup(self, directory: str | os.PathLike[str]) -> _Verified:
-        """Copy the database into a directory that is empty or missing, and verify the copy."""
+    def backup(
+        self,
+        directory: str | os.PathLike[str],
+        progress: Callable[[int, int], object] | None = None,
+    ) -> _Verified:
+        """Copy the database into a directory that is empty or missing, and verify the copy.
+
+        `progress` is called with the bytes that were copied and checked, and with those to be.
+        """
 
     def stats(self) -> _EngineStats:
         """Return what was counted since the database was opened."""

@@ -15,8 +15,8 @@
 //! - [`bounds`] — which entries of an index can belong to documents that
 //!   match a filter: a superset, proven by the tests.
 //! - [`access`] — by which predicates a live query can be found.
-//! - [`selection`] — candidates in, the answer to a query out; [`envelope`]
-//!   is how a document is shown.
+//! - [`selection`] — candidates in, the answer to a query out: a [`page`]; [`envelope`]
+//!   is how a document is shown, [`lookups`] with others that it refers to.
 //!
 //! Pure like the query engine: no I/O; time and randomness come from outside.
 #![allow(
@@ -40,9 +40,11 @@ pub mod envelope;
 pub mod expected;
 pub mod grouping;
 pub mod id;
+pub mod lookups;
 pub mod operation;
 pub mod operations;
 pub mod outcome;
+pub mod page;
 pub mod plan;
 pub mod refusal;
 pub mod rule;

@@ -14,19 +14,18 @@
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
-use rillbase_query::bson::{Document, ValueRef};
-use rillbase_query::ejson::Form;
+use rillbase_query::bson::Document;
 use rillbase_query::environment::Environment;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::group::Group;
 use rillbase_query::index::IndexField;
-use rillbase_query::projection::{Matched, Projection};
 use rillbase_query::sort::{By, Sort};
 
 use crate::bounds::Range;
 use crate::entry::ENTRY_BYTES;
-use crate::envelope::{Meta, write};
+use crate::envelope::Meta;
+use crate::page::{Held, Next, Rows};
 use crate::refusal::Refusal;
 
 /// A row that may match.
@@ -96,25 +95,6 @@ pub enum Progress {
     Enough,
     /// This index cannot give the order.
     Misplaced,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    /// The place in the order; the rest only travels along.
-    place: Vec<u8>,
-    key: Vec<u8>,
-    entry: Vec<u8>,
-    body: Vec<u8>,
-    version: i64,
-    created_ms: i64,
-    updated_ms: i64,
-    position: Option<u32>,
-}
-
-impl Held {
-    fn size(&self) -> usize {
-        self.place.len() + self.body.len() + 96
-    }
 }
 
 /// A query being answered.
@@ -239,6 +219,7 @@ impl Selection {
             created_ms: candidate.meta.created_ms,
             updated_ms: candidate.meta.updated_ms,
             position,
+            embedded: None,
         };
         match self.arrival {
             Arrival::Unordered => self.hold(held),
@@ -365,96 +346,5 @@ impl Selection {
     #[must_use]
     pub const fn request(&self) -> &Request {
         &self.request
-    }
-}
-
-/// Behind what the next page begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Next {
-    /// The place in the order.
-    pub place: Vec<u8>,
-    /// The index entry, where one was read.
-    pub entry: Vec<u8>,
-    /// The document's key.
-    pub key: Vec<u8>,
-}
-
-/// A page.
-#[derive(Debug)]
-pub struct Rows {
-    rows: Vec<Held>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<Next>,
-}
-
-impl Rows {
-    /// How many there are.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// The bodies in order.
-    pub fn bodies(&self) -> impl Iterator<Item = &[u8]> {
-        self.rows.iter().map(|row| row.body.as_slice())
-    }
-
-    /// Key, metadata and body of each row, in order.
-    pub fn documents(&self) -> impl Iterator<Item = (&[u8], Meta, &[u8])> {
-        self.rows.iter().map(|row| {
-            let meta = Meta {
-                version: row.version,
-                created_ms: row.created_ms,
-                updated_ms: row.updated_ms,
-            };
-            (row.key.as_slice(), meta, row.body.as_slice())
-        })
-    }
-
-    /// The page as a JSON array of envelopes.
-    pub fn render(
-        &self,
-        request: &Request,
-        projection: Option<&Projection>,
-        form: Form,
-    ) -> Result<String, Refusal> {
-        let bytes: usize = self.rows.iter().map(|row| row.body.len() * 2 + 128).sum();
-        let mut out = String::with_capacity(bytes);
-        out.push('[');
-        for (number, row) in self.rows.iter().enumerate() {
-            if number > 0 {
-                out.push(',');
-            }
-            let document = Document::trusted(&row.body);
-            let id = document.get("_id").unwrap_or(ValueRef::Null);
-            let meta = Meta {
-                version: row.version,
-                created_ms: row.created_ms,
-                updated_ms: row.updated_ms,
-            };
-            match projection {
-                None => write(&mut out, meta, id, document, form),
-                Some(projection) => {
-                    let environment = Environment::at(request.now_ms);
-                    let matched = Matched {
-                        position: row.position,
-                        text_score: match request.filter.text() {
-                            Some(text) => text.score(document, &environment.fuel)?,
-                            None => None,
-                        },
-                    };
-                    let shown = projection.apply(document, matched, &environment)?;
-                    write(&mut out, meta, id, shown.as_ref(), form);
-                }
-            }
-        }
-        out.push(']');
-        Ok(out)
     }
 }

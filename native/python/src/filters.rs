@@ -11,7 +11,7 @@ use rillbase_json::{Integer, Limits, Sink};
 use rillbase_query::bson::{Array, ArrayWriter, Document, DocumentWriter, ValueRef};
 use rillbase_query::environment::Environment;
 use rillbase_query::error::{Error, Place};
-use rillbase_query::{filter, group, projection, sort};
+use rillbase_query::{filter, group, lookup, projection, sort};
 
 use crate::errors::refused;
 use crate::values::Value;
@@ -19,7 +19,7 @@ use crate::values::Value;
 type Fields = Vec<(String, i32)>;
 
 /// A parsed, normalized filter.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[pyclass(frozen, module = "rillbase_native", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Filter {
     pub(crate) inner: Arc<filter::Filter>,
@@ -234,6 +234,31 @@ impl Group {
     fn check_sort(&self, py: Python<'_>, sort: &Sort, pointer: &str) -> PyResult<()> {
         within(pointer, |place| self.inner.check_sort(&sort.inner, place))
             .map_err(|error| refused(py, error.into()))
+    }
+}
+
+/// What is looked up for each document.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Lookups {
+    pub(crate) inner: Arc<lookup::Lookups>,
+}
+
+#[pymethods]
+impl Lookups {
+    #[staticmethod]
+    #[pyo3(signature = (value, *, pointer = "/lookup"))]
+    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+        let parsed = within(pointer, |place| lookup::Lookups::parse(value.view(), place));
+        let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
+        Ok(Self { inner })
+    }
+
+    /// Return the collections that are looked up, each once.
+    #[getter]
+    fn collections(&self) -> Vec<String> {
+        let names = self.inner.collections().into_iter();
+        names.map(str::to_owned).collect()
     }
 }
 

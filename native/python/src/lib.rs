@@ -33,7 +33,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::errors::{EngineError, JsonError, NodeError, QueryError};
     #[pymodule_export]
-    use crate::filters::{Bounds, Filter, Group, Projection, Rule, Sort};
+    use crate::filters::{Bounds, Filter, Group, Lookups, Projection, Rule, Sort};
     #[pymodule_export]
     use crate::hub::Hub;
     #[pymodule_export]

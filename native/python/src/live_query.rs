@@ -6,24 +6,28 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::groups;
-use rillbase_live::message::{Definition, QueryHash, Request, Row, StreamId};
+use rillbase_live::message::{Definition, Foreign, QueryHash, Request, Row, Side, StreamId};
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::wire::request;
+use rillbase_live::{groups, lookups, made};
 use rillbase_query::bson::{Document, DocumentWriter};
 use rillbase_query::error::Place;
 use rillbase_query::filter;
 use rillbase_query::sort;
-use sha2::{Digest, Sha256};
 
 use crate::errors::refused;
-use crate::filters::{Filter, Group, Sort};
+use crate::filters::{Filter, Group, Lookups, Sort};
+use crate::selections::py_keys;
 use crate::values::Value;
 
 /// Key, version, created and updated in milliseconds, BSON.
 pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
 /// The same, on its way to Python.
 type PyShown<'py> = (Bound<'py, PyBytes>, u64, i64, i64, Bound<'py, PyBytes>);
+/// A collection that is looked up: id, version of the access rules, access rule.
+type PySide = ([u8; 16], u64, Option<Filter>);
+/// What was read of one: rows, and whether there are no others.
+type PyForeign = (Vec<PyRow>, bool);
 /// `xmin`, `xmax` and those between that were running.
 pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
 
@@ -38,7 +42,7 @@ impl LiveQuery {
     #[new]
     #[pyo3(signature = (
         tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack,
-        group = None
+        group = None, lookups = None, sides = Vec::new()
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -52,6 +56,8 @@ impl LiveQuery {
         rules_version: u64,
         slack: u32,
         group: Option<&Group>,
+        lookups: Option<&Lookups>,
+        sides: Vec<PySide>,
     ) -> Self {
         let windowed = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
         let group = group.map(|group| group.inner.canonical().into_bytes());
@@ -65,7 +71,20 @@ impl LiveQuery {
         let mut parts = vec![tenant_id, collection_id, &canonical.0, by.as_bytes()];
         parts.extend([&window[0][..], &window[1], &rules]);
         parts.extend(group.as_deref());
-        let hash = hash(&parts);
+        let lookups = lookups.map(|lookups| lookups.inner.canonical().into_bytes());
+        let sides: Vec<Side> = sides
+            .into_iter()
+            .map(|(collection, rules_version, rule)| {
+                let filter = rule.map_or_else(filter::Filter::everything, |rule| {
+                    rule.inner.as_ref().clone()
+                });
+                let filter = filter.canonical().as_bytes().into();
+                Side::new(tenant, collection, rules_version, filter)
+            })
+            .collect();
+        parts.extend(lookups.as_deref());
+        parts.extend(sides.iter().map(|side| &side.hash.0[..]));
+        let hash = QueryHash::of(&parts);
         let sort = ordered_by.map_or_else(Vec::new, |value| {
             let mut writer = DocumentWriter::new();
             writer.append("sort", value.view());
@@ -81,9 +100,11 @@ impl LiveQuery {
             sort: sort.into(),
             offset,
             limit,
-            sorted: windowed || group.is_some(),
+            sorted: windowed || group.is_some() || lookups.is_some(),
             slack,
             group: group.unwrap_or_default().into(),
+            lookups: lookups.unwrap_or_default().into(),
+            sides: sides.into(),
         };
         Self {
             definition: Arc::new(definition),
@@ -174,9 +195,51 @@ impl LiveQuery {
         Ok(found.map(|inner| Group { inner }))
     }
 
-    /// Return the rows of the result: of documents, or of the groups that they are in.
-    fn shown<'py>(&self, py: Python<'py>, rows: Vec<PyRow>) -> PyResult<Vec<PyShown<'py>>> {
-        let shown = py.detach(|| groups::rows(&self.definition, as_rows(&rows, true)));
+    #[getter]
+    fn looks_up(&self) -> bool {
+        self.definition.looks_up()
+    }
+
+    /// Return the collections that are looked up: id, version of the access rules, access rule.
+    fn sides<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, u64, Filter)>> {
+        let sides = self.definition.sides.iter().map(|side| {
+            let filter = filter::Filter::parse(Document::trusted(&side.filter));
+            let inner = Arc::new(filter.map_err(|error| refused(py, error.into()))?);
+            let collection = PyBytes::new(py, &side.collection);
+            Ok((collection, side.rules_version, Filter { inner }))
+        });
+        sides.collect()
+    }
+
+    /// Return the names of the collections that are looked up.
+    fn side_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let found = lookups::lookups_of(&self.definition);
+        let found = found.map_err(|refusal| refused(py, refusal))?;
+        let names = found.iter().flat_map(|lookups| lookups.collections());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Return the keys to which documents refer, of each collection that is looked up.
+    fn references<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Vec<PyRow>,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
+        let keys = lookups::references(&self.definition, &as_rows(&rows, true));
+        Ok(py_keys(py, &keys.map_err(|refusal| refused(py, refusal))?))
+    }
+
+    /// Return the rows of the result: of documents, with what was read of those that they refer to,
+    /// or of the groups that they are in.
+    #[pyo3(signature = (rows, foreign = Vec::new()))]
+    fn shown<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Vec<PyRow>,
+        foreign: Vec<PyForeign>,
+    ) -> PyResult<Vec<PyShown<'py>>> {
+        let foreign = as_foreign(&foreign);
+        let shown = py.detach(|| made::rows(&self.definition, as_rows(&rows, true), &foreign));
         let shown = shown.map_err(|refusal| refused(py, refusal))?;
         let rows = shown.iter().map(|row| {
             (
@@ -207,7 +270,8 @@ impl LiveQuery {
     }
 
     /// Return what the nodes are told, without an activation number.
-    #[pyo3(signature = (positions, snapshot, rows, *, complete, renewal))]
+    #[pyo3(signature = (positions, snapshot, rows, *, complete, renewal, foreign = Vec::new()))]
+    #[allow(clippy::too_many_arguments, reason = "a request has as many parts")]
     fn request<'py>(
         &self,
         py: Python<'py>,
@@ -216,6 +280,7 @@ impl LiveQuery {
         rows: Vec<PyRow>,
         complete: bool,
         renewal: bool,
+        foreign: Vec<PyForeign>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let positions: Option<Vec<_>> = positions.iter().map(|text| stream_id(text)).collect();
         let request = Request::Register {
@@ -224,23 +289,11 @@ impl LiveQuery {
             snapshot: as_snapshot(snapshot),
             rows: as_rows(&rows, self.definition.sorted),
             complete,
+            foreign: as_foreign(&foreign),
             renewal,
         };
         Ok(PyBytes::new(py, &request::encode(&request)))
     }
-}
-
-fn hash(parts: &[&[u8]]) -> QueryHash {
-    let mut digest = Sha256::new();
-    for part in parts {
-        digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        digest.update(part);
-    }
-    let mut short = [0; 16];
-    for (to, from) in short.iter_mut().zip(digest.finalize()) {
-        *to = from;
-    }
-    QueryHash(short)
 }
 
 /// A place in a stream, as Valkey writes it.
@@ -276,4 +329,12 @@ pub(crate) fn as_rows(rows: &[PyRow], bodies: bool) -> Vec<Row> {
             },
         });
     rows.collect()
+}
+
+fn as_foreign(foreign: &[PyForeign]) -> Vec<Foreign> {
+    let sides = foreign.iter().map(|(rows, complete)| Foreign {
+        rows: as_rows(rows, true),
+        complete: *complete,
+    });
+    sides.collect()
 }

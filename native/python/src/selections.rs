@@ -1,18 +1,22 @@
 //! Queries being answered, and how documents are shown.
 
+use std::collections::BTreeSet;
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use rillbase_documents::entry::fields;
 use rillbase_documents::envelope::{Meta, write};
 use rillbase_documents::grouping;
+use rillbase_documents::lookups::{self, Found};
+use rillbase_documents::page::Rows;
 use rillbase_documents::selection::{self, Arrival, Candidate, IndexOrder, Progress, Request};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::environment::Environment;
 use rillbase_query::projection::Matched;
 
 use crate::errors::refused;
-use crate::filters::{Bounds, Filter, Group, Projection, Sort};
+use crate::filters::{Bounds, Filter, Group, Lookups, Projection, Sort};
 use crate::values::form;
 
 /// Key, version, created and updated in milliseconds, BSON, index entry.
@@ -39,6 +43,8 @@ type PyRow<'py> = (Bound<'py, PyBytes>, i64, i64, i64, Bound<'py, PyBytes>);
 #[pyclass(module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Selection {
     inner: selection::Selection,
+    /// The page, once it was asked what it refers to.
+    page: Option<Rows>,
     projection: Option<Projection>,
 }
 
@@ -79,6 +85,7 @@ impl Selection {
         };
         Self {
             inner: selection::Selection::new(request, arrival),
+            page: None,
             projection: projection.cloned(),
         }
     }
@@ -106,6 +113,7 @@ impl Selection {
         let request = self.inner.request().clone();
         Self {
             inner: selection::Selection::new(request, Arrival::ByIndex(order)),
+            page: None,
             projection: self.projection.clone(),
         }
     }
@@ -138,8 +146,12 @@ impl Selection {
         py: Python<'py>,
         canonical: bool,
     ) -> PyResult<(Bound<'py, PyBytes>, Option<PyNext<'py>>, usize)> {
-        let Self { inner, projection } = self;
-        let rows = inner.finish();
+        let Self {
+            inner,
+            page,
+            projection,
+        } = self;
+        let rows = page.take().unwrap_or_else(|| inner.finish());
         let projection = projection
             .as_ref()
             .map(|projection| projection.inner.as_ref());
@@ -152,6 +164,37 @@ impl Selection {
             (place, entry, key)
         });
         Ok((PyBytes::new(py, text.as_bytes()), next, rows.len()))
+    }
+
+    /// Return the keys to which the page's documents refer, of each of the lookups' collections.
+    /// Nothing more is taken in.
+    fn references<'py>(
+        &mut self,
+        py: Python<'py>,
+        lookups: &Lookups,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
+        let page = self.page.insert(self.inner.finish());
+        let keys = lookups::keys(&lookups.inner, page.bodies());
+        let keys = keys.map_err(|refusal| refused(py, refusal))?;
+        Ok(py_keys(py, &keys))
+    }
+
+    /// Show with each document those that it refers to; `found` has key and BSON of those of each of
+    /// the lookups' collections.
+    fn embed(
+        &mut self,
+        py: Python<'_>,
+        lookups: &Lookups,
+        found: Vec<Vec<(Vec<u8>, PyBackedBytes)>>,
+        max_bytes: usize,
+    ) -> PyResult<()> {
+        let page = self.page.get_or_insert_with(|| self.inner.finish());
+        let found: Vec<Found<PyBackedBytes>> = found
+            .into_iter()
+            .map(|documents| documents.into_iter().collect())
+            .collect();
+        py.detach(|| page.embed(&lookups.inner, &found, max_bytes))
+            .map_err(|refusal| refused(py, refusal))
     }
 
     /// Return the bodies of the page in order, and the place behind it if more may follow.
@@ -179,6 +222,17 @@ impl Selection {
         });
         (found.collect(), rows.next.is_some())
     }
+}
+
+pub(crate) fn py_keys<'py>(
+    py: Python<'py>,
+    keys: &[BTreeSet<Vec<u8>>],
+) -> Vec<Vec<Bound<'py, PyBytes>>> {
+    let keys = keys.iter().map(|keys| {
+        let keys = keys.iter().map(|key| PyBytes::new(py, key));
+        keys.collect()
+    });
+    keys.collect()
 }
 
 /// A query that groups, being answered: candidates in, rows out.

@@ -32,6 +32,8 @@ pub enum Code {
     InvalidProjection,
     /// The group is malformed, or stands beside what does not go with it.
     InvalidGroup,
+    /// The lookups are malformed, or stand beside a group.
+    InvalidLookup,
     /// The update is malformed or cannot be applied to this document.
     InvalidUpdate,
     /// The aggregation expression is malformed.
@@ -64,6 +66,7 @@ impl Code {
             Self::InvalidSort => "invalid_sort",
             Self::InvalidProjection => "invalid_projection",
             Self::InvalidGroup => "invalid_group",
+            Self::InvalidLookup => "invalid_lookup",
             Self::InvalidUpdate => "invalid_update",
             Self::InvalidExpression => "invalid_expression",
             Self::InvalidSchema => "invalid_schema",

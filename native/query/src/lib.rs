@@ -19,6 +19,7 @@
 //!   against one document.
 //! - [`sort`], [`index`] — places of documents in an order, and in an index.
 //! - [`group`] — rows that stand for many documents; [`exact`] — their sums.
+//! - [`lookup`] — other documents that a document refers to.
 //! - [`projection`], [`update`], [`merge_patch`] — what is shown and what is
 //!   changed.
 //!
@@ -81,6 +82,7 @@ pub mod group;
 pub mod index;
 pub mod key;
 pub mod limits;
+pub mod lookup;
 pub mod merge_patch;
 pub mod number;
 pub mod order;

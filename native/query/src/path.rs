@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::bson::{Array, Document, ValueRef};
 use crate::error::Failure;
 use crate::fuel::Fuel;
+use crate::limits::FIELD_NAME_BYTES;
 
 /// One part of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,6 +32,12 @@ impl Segment {
             index: position(name),
         }
     }
+}
+
+/// Whether a result may have a field of this name.
+pub(crate) fn is_field_name(name: &str) -> bool {
+    let plain = !name.is_empty() && !name.contains(['.', '\0']) && !name.starts_with('$');
+    plain && name.len() <= FIELD_NAME_BYTES
 }
 
 /// The position that a key names: decimal digits without leading zeros.
@@ -71,6 +78,13 @@ impl Path {
         Self {
             segments: text.split('.').map(Segment::new).collect(),
         }
+    }
+
+    /// The path of a field as a group or a lookup names it: `a` or `a.b`. None: it is none.
+    #[must_use]
+    pub(crate) fn of_field(text: &str) -> Option<Self> {
+        let named = text.len() <= FIELD_NAME_BYTES && text.split('.').all(is_field_name);
+        named.then(|| Self::new(text))
     }
 
     /// The path that means the value itself.

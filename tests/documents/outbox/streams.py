@@ -19,6 +19,8 @@ class Entry:
     content: Image | Tick
     #: The write partitions of the atomic batch that it belongs to.
     partitions: tuple[int, ...]
+    #: How many entries the stream was ever given, this one included, if it says so.
+    number: int | None
 
 
 class Streams:
@@ -33,7 +35,12 @@ class Streams:
     def read(self, partition: int) -> list[Entry]:
         found = cast("list[_Raw]", self._client.xrange(self.names[partition]))
         return [
-            Entry(entry_id, decode(fields[b"e"]), _unpacked(fields.get(b"p", b"")))
+            Entry(
+                entry_id,
+                decode(fields[b"e"]),
+                _unpacked(fields.get(b"p", b"")),
+                int(fields[b"n"]) if b"n" in fields else None,
+            )
             for entry_id, fields in found
         ]
 

@@ -104,6 +104,22 @@ async def test_an_atomic_batch_names_its_partitions_in_each_epoch(
         assert [found.partitions for p in (1, 3) for found in other.read(p)] == [(1, 3), (1, 3)]
 
 
+async def test_the_entries_of_a_batch_say_how_many_their_stream_was_given(
+    events: EventLayer, streams: Streams
+) -> None:
+    look = await installed(events)
+    await append(events, [(1, entry())])
+    await tick(events, look)
+    groups = [
+        Group([(1, entry()), (2, entry()), (3, entry())], [1, 2, 3]),
+        Group([(1, entry())]),
+        Group([(3, entry()), (4, entry())], [3, 4]),
+    ]
+    await events.append(look.time_us, None, groups)
+    assert [found.number for found in streams.read(1)] == [None, None, 3, 4, None, 6]
+    assert [found.number for found in streams.read(0)] == [None, 2, 3]
+
+
 async def test_nothing_is_appended_before_a_relay_has_set_the_streams_up(
     events: EventLayer, streams: Streams
 ) -> None:

@@ -3,8 +3,8 @@
 use super::{Branch, Group, Inner, Measure, Operation};
 use crate::bson::{Document, ValueRef};
 use crate::error::{Code, Error, Place};
-use crate::limits::{GROUP_FIELDS, GROUP_MEASURES, GROUP_NAME_BYTES};
-use crate::path::Path;
+use crate::limits::{GROUP_FIELDS, GROUP_MEASURES};
+use crate::path::{Path, is_field_name};
 
 pub(super) fn group(value: ValueRef<'_>, place: &Place<'_>) -> Result<Group, Error> {
     let Some(document) = value.as_document() else {
@@ -65,14 +65,8 @@ fn paths(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Path>, Error> {
 }
 
 fn path(value: ValueRef<'_>, place: &Place<'_>) -> Result<Path, Error> {
-    let named = |text: &&str| {
-        let mut parts = text.split('.');
-        text.len() <= GROUP_NAME_BYTES
-            && !text.contains('\0')
-            && parts.all(|part| !part.is_empty() && !part.starts_with('$'))
-    };
-    match value.as_str().filter(named) {
-        Some(text) => Ok(Path::new(text)),
+    match value.as_str().and_then(Path::of_field) {
+        Some(path) => Ok(path),
         None => Err(refuse(place, "a field is expected, as `a` or `a.b`")),
     }
 }
@@ -114,8 +108,7 @@ fn measures(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Measure>, Erro
     let mut measures: Vec<Measure> = Vec::new();
     for (name, value) in document.iter() {
         let here = place.key(name);
-        let plain = !name.is_empty() && !name.contains('.') && !name.starts_with('$');
-        if !plain || name == "_id" || name.len() > GROUP_NAME_BYTES {
+        if !is_field_name(name) || name == "_id" {
             return Err(refuse(&here, "no name for a measure"));
         }
         if measures.iter().any(|earlier| earlier.name == name) {

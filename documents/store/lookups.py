@@ -1,0 +1,107 @@
+"""Documents that others refer to: read in the snapshot of the query that shows them.
+
+Whoever asks must be allowed to read them, too: what the `read` rule of their collection keeps from
+a caller is absent, as is what does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from documents.store import facts
+from documents.store.access import access_of
+from documents.store.facts import CollectionFacts
+from documents.store.reads import BY_KEY, CHECK, Found, is_current, row
+from foundation.errors import QueryTooExpensive
+from foundation.postgres import Session, Statement
+from foundation.postgres.arrays import byteas
+from foundation.postgres.session import Oid
+from rillbase_native import Filter, Lookups, Value
+from tenants.principals import Principal
+
+#: What one page looks up, each document once.
+MAX_LOOKED_UP = 10_000
+MAX_BYTES = 64 * 1024 * 1024
+#: What a collection may have of which all is read. `_SIZE` looks at one document more.
+SMALL, SMALL_BYTES = 1_000, 1024 * 1024
+#: Documents of one statement.
+AT_ONCE = 1_000
+#: What a caller may read of a collection whose rules let it read nothing.
+NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
+_SIZE = Statement(
+    "SELECT count(*), coalesce(sum(octet_length(body)), 0)::bigint FROM (SELECT body "
+    "FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL LIMIT 1001) AS first",
+    (Oid.UUID,),
+)
+_ALL = Statement(
+    "SELECT key, version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND body IS NOT NULL",
+    (Oid.UUID,),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A collection that is looked up, as one caller may see it."""
+
+    collection: CollectionFacts
+    #: None: no rule binds the caller.
+    rule: Filter | None
+
+
+async def sides_of(
+    tenant_id: UUID, lookups: Lookups | None, principal: Principal | None, *, fresh: bool = False
+) -> list[Side]:
+    """Return the collections that are looked up, or raise why one of them cannot be."""
+    sides = []
+    for name in lookups.collections if lookups is not None else ():
+        if principal is not None:
+            principal.require_collection(name)
+        collection = await facts.find(tenant_id, name, fresh=fresh)
+        access = None if principal is None else access_of(collection, principal)
+        rule = None if access is None else access.filters.get("read", NOTHING)
+        sides.append(Side(collection, rule))
+    return sides
+
+
+async def read_sides(
+    session: Session, sides: Sequence[Side], keys: Sequence[Sequence[bytes]], now_ms: int
+) -> list[list[Found]] | None:
+    """Return the documents with these keys that may be seen, of each side.
+
+    None: a collection is not in the snapshot as it was known.
+    """
+    checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
+    if not all(map(is_current, checks, (side.collection for side in sides))):
+        return None
+    if sum(map(len, keys)) > MAX_LOOKED_UP:
+        raise QueryTooExpensive(f"The query looks up more than {MAX_LOOKED_UP} documents.")
+    left_bytes = MAX_BYTES
+    found: list[list[Found]] = []
+    for side, wanted in zip(sides, keys, strict=True):
+        found.append([])
+        for begin in range(0, len(wanted), AT_ONCE):
+            some = byteas(wanted[begin : begin + AT_ONCE])
+            (result,) = await session.run([(BY_KEY, (side.collection.id.bytes, some))])
+            documents = [row(result, number) for number in range(result.rows)]
+            left_bytes -= sum(len(one.body) for one in documents)
+            if left_bytes < 0:
+                raise QueryTooExpensive("What the query looks up is too large.")
+            found[-1] += [one for one in documents if _may_see(side, one, now_ms)]
+    return found
+
+
+async def read_small(session: Session, side: Side, now_ms: int) -> list[Found] | None:
+    """Return all documents of a collection that may be seen; None: it is not small."""
+    (size,) = await session.run([(_SIZE, (side.collection.id.bytes,))])
+    if size.integer(0, 0) > SMALL or size.integer(0, 1) > SMALL_BYTES:
+        return None
+    (result,) = await session.run([(_ALL, (side.collection.id.bytes,))])
+    documents = (row(result, number) for number in range(result.rows))
+    return [one for one in documents if _may_see(side, one, now_ms)]
+
+
+def _may_see(side: Side, document: Found, now_ms: int) -> bool:
+    return side.rule is None or side.rule.matches(document.body, now_ms)

@@ -1,0 +1,46 @@
+//! Documents that others refer to: which ones, and how they are shown.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rillbase_query::bson::{Document, DocumentBuf};
+use rillbase_query::lookup::Lookups;
+
+use crate::id;
+use crate::refusal::Refusal;
+
+/// Bodies by key, of one collection, as one caller may see them.
+pub type Found<B> = HashMap<Vec<u8>, B>;
+
+/// The keys to which documents refer, for each of the lookups' collections.
+pub fn keys<'b>(
+    lookups: &Lookups,
+    bodies: impl Iterator<Item = &'b [u8]>,
+) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
+    let places = lookups.places();
+    let mut keys = vec![BTreeSet::new(); lookups.collections().len()];
+    for body in bodies {
+        let document = Document::trusted(body);
+        for (lookup, place) in lookups.iter().zip(&places) {
+            let ids = lookup.references(document)?.ids;
+            if let Some(keys) = keys.get_mut(*place) {
+                keys.extend(ids.into_iter().filter_map(|id| id::key(id).ok()));
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// A document with those that it refers to. `found` has those of each of the lookups' collections.
+pub fn embed<B: AsRef<[u8]>>(
+    lookups: &Lookups,
+    body: &[u8],
+    found: &[Found<B>],
+) -> Result<DocumentBuf, Refusal> {
+    let places = lookups.places();
+    let document = Document::trusted(body);
+    Ok(lookups.embed(document, &|number, referred| {
+        let found = found.get(*places.get(number)?)?;
+        let body = found.get(&id::key(referred).ok()?)?;
+        Some(Document::trusted(body.as_ref()))
+    })?)
+}

@@ -1,0 +1,147 @@
+//! What a query found: the rows of a page, in order, and how they are shown.
+
+use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::Form;
+use rillbase_query::environment::Environment;
+use rillbase_query::lookup::Lookups;
+use rillbase_query::projection::{Matched, Projection};
+
+use crate::envelope::{Meta, write};
+use crate::lookups::{self, Found};
+use crate::refusal::Refusal;
+use crate::selection::Request;
+
+/// A row of the page.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Held {
+    /// The place in the order; the rest only travels along.
+    pub(crate) place: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) entry: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) version: i64,
+    pub(crate) created_ms: i64,
+    pub(crate) updated_ms: i64,
+    pub(crate) position: Option<u32>,
+    /// The document with those that it refers to, where they are shown.
+    pub(crate) embedded: Option<Vec<u8>>,
+}
+
+impl Held {
+    pub(crate) fn size(&self) -> usize {
+        self.place.len() + self.body.len() + 96
+    }
+}
+
+/// Behind what the next page begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// The place in the order.
+    pub place: Vec<u8>,
+    /// The index entry, where one was read.
+    pub entry: Vec<u8>,
+    /// The document's key.
+    pub key: Vec<u8>,
+}
+
+/// A page.
+#[derive(Debug)]
+pub struct Rows {
+    pub(crate) rows: Vec<Held>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Next>,
+}
+
+impl Rows {
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The bodies in order.
+    pub fn bodies(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|row| row.body.as_slice())
+    }
+
+    /// Key, metadata and body of each row, in order.
+    pub fn documents(&self) -> impl Iterator<Item = (&[u8], Meta, &[u8])> {
+        self.rows.iter().map(|row| {
+            let meta = Meta {
+                version: row.version,
+                created_ms: row.created_ms,
+                updated_ms: row.updated_ms,
+            };
+            (row.key.as_slice(), meta, row.body.as_slice())
+        })
+    }
+
+    /// Shows with each document those that it refers to, as [`lookups::embed`] does. They are `most`
+    /// bytes together at most.
+    pub fn embed<B: AsRef<[u8]>>(
+        &mut self,
+        lookups: &Lookups,
+        found: &[Found<B>],
+        most: usize,
+    ) -> Result<(), Refusal> {
+        let mut bytes = 0;
+        for row in &mut self.rows {
+            let embedded = lookups::embed(lookups, &row.body, found)?.into_bytes();
+            bytes += embedded.len();
+            row.embedded = Some(embedded);
+            if bytes > most {
+                let detail = "the documents with what is looked up are too large together";
+                return Err(Refusal::new("query_too_expensive", detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// The page as a JSON array of envelopes.
+    pub fn render(
+        &self,
+        request: &Request,
+        projection: Option<&Projection>,
+        form: Form,
+    ) -> Result<String, Refusal> {
+        let bytes: usize = self.rows.iter().map(|row| row.body.len() * 2 + 128).sum();
+        let mut out = String::with_capacity(bytes);
+        out.push('[');
+        for (number, row) in self.rows.iter().enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            let own = Document::trusted(&row.body);
+            let document = Document::trusted(row.embedded.as_ref().unwrap_or(&row.body));
+            let id = own.get("_id").unwrap_or(ValueRef::Null);
+            let meta = Meta {
+                version: row.version,
+                created_ms: row.created_ms,
+                updated_ms: row.updated_ms,
+            };
+            match projection {
+                None => write(&mut out, meta, id, document, form),
+                Some(projection) => {
+                    let environment = Environment::at(request.now_ms);
+                    let matched = Matched {
+                        position: row.position,
+                        text_score: match request.filter.text() {
+                            Some(text) => text.score(own, &environment.fuel)?,
+                            None => None,
+                        },
+                    };
+                    let shown = projection.apply(document, matched, &environment)?;
+                    write(&mut out, meta, id, shown.as_ref(), form);
+                }
+            }
+        }
+        out.push(']');
+        Ok(out)
+    }
+}

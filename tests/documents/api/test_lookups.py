@@ -1,0 +1,180 @@
+"""Queries that look up other documents: compared with SQL, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connections
+
+from tests.caller import problem, with_key
+from tests.documents.collection import MadeCollection, make_collection
+from tests.make import make_key
+
+LOOKUP = [
+    {"from": "people", "local": "owner", "as": "by"},
+    {"from": "tags", "local": "about.tags", "as": "tags"},
+]
+
+
+@pytest.fixture(scope="module")
+def todos(server: str) -> MadeCollection:
+    """Give 300 todos whose owners and tags exist, do not exist, or are not named."""
+    made = make_collection(server, name="todos")
+    people = make_collection(server, made=made.made, name="people")
+    tags = make_collection(server, made=made.made, name="tags")
+    people.insert_many([{"_id": f"p{number}", "name": f"name {number}"} for number in range(20)])
+    tags.insert_many([{"_id": number, "text": f"tag {number}"} for number in range(10)])
+    chance = random.Random(7)
+    documents: list[dict[str, Any]] = []
+    for number in range(300):
+        document: dict[str, Any] = {"_id": number, "rank": chance.randrange(50)}
+        if number % 7:
+            document["owner"] = f"p{chance.randrange(30)}"
+        if number % 3:
+            document["about"] = {"tags": [chance.randrange(15) for _ in range(chance.randrange(4))]}
+        documents.append(document)
+    made.insert_many(documents)
+    return made
+
+
+def by_sql(made: MadeCollection, least: int) -> list[Any]:
+    """Look up the same in PostgreSQL."""
+    everything = [
+        json.dumps(made.query(limit=1000)),
+        *(
+            json.dumps(
+                [
+                    item["document"]
+                    for item in made.caller.post(
+                        f"/v1/collections/{name}/query", {"limit": 1000}
+                    ).json()["items"]
+                ]
+            )
+            for name in ("people", "tags")
+        ),
+    ]
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "WITH t AS (SELECT * FROM jsonb_array_elements(%s::jsonb) AS x(d)),"
+            " p AS (SELECT * FROM jsonb_array_elements(%s::jsonb) AS x(d)),"
+            " g AS (SELECT * FROM jsonb_array_elements(%s::jsonb) AS x(d))"
+            " SELECT (t.d->>'_id')::int, p.d,"
+            " CASE WHEN t.d->'about' IS NULL THEN NULL ELSE COALESCE((SELECT"
+            "  jsonb_agg(g.d ORDER BY at) FROM jsonb_array_elements(t.d->'about'->'tags')"
+            "  WITH ORDINALITY AS r(id, at) JOIN g ON g.d->'_id' = r.id), '[]') END"
+            " FROM t LEFT JOIN p ON p.d->'_id' = t.d->'owner'"
+            " WHERE (t.d->>'rank')::int >= %s ORDER BY (t.d->>'rank')::int, 1",
+            [*everything, least],
+        )
+        decoded = ((row[0], *map(_decoded, row[1:])) for row in cursor)
+        return list(decoded)
+
+
+def _decoded(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("least", [0, 20, 45, 100])
+def test_what_is_looked_up_is_what_sql_joins(todos: MadeCollection, least: int) -> None:
+    found = todos.query({"rank": {"$gte": least}}, lookup=LOOKUP, sort=[["rank", 1]], limit=1000)
+    shown = [(document["_id"], document["by"], document["tags"]) for document in found]
+    assert shown == by_sql(todos, least)
+
+
+def test_pages_and_projections_are_those_of_documents(todos: MadeCollection) -> None:
+    own = todos.query(sort=[["rank", -1]], offset=3, limit=5)
+    shown = todos.query(sort=[["rank", -1]], offset=3, limit=5, lookup=LOOKUP)
+    for each, alone in zip(shown, own, strict=True):
+        assert {name: each[name] for name in alone} == alone
+    (named,) = todos.query({"owner": "p3"}, lookup=LOOKUP, projection={"by.name": 1}, limit=1)
+    assert named == {"_id": named["_id"], "by": {"name": "name 3"}}
+    first = todos.ask({"lookup": LOOKUP, "limit": 200}).json()
+    rest = todos.ask({"lookup": LOOKUP, "limit": 200, "cursor": first["next_cursor"]}).json()
+    both = [item["document"] for item in first["items"] + rest["items"]]
+    assert both == todos.query(lookup=LOOKUP, limit=300)
+
+
+def test_a_name_that_is_taken_is_replaced_where_it_stands(todos: MadeCollection) -> None:
+    lookup = [{"from": "people", "local": "owner", "as": "owner"}]
+    (own,) = todos.query({"owner": "p1"}, limit=1)
+    (shown,) = todos.query({"owner": "p1"}, limit=1, lookup=lookup)
+    assert list(shown) == list(own)
+    assert shown["owner"] == {"_id": "p1", "name": "name 1"}
+
+
+def test_the_same_is_asked_by_url(todos: MadeCollection) -> None:
+    parameters = urlencode({"lookup": json.dumps(LOOKUP), "limit": "5"})
+    by_url = todos.caller.get(f"{todos.path}/documents?{parameters}").json()
+    assert [item["document"] for item in by_url["items"]] == todos.query(lookup=LOOKUP, limit=5)
+
+
+def test_references_are_found_through_arrays_of_documents(server: str) -> None:
+    made = make_collection(server)
+    goods = make_collection(server, made=made.made)
+    goods.insert_many([{"_id": 1}, {"_id": 2.0}])
+    made.insert({"_id": 1, "lines": [{"of": 2}, {"of": 9}, {"none": 1}, 5, {"of": [1, None, [1]]}]})
+    (shown,) = made.query(lookup=[{"from": goods.name, "local": "lines.of", "as": "goods"}])
+    assert shown["goods"] == [{"_id": 2.0}, {"_id": 1}]
+
+
+def test_what_may_not_be_read_is_absent(server: str) -> None:
+    made = make_collection(server, rules={"read": True})
+    open_ = make_collection(server, made=made.made, rules={"read": {"public": True}})
+    closed = make_collection(server, made=made.made)
+    for other in (open_, closed):
+        other.insert_many([{"_id": number, "public": number == 1} for number in range(3)])
+    made.insert({"_id": 1, "one": 2, "many": [0, 1, 2]})
+    body = {
+        "lookup": [
+            {"from": open_.name, "local": "one", "as": "a"},
+            {"from": open_.name, "local": "many", "as": "b"},
+            {"from": closed.name, "local": "many", "as": "c"},
+        ]
+    }
+    answer = made.anonymous().post(f"{made.path}/query", body)
+    shown = answer.json()["items"][0]["document"]
+    assert shown["a"] is None
+    assert shown["b"] == [{"_id": 1, "public": True}]
+    assert shown["c"] == []
+    assert len(made.ask(body).json()["items"][0]["document"]["c"]) == 3
+
+
+def test_a_key_looks_up_only_what_it_may_use(todos: MadeCollection, server: str) -> None:
+    key = make_key(todos.made.tenant, scopes=["documents:read"], collections=["todos", "people"])
+    kept = with_key(server, key)
+    path, body = f"{todos.path}/query", {"lookup": LOOKUP[:1], "limit": 1}
+    assert kept.post(path, body).status_code == 200
+    problem(kept.post(path, {"lookup": LOOKUP}), 403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("lookup", "pointer"),
+    [
+        ({}, "/lookup"),
+        ([], "/lookup"),
+        ([{"from": "people", "local": "owner"}], "/lookup/0"),
+        ([{**LOOKUP[0], "local": "$owner"}], "/lookup/0/local"),
+        ([{**LOOKUP[0], "as": "_id"}], "/lookup/0/as"),
+        ([LOOKUP[0], LOOKUP[0]], "/lookup/1/as"),
+        ([{**LOOKUP[0], "let": 1}], "/lookup/0/let"),
+    ],
+)
+def test_what_cannot_be_looked_up_is_refused_by_name(
+    todos: MadeCollection, lookup: object, pointer: str
+) -> None:
+    found = problem(todos.ask({"lookup": lookup}), 400, "invalid_lookup")
+    assert found["errors"][0]["pointer"] == pointer
+
+
+def test_a_collection_that_does_not_exist_is_not_found(todos: MadeCollection) -> None:
+    problem(todos.ask({"lookup": [{**LOOKUP[0], "from": "nowhere"}]}), 404, "not_found")
+
+
+def test_a_group_has_no_lookups(todos: MadeCollection) -> None:
+    group = {"by": [], "measures": {"n": {"op": "count"}}}
+    found = problem(todos.ask({"group": group, "lookup": LOOKUP}), 400, "invalid_lookup")
+    assert found["errors"][0]["pointer"] == "/lookup"

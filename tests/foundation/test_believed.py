@@ -1,0 +1,136 @@
+"""What was read a moment ago is believed for a while, and read once for all who ask meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from foundation.believed import TTL_S, Believed
+from tests.waiting import until
+
+
+class Source:
+    """Something that changes, whose readings end when they are let."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.value = "first"
+        self.readings: list[tuple[str, asyncio.Future[None]]] = []
+        self.believed = Believed(self._read, most=2, monotonic_s=lambda: self.now_s)
+
+    async def _read(self, key: str, known: str | None) -> str:
+        found = f"{key}: {self.value}, after {known}" if known else f"{key}: {self.value}"
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.readings.append((key, done))
+        await done
+        return found
+
+    def ask(self, key: str, *, fresh: bool = False) -> asyncio.Task[str]:
+        return asyncio.create_task(self.believed.get(key, fresh=fresh))
+
+    async def begun(self, number: int) -> None:
+        """Wait until a reading has begun."""
+        await until(lambda: len(self.readings) > number, "a reading")
+
+    async def end(self, number: int, failure: Exception | None = None) -> None:
+        """Let a reading end, which has begun by then."""
+        await self.begun(number)
+        done = self.readings[number][1]
+        if failure is None:
+            done.set_result(None)
+        else:
+            done.set_exception(failure)
+
+
+async def test_all_who_ask_meanwhile_share_one_reading() -> None:
+    source = Source()
+    asked = [source.ask("a") for _ in range(100)]
+    await source.end(0)
+    assert await asyncio.gather(*asked) == ["a: first"] * 100
+    assert len(source.readings) == 1
+
+
+async def test_a_value_is_believed_for_its_time_and_no_longer() -> None:
+    source = Source()
+    first = source.ask("a")
+    await source.end(0)
+    await first
+    source.value, source.now_s = "second", source.now_s + TTL_S - 0.01
+    assert await source.ask("a") == "a: first"
+    source.now_s += 0.02
+    again = source.ask("a")
+    await source.end(1)
+    assert await again == "a: second, after a: first"
+
+
+async def test_its_age_counts_from_when_its_reading_began() -> None:
+    source = Source()
+    slow = source.ask("a")
+    await source.begun(0)
+    source.now_s += TTL_S
+    await source.end(0)
+    assert await slow == "a: first"
+    source.value = "second"
+    again = source.ask("a")
+    await source.end(1)
+    assert await again == "a: second, after a: first"
+
+
+async def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
+    source = Source()
+    first, second = source.ask("a"), source.ask("a")
+    await source.begun(0)
+    first.cancel()
+    await source.end(0)
+    assert await second == "a: first"
+
+
+async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
+    source = Source()
+    asked = [source.ask("a") for _ in range(3)]
+    await source.end(0, LookupError("away"))
+    for each in asked:
+        with pytest.raises(LookupError):
+            await each
+    again = source.ask("a")
+    await source.end(1)
+    assert await again == "a: first"
+
+
+async def test_who_must_know_for_certain_reads_for_himself() -> None:
+    """A reading that is under way may have looked before what the caller knows of happened."""
+    source = Source()
+    early = source.ask("a")
+    await source.begun(0)
+    source.value = "second"
+    certain = source.ask("a", fresh=True)
+    await source.end(1)
+    assert await certain == "a: second"
+    await source.end(0)
+    await early
+
+
+async def test_a_slow_reading_does_not_undo_a_later_one() -> None:
+    source = Source()
+    slow = source.ask("a")
+    await source.begun(0)
+    source.value, source.now_s = "second", source.now_s + 0.1
+    certain = source.ask("a", fresh=True)
+    await source.end(1)
+    await certain
+    await source.end(0)
+    assert await slow == "a: first"
+    assert await source.ask("a") == "a: second"
+
+
+async def test_what_was_not_read_for_longest_is_forgotten_first() -> None:
+    source = Source()
+    for number, key in enumerate("abc"):
+        asked = source.ask(key)
+        await source.end(number)
+        await asked
+    assert await source.ask("c") == "c: first"
+    again = source.ask("a")
+    await source.end(3)
+    assert await again == "a: first"
