@@ -20,7 +20,7 @@ from django.db import connections
 from foundation import request_context
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
-from foundation.errors import ApiError, Forbidden, Unauthenticated
+from foundation.errors import ApiError, Unauthenticated
 from foundation.http import Answer, Body, Head, Operation, Router, problem_answer
 from foundation.http.body import ClientGone
 from foundation.http.router import Match
@@ -53,9 +53,7 @@ class Call:
     def require_collection_scope(self, scope: str, collection: str) -> None:
         """Raise unless the credentials carry `scope` and are not kept from this collection."""
         self.principal.require_scope(scope)
-        allowed = self.principal.collections
-        if allowed is not None and collection not in allowed:
-            raise Forbidden(f"The key may not be used for the collection {collection!r}.")
+        self.principal.require_collection(collection)
 
 
 class DataPlane:

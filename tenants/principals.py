@@ -73,6 +73,11 @@ class Principal:
         if scope not in self.scopes:
             raise MissingScope(f"This needs the scope {scope}.")
 
+    def require_collection(self, name: str) -> None:
+        """Raise `Forbidden` if the credentials are kept from the collection."""
+        if self.collections is not None and name not in self.collections:
+            raise Forbidden(f"The key may not be used for the collection {name!r}.")
+
     def require_role(self, role: Role) -> None:
         """Raise `Forbidden` unless the caller may act as `role` in the tenant's control plane."""
         if self.control_role is None or not self.control_role.at_least(role):

@@ -25,6 +25,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "webhooks": 3,
         "issuers": 2,
         "collections": 20,
+        "sources": 2,
         "topics": 20,
         "aggregates": 10,
         "datasets": 5,

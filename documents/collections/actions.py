@@ -25,7 +25,7 @@ from documents.collections.indexes import (
 )
 from documents.models import Collection, Index
 from documents.store.locks import lock_alone
-from foundation.errors import NameTaken, NotFound
+from foundation.errors import FieldProblem, InvalidBody, NameTaken, NotFound
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
 from tenants import audit
@@ -128,10 +128,11 @@ def do_change(
         collection.access_rules = declarations.access_rules
         collection.rules_version += 1
     if "ttl" in values:
+        check_ttl(values["ttl"], collection.source_id)
         collection.ttl = values["ttl"]
     for index in going:
         drop_index(collection, index)
-    _add_indexes(collection, coming, ready=not _has_documents(collection.pk))
+    _add_indexes(collection, coming, ready=not has_documents(collection.pk))
     collection.write_version += 1
     collection.save_next_version()
     indexes = indexes_of(collection)
@@ -153,6 +154,20 @@ def do_delete(principal: Principal | None, collection: Collection) -> None:
     collection.save_next_version()
     run_after_commit(DROP_TASK, {"collection": str(collection.pk)}, tenant_id=collection.tenant_id)
     _record(principal, "collection.deleted", collection, before=before)
+
+
+def check_ttl(ttl: JsonObject | None, source_id: UUID | None) -> None:
+    """Refuse to let documents expire that are there as long as rows elsewhere are."""
+    if ttl is not None and source_id is not None:
+        detail = "Documents that come from a source go when their rows go."
+        raise InvalidBody(detail, errors=[FieldProblem("/ttl", "has_source", detail)])
+
+
+def set_source(collection: Collection, source_id: UUID | None) -> None:
+    """Let a source alone write to a locked collection; None: whoever may."""
+    collection.source_id = source_id
+    collection.write_version += 1
+    collection.save_next_version()
 
 
 def drop_index(collection: Collection, index: Index) -> None:
@@ -202,7 +217,8 @@ def _add_indexes(
     return added
 
 
-def _has_documents(collection_id: UUID) -> bool:
+def has_documents(collection_id: UUID) -> bool:
+    """Tell whether a collection of the tenant in scope has any document."""
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM documents_document "

@@ -61,6 +61,9 @@ class CollectionAnswer(serializers.Serializer[object]):
     indexes = IndexAnswer(many=True)
     ttl = TtlAnswer(allow_null=True)
     backend = serializers.ChoiceField(["postgres"])
+    read_only = serializers.BooleanField(  # type: ignore[assignment]
+        help_text="Whether its documents come from a source, so that calls that write are refused."
+    )
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()

@@ -34,6 +34,8 @@ class Collection(TenantOwned, Resource):
     #: `{"field", "after_s"}`, or null.
     ttl = models.JSONField(null=True, blank=True)
     backend = models.CharField(max_length=10, default="postgres")
+    #: What alone writes its documents, a table elsewhere for example; null: whoever may.
+    source_id = models.UUIDField(null=True, blank=True)
     #: Ids without a row start at this version + 1; raised when tombstones are purged.
     version_floor = models.BigIntegerField(default=0)
     #: Grows with whatever a writer must know: schema, rules, indexes, state.

@@ -154,7 +154,7 @@ local function append(keys, args)
   end
   learn_token(prefix, state, args[2])
   for _, epoch in ipairs(concerned(prefix, state, args)) do
-    -- By partition: entries, their bytes, the id of the last, the stream.
+    -- By partition: entries, their bytes, the id of the last, the stream, how many it was given before.
     local tally, position = {}, 3
     while position <= #args do
       local hashes, entries = args[position], tonumber(args[position + 1])
@@ -170,7 +170,9 @@ local function append(keys, args)
           end
           local stream = seen[4]
           if parts then
-            seen[3] = redis.call('XADD', stream, '*', 'e', entry, 'p', parts)
+            seen[5] = seen[5] or tonumber(redis.call('HGET', stream .. ':count', 'entries') or 0)
+            local number = string.format('%.0f', seen[5] + seen[1] + 1)
+            seen[3] = redis.call('XADD', stream, '*', 'e', entry, 'p', parts, 'n', number)
           else
             seen[3] = redis.call('XADD', stream, '*', 'e', entry)
           end

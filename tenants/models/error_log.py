@@ -21,6 +21,7 @@ class ErrorEntry(TenantOwned):
         TASK = "task"
         LIVE = "live"
         AGGREGATE = "aggregate"
+        SOURCE = "source"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant_id = models.UUIDField()

@@ -1,0 +1,41 @@
+"""The process that follows tables elsewhere: `sources.following` behind what probes and scrapers
+ask.
+"""
+
+from __future__ import annotations
+
+from documents.outbox import publisher
+from documents.store.database import close_pool
+from foundation.asgi import App
+from foundation.environment import environment
+from foundation.logs import set_up_logging
+from rillbase_server.health import Dependency, Health
+from rillbase_server.lifespan import Lifespan
+from rillbase_server.status_app import status_app
+from sources.following.service import Service
+from tenants import error_log
+
+
+class NotFollowing(Exception):
+    """It has not even been able to ask whether somebody else follows."""
+
+
+def build_sources() -> App:
+    """Put the layers together. Sources are followed for as long as the server runs."""
+    settings = environment()
+    set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+    service = Service()
+
+    def following() -> None:
+        if not service.ready:
+            raise NotFollowing
+
+    # Who watches hears of it from here, and not only from the relay.
+    publisher.publish_from_here()
+    own = Dependency("sources", following, required=True)
+    served = Health(status_app(service.status), settings, [own])
+    return Lifespan(
+        served,
+        start=[service.start],
+        stop=[service.stop, publisher.close, close_pool, error_log.aclose],
+    )

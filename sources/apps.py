@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class SourcesConfig(AppConfig):
+    name = "sources"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Tell the parts below what is counted and cleaned here."""
+        # Models are ready only now.
+        from sources.definitions import actions, cleaner  # noqa: PLC0415
+        from tenants.purge import register_cleaner  # noqa: PLC0415
+        from tenants.quotas import register_count  # noqa: PLC0415
+
+        register_count("sources", lambda: actions.present().count())
+        register_cleaner(cleaner.clean)

@@ -1,0 +1,169 @@
+"""Where a source is, said by its owner as a URL, and judged before anybody connects.
+
+Whoever may name a server could make this one reach into its own network, read its files or speak
+to what is no database. So a URL may say little: user, password, host, port, database and how TLS
+is used. Host names are looked up here, every address found must be one that may be called, and the
+connection goes to those addresses; TLS still uses the name. Nothing is taken from the environment
+or from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
+from urllib.parse import parse_qsl, unquote, urlsplit
+from uuid import UUID
+
+from psycopg.conninfo import make_conninfo
+
+from foundation.environment import environment
+from foundation.errors import FieldProblem, InvalidSource, SourceUnreachable
+from foundation.outbound.addresses import is_plain_loopback, is_public, parse_address
+from foundation.outbound.errors import OutboundError
+from foundation.outbound.resolver import Resolver, resolve
+from foundation.outbound.targets import DENIED_PORTS
+from foundation.sealing import seal, unseal
+
+PURPOSE = "source-connection"
+MAX_URL_CHARS = 2048
+DEFAULT_PORT = 5432
+MAX_PORT = 65_535
+MAX_ADDRESSES = 4
+LOOKUP_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 5
+#: Of those that a URL may ask for, only the last two know with whom they speak.
+TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+
+#: Values must be written as this program reads them, whatever role and database prescribe, and no
+#: row may be left out silently.
+SESSION_SETTINGS = " ".join(
+    f"-c {name}={value}"
+    for name, value in {
+        "DateStyle": "ISO",
+        "IntervalStyle": "postgres",
+        "TimeZone": "UTC",
+        "extra_float_digits": "1",
+        "bytea_output": "hex",
+        "row_security": "off",
+        "search_path": "pg_catalog",
+        "statement_timeout": "0",
+        "idle_in_transaction_session_timeout": "0",
+        "lock_timeout": "10s",
+    }.items()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A database, and as whom one connects to it."""
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    tls: str
+
+    @property
+    def shown(self) -> str:
+        """The URL for people, without the password."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"postgresql://{self.user}@{host}:{self.port}/{self.database}?sslmode={self.tls}"
+
+
+def _refuse(detail: str) -> InvalidSource:
+    return InvalidSource(detail, errors=[FieldProblem("/connection", "invalid_connection", detail)])
+
+
+def parse_target(url: str) -> Target:
+    """Take a URL apart, or raise `InvalidSource`."""
+    if len(url) > MAX_URL_CHARS or not url.isprintable():
+        raise _refuse("The connection is not a URL.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    except ValueError:
+        raise _refuse("The connection is not a URL.") from None
+    database = unquote(parts.path.removeprefix("/"))
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if parts.scheme not in ("postgresql", "postgres") or not (host and user and database):
+        raise _refuse("It has the form postgresql://user:password@host:5432/database.")
+    if any(sign in host for sign in "/,\\ %"):
+        raise _refuse("It names one host.")
+    tls = options.pop("sslmode", "require")
+    if options or parts.fragment:
+        raise _refuse("Of parameters, only sslmode may be given.")
+    if tls not in TLS_MODES:
+        raise _refuse(f"sslmode is one of {', '.join(TLS_MODES)}.")
+    if port != DEFAULT_PORT and port in DENIED_PORTS:
+        raise _refuse(f"Port {port} may not be called.")
+    return Target(host, port, database, user, password, tls)
+
+
+def seal_url(url: str, owner: UUID) -> bytes:
+    """Encrypt a connection for the row that keeps it."""
+    return seal(url.encode(), purpose=PURPOSE, owner=str(owner))
+
+
+def unseal_target(sealed: bytes, owner: UUID) -> Target:
+    """Open what `seal_url` made."""
+    return parse_target(unseal(sealed, purpose=PURPOSE, owner=str(owner)).decode())
+
+
+def addresses(target: Target, resolver: Resolver = resolve) -> Sequence[str]:
+    """Look the host up and return its addresses if every one of them may be called."""
+    try:
+        found = resolver(target.host, target.port, LOOKUP_TIMEOUT_S)
+    except OutboundError as failed:
+        raise SourceUnreachable(str(failed)) from failed
+    settings = environment()
+    allowed = all(
+        may_be_called(
+            address,
+            allow_loopback=settings.rillbase_allow_loopback_targets,
+            networks=settings.rillbase_source_networks,
+        )
+        for address in found
+    )
+    if not allowed:
+        raise _refuse("The host is not on the public internet, nor in a network that is allowed.")
+    return found[:MAX_ADDRESSES]
+
+
+def may_be_called(
+    text: str, *, allow_loopback: bool, networks: Sequence[IPv4Network | IPv6Network]
+) -> bool:
+    """Tell whether an address is a public one, or in a network that this installation allows."""
+    address = parse_address(text)
+    if address is None:
+        return False
+    if is_plain_loopback(address) and allow_loopback:
+        return True
+    return is_public(address) or any(address in network for network in networks)
+
+
+def conninfo(target: Target, found: Sequence[str]) -> str:
+    """Return what the driver connects with: to these addresses, and with nothing from elsewhere."""
+    verifies = target.tls.startswith("verify-")
+    return make_conninfo(
+        "",
+        host=",".join([target.host] * len(found)),
+        hostaddr=",".join(found),
+        port=",".join([str(target.port)] * len(found)),
+        user=target.user,
+        password=target.password,
+        dbname=target.database,
+        sslmode=target.tls,
+        sslrootcert="system" if verifies else None,
+        passfile="/dev/null",
+        gssencmode="disable",
+        client_encoding="UTF8",
+        application_name="rillbase",
+        connect_timeout=CONNECT_TIMEOUT_S,
+        keepalives_idle=15,
+        keepalives_interval=5,
+        keepalives_count=3,
+        options=SESSION_SETTINGS,
+    )

@@ -1,0 +1,1 @@
+"""Sources are declared, shown, paused and removed."""

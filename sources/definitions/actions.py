@@ -1,0 +1,149 @@
+"""Sources are declared, changed, rebuilt and removed.
+
+The row says what is wanted; the process that follows (`sources.following`) makes the world agree
+with it. Whoever changes a source holds its collection's lock alone, so no document is written by
+a source that is not to be, nor by anybody else while there is one.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from django.db import models
+
+from documents.collections.actions import check_ttl, has_documents, lock_by_name, set_source
+from documents.models import Collection
+from foundation.errors import Conflict, NotFound
+from foundation.json_types import JsonObject
+from sources.connection import parse_target, seal_url
+from sources.definitions.describe import declared
+from sources.definitions.probe import probe
+from sources.models import Source
+from sources.upstream.catalog import Wanted
+from tenants import audit
+from tenants.models import Tenant
+from tenants.principals import Principal
+from tenants.quotas import ensure_room
+
+
+class SourceValues(TypedDict, total=False):
+    """What a checked body says of a source."""
+
+    connection: str
+    paused: bool
+    schema: str
+    table: str
+    key: list[str] | None
+    columns: list[str] | None
+
+
+def present() -> models.QuerySet[Source]:
+    """Return the sources of the tenant in scope."""
+    return Source.objects.exclude(wish=Source.Wish.REMOVED)
+
+
+def find_of(collection: Collection) -> Source:
+    """Return a collection's source, or raise `NotFound`."""
+    found = present().filter(collection_id=collection.pk).first()
+    if found is None:
+        raise NotFound("The collection has no source.")
+    return found
+
+
+def lock_of(collection: Collection) -> Source:
+    """Return a locked collection's source, locked until the transaction ends."""
+    rows = present().select_for_update(of=("self",)).filter(collection_id=collection.pk)
+    found = rows.first()
+    if found is None:
+        raise NotFound("The collection has no source.")
+    return found
+
+
+def do_create(
+    principal: Principal | None, tenant: Tenant, collection_name: str, values: SourceValues
+) -> Source:
+    """Let a collection's documents come from a table. Nothing but the source writes them then."""
+    target = parse_target(values["connection"])
+    wanted = _wanted(values)
+    # This may take seconds, so nothing is locked yet.
+    table = probe(target, wanted)
+    collection = lock_by_name(collection_name)
+    ensure_room(tenant, "sources", present())
+    if collection.source_id is not None:
+        raise Conflict("The collection has a source already.")
+    if has_documents(collection.pk):
+        raise Conflict("The collection has documents; only an empty one can get a source.")
+    source = Source(
+        tenant=tenant,
+        collection_id=collection.pk,
+        collection_name=collection.name,
+        connection=target.shown,
+        schema_name=wanted.schema,
+        table_name=wanted.table,
+        key=list(table.shape.key),
+        columns=values["columns"],
+        wish=_wish(values["paused"]),
+    )
+    source.sealed_connection = seal_url(values["connection"], source.pk)
+    check_ttl(collection.ttl, source.pk)
+    source.save()
+    set_source(collection, source.pk)
+    _record(principal, "source.created", source, after=declared(source))
+    return source
+
+
+def do_change(principal: Principal | None, source: Source, values: SourceValues) -> None:
+    """Change a locked source."""
+    before = declared(source)
+    if "connection" in values:
+        target = parse_target(values["connection"])
+        source.connection = target.shown
+        source.sealed_connection = seal_url(values["connection"], source.pk)
+    if "paused" in values:
+        source.wish = _wish(values["paused"])
+    source.save_next_version()
+    _record(principal, "source.updated", source, before=before, after=declared(source))
+
+
+def do_rebuild(principal: Principal | None, source: Source) -> None:
+    """Have a locked source's table copied anew, whatever types its columns have by now."""
+    source.copies_wanted += 1
+    source.shape = ""
+    source.save_next_version()
+    _record(principal, "source.rebuilt", source)
+
+
+def do_delete(principal: Principal | None, collection: Collection, source: Source) -> None:
+    """Remove a locked collection's source. The documents stay, and can be written from then on."""
+    source.wish = Source.Wish.REMOVED
+    source.fence += 1
+    source.save_next_version()
+    set_source(collection, None)
+    _record(principal, "source.deleted", source, before=declared(source))
+
+
+def _wanted(values: SourceValues) -> Wanted:
+    key, columns = values["key"], values["columns"]
+    return Wanted(
+        values["schema"],
+        values["table"],
+        None if key is None else tuple(key),
+        None if columns is None else tuple(columns),
+    )
+
+
+def _wish(paused: bool) -> Source.Wish:  # noqa: FBT001 -- it is the value itself
+    return Source.Wish.PAUSED if paused else Source.Wish.RUNNING
+
+
+def _record(
+    principal: Principal | None,
+    action: str,
+    source: Source,
+    *,
+    before: JsonObject | None = None,
+    after: JsonObject | None = None,
+) -> None:
+    audit.record(
+        principal, action, audit.Target("source", str(source.pk)), before=before, after=after
+    )

@@ -1,0 +1,57 @@
+"""What a caller may say of a source."""
+
+from __future__ import annotations
+
+import re
+
+from rest_framework import serializers
+
+from foundation.api.bodies import Body
+from tenants.api.forms import PatternField
+
+MAX_KEY_COLUMNS, MAX_COLUMNS = 8, 500
+#: What PostgreSQL cuts names to.
+MAX_NAME_BYTES = 63
+
+
+class SqlName(PatternField):
+    """A name in SQL, as the catalogue has it: without quotes, in its own case."""
+
+    pattern = re.compile(r"[^\x00]{1,63}")
+    complaint = "A name as the database's catalogue has it, of at most 63 characters."
+
+
+class SourceChange(Body):
+    """What may be changed of a source."""
+
+    connection = serializers.CharField(
+        max_length=2048,
+        help_text="`postgresql://user:password@host:5432/database?sslmode=require`. The user may "
+        "replicate, read the table and publish it. Shown again without its password.",
+    )
+    paused = serializers.BooleanField(
+        default=False, help_text="Whether changes wait in the database's log."
+    )
+
+
+class SourceCreation(SourceChange):
+    """What a new source needs."""
+
+    schema = SqlName(default="public")
+    table = SqlName()
+    key = serializers.ListField(
+        child=SqlName(),
+        min_length=1,
+        max_length=MAX_KEY_COLUMNS,
+        allow_null=True,
+        default=None,
+        help_text="Columns of a unique index that name a document; null: the primary key.",
+    )
+    columns = serializers.ListField(
+        child=SqlName(),
+        min_length=1,
+        max_length=MAX_COLUMNS,
+        allow_null=True,
+        default=None,
+        help_text="Columns that documents have; null: all of them.",
+    )

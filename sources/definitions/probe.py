@@ -1,0 +1,48 @@
+"""The first look at a database, while somebody waits for an answer.
+
+A database may not answer on purpose, so few looks are under way at once, and each has an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from threading import BoundedSemaphore
+
+import psycopg
+
+from foundation.errors import FieldProblem, SourceUnreachable
+from sources.connection import Target, addresses, conninfo
+from sources.upstream.catalog import Table, Wanted, look
+from sources.upstream.conditions import Unfit, of_error
+from sources.upstream.session import session
+
+LOOKS_AT_ONCE = 4
+TIMEOUT_S = 10.0
+_looks = BoundedSemaphore(LOOKS_AT_ONCE)
+
+
+def probe(target: Target, wanted: Wanted) -> Table:
+    """Return the table, or raise what is in the way as an error for the caller."""
+    if not _looks.acquire(blocking=False):
+        raise SourceUnreachable("Too many databases are being looked at. Try again.")
+    try:
+        return asyncio.run(_probe(target, wanted))
+    except Unfit as unfit:
+        raise unfit.as_refusal() from None
+    except TimeoutError:
+        raise _away("unreachable", "The database did not answer in time.") from None
+    except (psycopg.Error, OSError) as failed:
+        raise _away(*of_error(failed)) from None
+    finally:
+        _looks.release()
+
+
+async def _probe(target: Target, wanted: Wanted) -> Table:
+    info = conninfo(target, await asyncio.to_thread(addresses, target))
+    async with asyncio.timeout(TIMEOUT_S):
+        async with session(info) as connection:
+            return await look(connection, wanted)
+
+
+def _away(code: str, detail: str) -> SourceUnreachable:
+    return SourceUnreachable(detail, errors=[FieldProblem("/connection", code, detail)])

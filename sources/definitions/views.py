@@ -1,0 +1,189 @@
+"""`/api/v1/tenants/{tenant}/sources` and `…/collections/{collection}/source`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from documents.collections.actions import find_by_name, lock_by_name
+from foundation.api.preconditions import check_if_match, etag
+from sources.definitions import actions
+from sources.definitions.describe import describe
+from sources.definitions.forms import SourceChange, SourceCreation
+from sources.models import Source
+from tenants.api.declared import DeclaredView
+from tenants.api.schemas import page_of
+
+TAG = "Sources"
+
+
+class ConditionAnswer(serializers.Serializer[object]):
+    """Why a source does not go on, or goes on only later."""
+
+    code = serializers.CharField(help_text="Stable; see Operations, Sources.")
+    detail = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
+class SourceAnswer(serializers.Serializer[object]):
+    """A source, and how it stands."""
+
+    id = serializers.UUIDField()
+    collection = serializers.CharField()
+    connection = serializers.CharField(help_text="Without its password.")
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    key = serializers.ListField(child=serializers.CharField())
+    columns = serializers.ListField(child=serializers.CharField(), allow_null=True)
+    paused = serializers.BooleanField()
+    state = serializers.ChoiceField(Source.State.choices)
+    condition = ConditionAnswer(allow_null=True)
+    rows_copied = serializers.IntegerField(help_text="By the copy under way, or the last one.")
+    copy_reason = serializers.CharField(
+        allow_null=True, help_text="Why the table was copied last; `new` for the first time."
+    )
+    confirmed_lsn = serializers.CharField(
+        allow_null=True, help_text="The documents are as the table was at this place of the log."
+    )
+    slot = serializers.CharField(allow_null=True)
+    publication = serializers.CharField()
+    slot_bytes = serializers.IntegerField(
+        allow_null=True, help_text="What the slot makes the database keep of its log."
+    )
+    lag_bytes = serializers.IntegerField(
+        allow_null=True, help_text="How much of the database's log has not been looked through."
+    )
+    lag_ms = serializers.IntegerField(
+        allow_null=True, help_text="From the commit of the last transaction to its arrival."
+    )
+    seen_at = serializers.DateTimeField(allow_null=True, help_text="When this was looked at.")
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+_NEW_SOURCE = OpenApiExample(
+    "The orders of a shop",
+    {
+        "connection": "postgresql://rillbase:secret@db.example.com:5432/shop?sslmode=verify-full",
+        "table": "orders",
+    },
+    request_only=True,
+)
+
+
+class SourcesView(DeclaredView):
+    """The sources of a tenant."""
+
+    kind = "sources"
+
+    @extend_schema(
+        operation_id="sources_list",
+        tags=[TAG],
+        summary="List sources",
+        responses=page_of(SourceAnswer),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        return self.listed(request, actions.present(), describe)
+
+
+class _OneSourceView(DeclaredView):
+    kind = "sources"
+
+    def answer(self, source: Source, status: int = 200) -> Response:
+        """Answer with a source. How it stands moves within a version: nobody holds it already."""
+        headers = {"ETag": etag(source.version)}
+        if status == 201:  # noqa: PLR2004 -- created
+            headers["Location"] = self.url("collections", source.collection_name, "source")
+        return Response(describe(source), status=status, headers=headers)
+
+
+class SourceView(_OneSourceView):
+    """The source of one collection."""
+
+    @extend_schema(
+        operation_id="source_read",
+        tags=[TAG],
+        summary="Read a collection's source",
+        responses=SourceAnswer,
+    )
+    def get(self, request: Request, tenant: str, collection: str) -> Response:
+        return self.answer(actions.find_of(find_by_name(collection)))
+
+    @extend_schema(
+        operation_id="source_create",
+        tags=[TAG],
+        summary="Let a collection's documents come from a PostgreSQL table",
+        description="The collection is empty. From then on its documents are the table's rows, "
+        "kept up to date as transactions are committed, and calls that write them are refused with "
+        "`collection_read_only`. What stands in the way of that is refused at once, with a code in "
+        "`errors`.",
+        request=SourceCreation,
+        responses={201: SourceAnswer},
+        examples=[_NEW_SOURCE],
+    )
+    def post(self, request: Request, tenant: str, collection: str) -> Response:
+        values = cast("actions.SourceValues", self.body(SourceCreation))
+        source = actions.do_create(self.principal, self.owner(), collection, values)
+        return self.answer(source, status=201)
+
+    @extend_schema(
+        operation_id="source_change",
+        tags=[TAG],
+        summary="Pause a source, let it go on, or change its connection",
+        request=SourceChange,
+        responses=SourceAnswer,
+    )
+    def patch(self, request: Request, tenant: str, collection: str) -> Response:
+        values = cast("actions.SourceValues", self.body(SourceChange, partial=True))
+        found = actions.lock_of(find_by_name(collection))
+        check_if_match(request, found.version)
+        actions.do_change(self.principal, found, values)
+        return self.answer(found)
+
+    @extend_schema(
+        operation_id="source_delete",
+        tags=[TAG],
+        summary="Remove a collection's source",
+        description="Slot and publication are dropped. The documents stay, and can be written.",
+        responses={204: None},
+    )
+    def delete(self, request: Request, tenant: str, collection: str) -> Response:
+        owner = lock_by_name(collection)
+        found = actions.lock_of(owner)
+        check_if_match(request, found.version)
+        actions.do_delete(self.principal, owner, found)
+        return Response(status=204)
+
+
+class SourceRebuildView(_OneSourceView):
+    """Copies the table anew."""
+
+    @extend_schema(
+        operation_id="source_rebuild",
+        tags=[TAG],
+        summary="Compare a collection's documents with the whole table",
+        description="What differs is written, and told to subscribers. Types that columns have got "
+        "since the last copy are taken as they are now.",
+        request=None,
+        responses={202: SourceAnswer},
+    )
+    def post(self, request: Request, tenant: str, collection: str) -> Response:
+        found = actions.lock_of(find_by_name(collection))
+        check_if_match(request, found.version)
+        actions.do_rebuild(self.principal, found)
+        return self.answer(found, status=202)
+
+
+_ONE = "tenants/<str:tenant>/collections/<str:collection>/source"
+
+urlpatterns = [
+    path("tenants/<str:tenant>/sources", SourcesView.as_view()),
+    path(f"{_ONE}:rebuild", SourceRebuildView.as_view()),
+    path(_ONE, SourceView.as_view()),
+]

@@ -1,0 +1,173 @@
+"""The table compared with the documents, as of the place where the slot begins.
+
+Rows come in the slot's own snapshot; documents that differ are written, those that have no row any
+more are deleted, each batch as an ordinary write. So the first copy fills the collection, and a
+later one tells subscribers of what differs and of nothing else. Whoever is killed in the middle
+begins again with another slot: what has been written already does not differ then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from psycopg import AsyncConnection, sql
+
+from rillbase_native import Operation, Operations, Value
+from sources.following import documents
+from sources.following.progress import Progress
+from sources.mapping.shape import Layout, Shape
+from sources.upstream.catalog import Table, Wanted
+
+BATCH_ROWS = 1_000
+BATCH_BYTES = 4 * 1024 * 1024
+DAY_MS = 86_400_000
+#: The first day of 1970 in the count of days that every date can be written in.
+JULIAN_1970 = 2_440_588
+_ENDLESS = {"$maxKey": "infinity", "$minKey": "-infinity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A connection whose transaction sees the table as it is to be copied."""
+
+    connection: AsyncConnection
+    wanted: Wanted
+    table: Table
+
+    async def begin(self, snapshot: str) -> None:
+        """Enter the snapshot that the slot's maker holds."""
+        await self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        await self.connection.execute(
+            sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot))
+        )
+
+    async def end(self) -> None:
+        await self.connection.execute("ROLLBACK")
+
+    async def rows(self) -> AsyncIterator[tuple[str | None, ...]]:
+        """Yield all rows, columns as text."""
+        columns = [sql.Identifier(column.name) for column in self.table.shape.columns]
+        query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(
+            sql.SQL(", ").join(columns), self._name
+        )
+        async with self.connection.cursor() as cursor, cursor.copy(query) as copy:
+            async for row in copy.rows():
+                yield row
+
+    async def absent(self, keys: Sequence[Sequence[str]]) -> list[int]:
+        """Return which of these keys no row has, as places in the list."""
+        names = self.table.shape.key
+        wanted = [sql.Identifier(f"k{number}") for number in range(len(names))]
+        arrays = [
+            sql.SQL("{}::text[]::{}[]").format(sql.Placeholder(), sql.SQL(name))
+            for name in self.table.key_types
+        ]
+        query = sql.SQL(
+            "SELECT w.n - 1 FROM unnest({arrays}) WITH ORDINALITY AS w({wanted}, n) "
+            "WHERE NOT EXISTS (SELECT FROM {table} t WHERE {same})"
+        ).format(
+            arrays=sql.SQL(", ").join(arrays),
+            wanted=sql.SQL(", ").join(wanted),
+            table=self._name,
+            same=sql.SQL(" AND ").join(
+                sql.SQL("t.{} = w.{}").format(sql.Identifier(name), column)
+                for name, column in zip(names, wanted, strict=True)
+            ),
+        )
+        columns = [[key[number] for key in keys] for number in range(len(names))]
+        found = await (await self.connection.execute(query, columns)).fetchall()
+        return [row[0] for row in found]
+
+    @property
+    def _name(self) -> sql.Identifier:
+        return sql.Identifier(self.wanted.schema, self.wanted.table)
+
+
+class Copy:
+    """One comparison."""
+
+    def __init__(self, progress: Progress, snapshot: Snapshot, *, was_empty: bool) -> None:
+        self._progress = progress
+        self._snapshot = snapshot
+        self._shape = snapshot.table.shape
+        self._was_empty = was_empty
+        self._count = 0
+
+    async def run(self) -> None:
+        """Make the documents what the table is."""
+        names = [column.name for column in self._shape.columns]
+        layout, write = self._shape.layout(names), self._shape.document()
+        batch: dict[str, str] = {}
+        size = 0
+        async for row in self._snapshot.rows():
+            fields = _complete(layout, row)
+            identity = self._shape.identity(fields)
+            batch[identity] = write(identity, fields)
+            size += len(batch[identity])
+            if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+                await self._put(batch)
+                batch, size = {}, 0
+        await self._put(batch)
+        if not self._was_empty:
+            await self._delete_others()
+
+    async def _put(self, batch: Mapping[str, str]) -> None:
+        """Write those documents of a batch that are not there as they should be."""
+        row = self._progress.row
+        known: Mapping[str, bytes] = {}
+        if not self._was_empty:
+            known = await documents.bodies(row.tenant_id, row.collection_name, batch)
+        operations = []
+        for identity, document in batch.items():
+            value = Value.parse(document.encode())
+            if known.get(identity) != value.bson():
+                key = Value.parse(b"[%b]" % identity.encode()).items()[0]
+                operations.append(Operation.replace(key, value))
+        if operations:
+            await self._progress.write(Operations(operations), self._progress.place)
+        self._count += len(batch)
+        await self._progress.note(rows_copied=self._count)
+
+    async def _delete_others(self) -> None:
+        row = self._progress.row
+        async for found in documents.identities(row.tenant_id, row.collection_name):
+            keys = [_key_texts(self._shape, identity) for identity in found]
+            gone = await self._snapshot.absent(keys)
+            operations = [
+                Operation.delete(Value.parse(b"[%b]" % json.dumps(found[n]).encode()).items()[0])
+                for n in gone
+            ]
+            if operations:
+                await self._progress.write(Operations(operations), self._progress.place)
+
+
+def _complete(layout: Layout, row: Sequence[str | None]) -> list[str]:
+    return [value or "null" for value in layout.fields(row, None)]
+
+
+def _key_texts(shape: Shape, identity: object) -> list[str]:
+    """Return a document's key as PostgreSQL reads it."""
+    columns = [shape.columns[place] for place in shape.key_places]
+    if len(columns) == 1:
+        return [_text(identity)]
+    if not isinstance(identity, dict):
+        raise TypeError("a key of several columns is an object")
+    return [_text(identity[column.name]) for column in columns]
+
+
+def _text(value: object) -> str:
+    """Return a value of canonical Extended JSON as the text of what it was made of."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        raise TypeError("no column that may be a key makes such a value")
+    ((kind, inner),) = value.items()
+    if kind in _ENDLESS:
+        return _ENDLESS[kind]
+    if kind == "$date":
+        return f"J{int(inner['$numberLong']) // DAY_MS + JULIAN_1970}"
+    return str(inner)

@@ -1,0 +1,260 @@
+"""One source's life: look at the table, copy it if need be, then apply what is committed to it.
+
+A life ends with an exception that says what comes next: another copy, a pause until the database
+is there again, a halt until somebody has changed something, or nothing, since somebody else
+follows. So every trouble begins with looking again, and nothing is assumed to be as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Coroutine
+
+import psycopg
+from django.db import DatabaseError, connections
+
+from documents.collections.actions import has_documents
+from foundation import metrics
+from foundation.errors import ApiError
+from foundation.scope import scoped
+from sources.connection import addresses, conninfo, unseal_target
+from sources.following.copy import Copy, Snapshot
+from sources.following.net import Diverged
+from sources.following.progress import DocumentRefused, Fenced, Progress
+from sources.following.stream import WATCH_S, Stream
+from sources.following.upkeep import (
+    check_slot,
+    check_types,
+    forget_slots,
+    keep_within_bounds,
+    let_go,
+    shape_text,
+    wanted_of,
+)
+from sources.models import Source
+from sources.upstream import slot as slots
+from sources.upstream.catalog import Table, look
+from sources.upstream.conditions import CopyAnew, Unfit, of_error
+from sources.upstream.session import session
+from sources.upstream.wire import ReplicationWire
+from tenants import error_log
+
+logger = logging.getLogger(__name__)
+
+State = Source.State
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+#: How often what was halted is looked at again.
+HALTED_S = 15.0
+#: What the driver says of servers that are away, ours or theirs.
+_AWAY = (psycopg.Error, DatabaseError, OSError)
+#: SQLSTATEs of a slot that is gone or useless.
+_SLOT_GONE = frozenset({"42704", "55000"})
+_SLOT_IN_USE = "55006"
+#: The table no longer tells which rows change: while it is published, PostgreSQL refuses its
+#: owner's own updates and deletes.
+_HOLDS_UP_WRITERS = frozenset({"no_key", "replica_identity"})
+
+
+class Follower:
+    """Follows one source until it is cancelled."""
+
+    def __init__(self, row: Source) -> None:
+        self.source_id = row.pk
+        self.row = row
+        self._pause_s = FIRST_PAUSE_S
+        #: Why the next life begins with a copy.
+        self._copy_reason = ""
+
+    async def run(self) -> None:
+        """Live again and again."""
+        while True:
+            try:
+                await self._attempt()
+            except Fenced:
+                return
+            except (*_AWAY, ApiError) as away:
+                # Ours is away too, or theirs while its slot was looked at: nothing can be noted.
+                logger.warning("a source waits: %s", type(away).__name__)
+                await self._rest()
+
+    async def _attempt(self) -> None:
+        progress = await Progress.take(self.source_id)
+        self.row = progress.row
+        try:
+            await self._live(progress)
+        except CopyAnew as again:
+            await self._copy_again(again.reason)
+        except Diverged:
+            await self._copy_again("diverged")
+        except Unfit as unfit:
+            await self._halt(progress, unfit.code, unfit.detail)
+        except DocumentRefused as refused:
+            detail = refused.error.detail or refused.error.title
+            await self._halt(progress, "document_refused", f"{refused.error.code}: {detail}")
+        except Fenced:
+            raise
+        except ApiError as refused:
+            await self._wait(progress, "unreachable", refused.detail or refused.title)
+        except (psycopg.Error, OSError) as failed:
+            await self._wait(progress, *of_error(failed))
+        except Exception:
+            logger.exception("a source failed", extra={"source": str(self.source_id)})
+            await self._wait(progress, "internal", "Something went wrong on our side.")
+
+    async def _copy_again(self, reason: str) -> None:
+        self._copy_reason = reason
+        await self._rest()
+
+    async def _halt(self, progress: Progress, code: str, detail: str) -> None:
+        """Say what is in the way, and look again later."""
+        if progress.row.condition != code:
+            error_log.note(
+                progress.row.tenant_id,
+                error_log.Area.SOURCE,
+                "source_halted",
+                place=progress.row.collection_name,
+                detail=f"{code}: {detail}",
+            )
+        await progress.tell(State.HALTED, code, detail)
+        async with session(await info_of(progress.row)) as connection:
+            if code in _HOLDS_UP_WRITERS:
+                await let_go(connection, progress, code)
+            await keep_within_bounds(connection, progress)
+        await asyncio.sleep(HALTED_S)
+
+    async def _wait(self, progress: Progress, code: str, detail: str) -> None:
+        await progress.tell(State.WAITING, code, detail)
+        await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait longer each time."""
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    async def _live(self, progress: Progress) -> None:
+        """Follow from where it stands. It ends with an exception."""
+        row = progress.row
+        info = await info_of(row)
+        async with contextlib.AsyncExitStack() as stack:
+            watching = await stack.enter_async_context(session(info))
+            table = await self._table(progress, watching)
+            wire = await ReplicationWire.connect(info)
+            stack.callback(wire.close)
+            system = await wire.system()
+            reason = await self._why_copy(progress, watching, table, system)
+            if reason:
+                await self._copy(progress, table, info, wire, (reason, system))
+            await self._start(progress, watching, wire)
+            self._pause_s = FIRST_PAUSE_S
+            await Stream(progress, table, watching, wire).run()
+
+    async def _table(self, progress: Progress, watching: psycopg.AsyncConnection) -> Table:
+        """Look at the table."""
+        table = await look(watching, wanted_of(progress.row))
+        check_types(progress.row.shape, table)
+        return table
+
+    async def _why_copy(
+        self, progress: Progress, watching: psycopg.AsyncConnection, table: Table, system: str
+    ) -> str:
+        """Return why the table has to be copied; empty: it need not be."""
+        row, reason, self._copy_reason = progress.row, self._copy_reason, ""
+        if reason:
+            return reason
+        if not row.generation:
+            return row.copy_reason if row.copies_done else "new"
+        if row.copies_done != row.copies_wanted:
+            return "asked_for"
+        if not row.is_copied:
+            return row.copy_reason
+        if row.system != system:
+            return "another_server"
+        if row.shape != shape_text(table):
+            return "table_changed"
+        state = await slots.slot_state(watching, slots.slot_name(row.pk, row.generation))
+        if state is None or state.is_lost:
+            return "slot_lost"
+        if state.confirmed > progress.place.confirmed:
+            return "slot_moved"
+        published = await slots.is_published(watching, row.pk, table.oid)
+        return "" if published else "publication_changed"
+
+    async def _copy(
+        self,
+        progress: Progress,
+        table: Table,
+        info: str,
+        wire: ReplicationWire,
+        why: tuple[str, str],
+    ) -> None:
+        """Make a slot, and the documents what the table is where the slot begins."""
+        row = progress.row
+        wanted_copies = row.copies_wanted
+        reason, system = why
+        metrics.SOURCE_COPIES.labels(reason).inc()
+        await progress.tell(State.STARTING if reason == "new" else State.COPYING, "", "")
+        async with session(info) as connection:
+            await forget_slots(connection, row)
+            await slots.publish(connection, row.pk, wanted_of(row))
+            generation = row.generation + 1
+            made = await wire.create_slot(slots.slot_name(row.pk, generation))
+            await progress.begin_copy(
+                {
+                    "generation": generation,
+                    "copy_reason": reason,
+                    "shape": shape_text(table),
+                    "system": system,
+                    "state": State.COPYING,
+                },
+                made.starts_at,
+            )
+            snapshot = Snapshot(connection, wanted_of(row), table)
+            await snapshot.begin(made.snapshot)
+            copy = Copy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
+            await _while_watched(copy.run(), progress, info)
+            await snapshot.end()
+        await progress.note(is_copied=True, copies_done=wanted_copies)
+
+    async def _start(
+        self, progress: Progress, watching: psycopg.AsyncConnection, wire: ReplicationWire
+    ) -> None:
+        row = progress.row
+        slot = slots.slot_name(row.pk, row.generation)
+        try:
+            await wire.start(slot, progress.place.confirmed, slots.publication_name(row.pk))
+        except psycopg.Error as failed:
+            if failed.sqlstate == _SLOT_IN_USE:
+                await slots.stop_reader(watching, slot)
+            if failed.sqlstate in _SLOT_GONE:
+                raise CopyAnew("slot_lost") from failed
+            raise
+
+
+async def info_of(row: Source) -> str:
+    """Return what one connects with, as far as the address may be called at this moment."""
+    target = await asyncio.to_thread(unseal_target, bytes(row.sealed_connection), row.pk)
+    return conninfo(target, await asyncio.to_thread(addresses, target))
+
+
+async def _while_watched(work: Coroutine[None, None, None], progress: Progress, info: str) -> None:
+    """Do something that takes its time, as long as the slot keeps no more than it may."""
+    async with session(info) as watching:
+        task = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait([task], timeout=WATCH_S))[0]:
+                await check_slot(watching, progress, None)
+            task.result()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _is_empty(row: Source) -> bool:
+    try:
+        with scoped(tenant_id=row.tenant_id):
+            return not has_documents(row.collection_id)
+    finally:
+        connections["default"].close()

@@ -1,0 +1,40 @@
+"""A source that is not to be followed at present: nothing is applied, and its slot is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+
+from foundation.errors import ApiError
+from sources.following.follower import info_of
+from sources.following.progress import Fenced, Progress
+from sources.following.upkeep import keep_within_bounds
+from sources.models import Source
+from sources.upstream.conditions import of_error
+from sources.upstream.session import session
+
+LOOK_S = 5.0
+
+
+async def rest(row: Source) -> None:
+    """Look after the slot of a paused source until cancelled."""
+    progress = await Progress.take(row.pk)
+    while True:
+        try:
+            await progress.tell(Source.State.PAUSED)
+            await _look(progress)
+        except Fenced:
+            return
+        await asyncio.sleep(LOOK_S)
+
+
+async def _look(progress: Progress) -> None:
+    try:
+        info = await info_of(progress.row)
+        async with session(info) as connection:
+            await keep_within_bounds(connection, progress)
+    except ApiError as refused:
+        await progress.tell(Source.State.PAUSED, "unreachable", refused.detail or refused.title)
+    except (psycopg.Error, OSError) as failed:
+        await progress.tell(Source.State.PAUSED, *of_error(failed))

@@ -1,0 +1,78 @@
+"""What several changes of rows come to, as operations on documents.
+
+Pure. Of each document only its last state counts, so a row that was changed ten times is written
+once, and one that came and went leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sources.mapping.shape import Fields, Layout, Shape
+from sources.upstream.pgoutput import UNCHANGED, Change
+
+#: A change, and how rows of its table are read.
+Laid = tuple[Change, Layout]
+
+
+class Diverged(Exception):
+    """A row that is not there is said to have changed: documents are not what the table was."""
+
+
+def wanted_before(changes: Iterable[Laid]) -> set[str]:
+    """Return the ids of documents whose values some change leaves as they are without saying so."""
+    return {
+        layout.identity(change.new if change.old is None else change.old)
+        for change, layout in changes
+        if change.new is not None and UNCHANGED in change.new
+    }
+
+
+class Net:
+    """Takes changes in their order. `before`: documents as they are, as far as they matter."""
+
+    def __init__(self, shape: Shape, before: Mapping[str, Fields]) -> None:
+        self._before = before
+        self._write = shape.document()
+        #: By id, the row as it is left; None: it is gone.
+        self._rows: dict[str, Fields | None] = {}
+        #: Whether the document was there before the first change of it.
+        self._was_there: dict[str, bool] = {}
+
+    def add(self, change: Change, layout: Layout) -> None:
+        """Take one more change."""
+        if change.new is None:
+            if change.old is None:
+                raise ValueError("a row that is gone has at least a key")
+            self._put(layout.identity(change.old), None, was_there=True)
+            return
+        identity = layout.identity(change.new, change.old)
+        source = identity if change.old is None else layout.identity(change.old)
+        fields = self._complete(layout.fields(change.new, change.old), source)
+        if source != identity:
+            self._put(source, None, was_there=True)
+        self._put(identity, fields, was_there=not change.is_insert and source == identity)
+
+    def _complete(self, fields: Sequence[str | None], source: str) -> Fields:
+        """Fill in what the change has left as it was."""
+        if None not in fields:
+            return [value for value in fields if value is not None]
+        known = self._rows[source] if source in self._rows else self._before.get(source)
+        if known is None:
+            raise Diverged(f"the document {source[:100]} is not there")
+        return [old if value is None else value for value, old in zip(fields, known, strict=True)]
+
+    def _put(self, identity: str, fields: Fields | None, *, was_there: bool) -> None:
+        self._was_there.setdefault(identity, was_there)
+        self._rows[identity] = fields
+
+    def operations(self) -> list[str]:
+        """Return the operations, as a bulk body has them."""
+        found = []
+        for identity, fields in self._rows.items():
+            if fields is not None:
+                document = self._write(identity, fields)
+                found.append(f'{{"replace":{{"id":{identity},"document":{document}}}}}')
+            elif self._was_there[identity]:
+                found.append(f'{{"delete":{{"id":{identity}}}}}')
+        return found

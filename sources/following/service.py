@@ -1,0 +1,187 @@
+"""All sources of an installation, looked after by one process.
+
+Several processes may run; the one that holds an advisory lock of PostgreSQL's leads. Two that
+believe so for a moment do no harm: whoever follows a source holds its fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, connections
+
+from documents.models import Collection
+from foundation import metrics
+from foundation.api.rendering import timestamp
+from foundation.lead import Lead
+from sources.following.follower import Follower
+from sources.following.idle import rest
+from sources.following.removal import remove
+from sources.models import Source
+from tenants.models import Tenant
+
+logger = logging.getLogger(__name__)
+
+ALIAS = "relay"
+#: How often the control plane is asked what there is to do.
+CARE_S = 0.5
+RETRY_S = 1.0
+_AWAY = (psycopg.Error, DatabaseError, OSError)
+
+
+@dataclass(slots=True)
+class _Care:
+    """What is being done for a source, and for which version of its row."""
+
+    row: Source
+    task: asyncio.Task[None]
+
+
+class Service:
+    """For one event loop."""
+
+    def __init__(self) -> None:
+        self._lead = Lead("sources")
+        self._cares: dict[UUID, _Care] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._asked = False
+        self._away = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it leads, or would take over."""
+        return self._asked
+
+    def status(self) -> dict[str, object]:
+        """Say how it stands, for people and probes."""
+        return {
+            "leading": self._lead.held,
+            "unavailable": self._away or None,
+            "sources": {str(key): _shown(care.row) for key, care in self._cares.items()},
+        }
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="sources")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self._leave()
+        await asyncio.to_thread(self._lead.end)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                leads = await asyncio.to_thread(self._lead.take)
+                metrics.SOURCES_LEADING.set(leads)
+                if leads:
+                    await self._care()
+                else:
+                    await self._leave()
+                self._asked, self._away = True, ""
+                await asyncio.sleep(CARE_S)
+            except _AWAY as away:
+                if self._away != type(away).__name__:
+                    logger.warning("sources wait: %s", away)
+                self._away = type(away).__name__
+                await asyncio.sleep(RETRY_S)
+
+    async def _leave(self) -> None:
+        """Let another process go on."""
+        for key in list(self._cares):
+            await self._drop(key)
+
+    async def _drop(self, key: UUID) -> None:
+        care = self._cares.pop(key)
+        care.task.cancel()
+        await asyncio.gather(care.task, return_exceptions=True)
+
+    async def _care(self) -> None:
+        """Learn which sources there are by now, and see to each."""
+        found = {row.pk: row for row in await asyncio.to_thread(load)}
+        for key, care in list(self._cares.items()):
+            row = found.get(key)
+            if row is None or row.version != care.row.version or row.wish != care.row.wish:
+                await self._drop(key)
+            elif care.task.done():
+                self._note_end(care)
+                await self._drop(key)
+            else:
+                care.row = row
+        for key, row in found.items():
+            if key not in self._cares:
+                self._cares[key] = _Care(row, asyncio.create_task(_task(row)))
+        _count(list(found.values()))
+
+    @staticmethod
+    def _note_end(care: _Care) -> None:
+        failed = care.task.exception() if not care.task.cancelled() else None
+        if failed is not None:
+            logger.error("a source failed", exc_info=failed, extra={"source": str(care.row.pk)})
+
+
+def _task(row: Source) -> Coroutine[None, None, None]:
+    if row.wish == Source.Wish.REMOVED:
+        return remove(row)
+    if row.wish == Source.Wish.PAUSED:
+        return rest(row)
+    return Follower(row).run()
+
+
+def load() -> list[Source]:
+    """Return every source, with what it is wished to be: those of collections that are gone are to
+    be removed, those of tenants that are suspended or being deleted rest.
+    """
+    try:
+        rows = list(Source.unscoped.using(ALIAS).all())
+        collections = Collection.unscoped.using(ALIAS).filter(
+            pk__in={row.collection_id for row in rows}, state=Collection.State.ACTIVE
+        )
+        there = set(collections.values_list("pk", flat=True))
+        tenants = Tenant.objects.using(ALIAS).filter(
+            pk__in={row.tenant_id for row in rows}, state=Tenant.State.ACTIVE
+        )
+        active = set(tenants.values_list("pk", flat=True))
+    finally:
+        connections[ALIAS].close()
+    for row in rows:
+        if row.collection_id not in there:
+            row.wish = Source.Wish.REMOVED
+        elif row.tenant_id not in active and row.wish == Source.Wish.RUNNING:
+            row.wish = Source.Wish.PAUSED
+    return rows
+
+
+def _count(rows: list[Source]) -> None:
+    """Tell scrapers how all sources stand."""
+    followed = [row for row in rows if row.wish == Source.Wish.RUNNING]
+    states = Counter(
+        Source.State.PAUSED if row.wish == Source.Wish.PAUSED else row.state
+        for row in rows
+        if row.wish != Source.Wish.REMOVED
+    )
+    for state in Source.State.values:
+        metrics.SOURCES.labels(state).set(states[Source.State(state)])
+    metrics.SOURCE_SLOT_BYTES.set(max((row.slot_bytes or 0 for row in rows), default=0))
+    metrics.SOURCE_LAG.set(max((row.lag_ms or 0 for row in followed), default=0) / 1000)
+    metrics.SOURCES_SEEN.set(time.time())
+
+
+def _shown(row: Source) -> dict[str, object]:
+    return {
+        "state": row.state,
+        "condition": row.condition or None,
+        "slot_bytes": row.slot_bytes,
+        "lag_bytes": row.lag_bytes,
+        "seen_at": None if row.seen_at is None else timestamp(row.seen_at),
+    }

@@ -1,0 +1,160 @@
+"""What is committed to a table, applied as it comes.
+
+Three tasks: one reads the slot, one applies what has been read, in groups, and tells the server
+what has become durable here, one looks after slot and table. Whichever ends ends the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+import psycopg
+
+from foundation import metrics
+from rillbase_native import Operations
+from sources.following import documents, upkeep
+from sources.following.inbox import Inbox
+from sources.following.net import Laid, Net, wanted_before
+from sources.following.progress import Place, Progress
+from sources.following.transactions import Assembler, Transaction
+from sources.mapping.shape import Fields
+from sources.models import Source
+from sources.upstream.catalog import Table
+from sources.upstream.conditions import CopyAnew
+from sources.upstream.pgoutput import RelationColumn
+from sources.upstream.wire import Alive, ReplicationWire
+
+#: A transaction too large for one write is applied by so many changes at a time.
+PART_CHANGES = 5_000
+#: The server hears at least so often that somebody is there.
+TELL_S = 5.0
+#: How often slot and table are looked at.
+WATCH_S = 2.0
+
+
+class Stream:
+    """One connection's worth of changes."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        table: Table,
+        watching: psycopg.AsyncConnection,
+        wire: ReplicationWire,
+    ) -> None:
+        self._progress = progress
+        self._table = table
+        self._watching = watching
+        self._wire = wire
+        self._inbox = Inbox()
+        columns = tuple(RelationColumn(*each) for each in table.columns)
+        self._assembler = Assembler(table.oid, columns)
+        self._layout = table.shape.layout([name for name, _, _ in table.columns])
+        #: Everything up to here has been read, and none of it is of the table.
+        self._nothing_up_to = 0
+        self._lag_ms = 0
+
+    async def run(self) -> None:
+        """Follow until something raises."""
+        tasks = [
+            asyncio.create_task(part) for part in (self._read(), self._apply_all(), self._watch())
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._inbox.close()
+            self._assembler.close()
+
+    async def _read(self) -> None:
+        async for message in self._wire.messages():
+            if isinstance(message, Alive):
+                if self._assembler.is_between and not len(self._inbox):
+                    self._nothing_up_to = max(self._nothing_up_to, message.up_to)
+                if message.asks:
+                    self._wire.confirm(self._progress.place.confirmed)
+                continue
+            transaction = self._assembler.take(message.content)
+            if transaction is not None:
+                self._lag_ms = max(0, message.sent_us - transaction.committed_us) // 1000
+                if transaction.commit_lsn >= self._progress.place.confirmed:
+                    await self._inbox.put(transaction)
+                else:
+                    transaction.close()
+
+    async def _apply_all(self) -> None:
+        while True:
+            if await self._inbox.wait(TELL_S):
+                group = self._inbox.first()
+                await self._apply(group)
+                self._inbox.taken(len(group))
+            else:
+                self._lag_ms = 0
+                if self._nothing_up_to > self._progress.place.confirmed:
+                    await self._progress.confirm(self._nothing_up_to)
+            self._wire.confirm(self._progress.place.confirmed)
+
+    async def _apply(self, group: list[Transaction]) -> None:
+        (first, *_), last = group, group[-1]
+        if first.copy_reason:
+            raise CopyAnew(first.copy_reason)
+        started_s = time.monotonic()
+        if first.is_whole:
+            changes = [change for transaction in group for change in transaction.changes()]
+            await self._write(((c, self._layout) for c in changes), Place(last.end_lsn))
+        else:
+            await self._apply_parts(first)
+        metrics.SOURCE_TRANSACTIONS.inc(len(group))
+        metrics.SOURCE_CHANGES.inc(sum(transaction.count for transaction in group))
+        metrics.SOURCE_GROUPS.observe(time.monotonic() - started_s)
+
+    async def _apply_parts(self, transaction: Transaction) -> None:
+        """Apply a large one bit by bit. Each bit counts itself, so none is applied twice."""
+        before = self._progress.place
+        skipped = before.part if before.part_of == transaction.commit_lsn else 0
+        part: list[Laid] = []
+        done = skipped
+        for number, change in enumerate(transaction.changes()):
+            if number < skipped:
+                continue
+            part.append((change, self._layout))
+            if len(part) == PART_CHANGES:
+                done += len(part)
+                place = replace(before, part_of=transaction.commit_lsn, part=done)
+                await self._write(part, place)
+                self._wire.confirm(before.confirmed)
+                part = []
+        await self._write(part, Place(transaction.end_lsn))
+
+    async def _write(self, changes: Iterable[Laid], place: Place) -> None:
+        laid = list(changes)
+        net = Net(self._table.shape, await self._before(laid))
+        for change, layout in laid:
+            net.add(change, layout)
+        found = net.operations()
+        operations = None
+        if found:
+            text = '{"operations":[' + ",".join(found) + '],"ordered":true}'
+            operations, _ = Operations.parse(text.encode(), ndjson=False, max_operations=len(found))
+        await self._progress.write(operations, place)
+
+    async def _before(self, changes: list[Laid]) -> dict[str, Fields]:
+        """Return the documents whose large values changes leave as they were."""
+        row, columns = self._progress.row, self._table.shape.columns
+        bodies = await documents.bodies(row.tenant_id, row.collection_name, wanted_before(changes))
+        return {identity: documents.fields_of(body, columns) for identity, body in bodies.items()}
+
+    async def _watch(self) -> None:
+        """Look after slot and table, and tell people how it stands."""
+        while True:
+            await upkeep.check_slot(self._watching, self._progress, self._lag_ms)
+            await self._progress.tell(Source.State.LIVE)
+            await asyncio.sleep(WATCH_S)
+            await upkeep.check_table(self._watching, self._progress.row, self._table)

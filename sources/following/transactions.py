@@ -1,0 +1,141 @@
+"""Messages of the output plugin put together to transactions. Pure but for a file for large ones.
+
+A transaction is kept in memory up to a bound, and beyond it in a file that has no name and goes
+with its handle. What cannot be applied row by row, such as the table having been emptied or having
+other columns, is noted with the transaction that did it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import IO
+
+from sources.upstream import pgoutput
+from sources.upstream.conditions import CopyAnew
+from sources.upstream.pgoutput import Begin, Change, Commit, Relation, RelationColumn, Truncate
+
+#: Up to here a transaction is one write, which subscribers see as a whole.
+MAX_WHOLE_CHANGES = 10_000
+MAX_WHOLE_BYTES = 32 * 1024 * 1024
+#: Beyond this it is not kept either, and the table is compared with the documents instead.
+MAX_SPOOLED_BYTES = 4 * 1024 * 1024 * 1024
+_SIZE = Struct("!I")
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """What one transaction did to the table."""
+
+    commit_lsn: int
+    committed_us: int
+    end_lsn: int = 0
+    #: Messages of the output plugin on rows and tables, as long as they are few.
+    messages: list[bytes] = field(default_factory=list)
+    count: int = 0
+    size: int = 0
+    #: Why the table has to be copied anew instead.
+    copy_reason: str = ""
+    _spool: IO[bytes] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is applied as one write."""
+        return self._spool is None
+
+    def add(self, message: bytes) -> None:
+        """Take one more message on the table."""
+        self.count += 1
+        self.size += len(message)
+        if self.size > MAX_SPOOLED_BYTES:
+            self.give_up("transaction_too_large")
+        if self.copy_reason:
+            return
+        if self._spool is None and not self._fits():
+            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 -- it goes with the transaction
+            for earlier in self.messages:
+                self._write(self._spool, earlier)
+            self.messages.clear()
+        if self._spool is None:
+            self.messages.append(message)
+        else:
+            self._write(self._spool, message)
+
+    def give_up(self, reason: str) -> None:
+        """Keep nothing of it: the table will be copied."""
+        self.copy_reason = self.copy_reason or reason
+        self.messages.clear()
+        self.close()
+
+    def _fits(self) -> bool:
+        return self.count <= MAX_WHOLE_CHANGES and self.size <= MAX_WHOLE_BYTES
+
+    @staticmethod
+    def _write(spool: IO[bytes], message: bytes) -> None:
+        spool.write(_SIZE.pack(len(message)))
+        spool.write(message)
+
+    def changes(self) -> Iterator[Change]:
+        """Yield its changes in their order."""
+        for message in self.messages if self._spool is None else self._spooled(self._spool):
+            read = pgoutput.read(message)
+            if isinstance(read, Change):
+                yield read
+
+    @staticmethod
+    def _spooled(spool: IO[bytes]) -> Iterator[bytes]:
+        spool.seek(0)
+        while head := spool.read(_SIZE.size):
+            yield spool.read(_SIZE.unpack(head)[0])
+
+    def close(self) -> None:
+        """Let the file go."""
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            spool.close()
+
+
+class Assembler:
+    """Puts the messages of one stream together, for one table whose columns are known."""
+
+    def __init__(self, table: int, columns: tuple[RelationColumn, ...]) -> None:
+        self._table = table
+        self._columns = columns
+        self._open: Transaction | None = None
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no transaction is half told."""
+        return self._open is None
+
+    def take(self, data: bytes) -> Transaction | None:
+        """Take the next message; return the transaction that it completes."""
+        kind = data[:1]
+        if kind in (b"I", b"U", b"D"):
+            self._current().add(data)
+            return None
+        message = pgoutput.read(data)
+        if isinstance(message, Begin):
+            self._open = Transaction(message.commit_lsn, message.committed_us)
+        elif isinstance(message, Relation):
+            if message.oid != self._table or message.columns != self._columns:
+                self._current().give_up("table_changed")
+        elif isinstance(message, Truncate):
+            self._current().give_up("truncated")
+        elif isinstance(message, Commit):
+            done, self._open = self._current(), None
+            done.end_lsn = message.end_lsn
+            return done
+        return None
+
+    def _current(self) -> Transaction:
+        if self._open is None:
+            raise CopyAnew("stream_broken")
+        return self._open
+
+    def close(self) -> None:
+        """Let go of what is half told."""
+        if self._open is not None:
+            self._open.close()

@@ -1,0 +1,117 @@
+"""What a source needs of its owner's database besides changes: looked at again and again, and
+removed again when it is of no use, so that nobody's disk fills and nobody's writes are held up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import psycopg
+from django.utils import timezone
+
+from foundation.environment import environment
+from sources.following.progress import Progress
+from sources.models import Source
+from sources.upstream import slot as slots
+from sources.upstream.catalog import Table, Wanted, look
+from sources.upstream.conditions import CopyAnew, Unfit
+
+#: A reader that was told to end takes a moment.
+DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1
+
+
+def wanted_of(row: Source) -> Wanted:
+    """Return what the owner has said of the table."""
+    columns = None if row.columns is None else tuple(row.columns)
+    return Wanted(row.schema_name, row.table_name, tuple(row.key), columns)
+
+
+def shape_text(table: Table) -> str:
+    """Return what tells that documents are made otherwise than before."""
+    shape = table.shape
+    columns = [[c.name, c.type_oid, c.type_modifier] for c in shape.columns]
+    return json.dumps([table.oid, columns, list(shape.key), table.columns])
+
+
+def check_types(known: str, table: Table) -> None:
+    """Refuse a column that has got another type: what its documents are is for people to decide."""
+    if not known:
+        return
+    before = {name: oid for name, oid, _ in json.loads(known)[1]}
+    for column in table.shape.columns:
+        if before.get(column.name, column.type_oid) != column.type_oid:
+            raise Unfit(
+                "type_changed",
+                f"The column {column.name} has another type than it had. Ask for a rebuild to have "
+                "the documents made anew.",
+            )
+
+
+async def forget_slots(connection: psycopg.AsyncConnection, row: Source) -> None:
+    """Drop the slots of a source, whoever still reads them."""
+    await slots.stop_reader(connection, slots.slot_name(row.pk, row.generation))
+    for attempt in range(DROP_ATTEMPTS):
+        try:
+            await slots.drop_slots(connection, row.pk)
+        except psycopg.errors.ObjectInUse:
+            if attempt == DROP_ATTEMPTS - 1:
+                raise
+            await asyncio.sleep(DROP_PAUSE_S)
+        else:
+            return
+
+
+async def forget_upstream(connection: psycopg.AsyncConnection, row: Source) -> None:
+    """Leave nothing of a source in its owner's database."""
+    await forget_slots(connection, row)
+    await slots.unpublish(connection, row.pk)
+
+
+async def check_table(watching: psycopg.AsyncConnection, row: Source, table: Table) -> None:
+    """Raise what follows from the table, or its publication, being another one than before."""
+    seen = await look(watching, wanted_of(row))
+    check_types(row.shape, seen)
+    if shape_text(seen) != shape_text(table):
+        raise CopyAnew("table_changed")
+    if not await slots.is_published(watching, row.pk, table.oid):
+        raise CopyAnew("publication_changed")
+
+
+async def check_slot(
+    watching: psycopg.AsyncConnection, progress: Progress, lag_ms: int | None
+) -> None:
+    """Note how a slot stands. One that keeps more than it may is given up: the owner's disk comes
+    first.
+    """
+    row = progress.row
+    state = await slots.slot_state(watching, slots.slot_name(row.pk, row.generation))
+    if state is None or state.is_lost:
+        raise CopyAnew("slot_lost")
+    await progress.note(
+        slot_bytes=state.kept_bytes,
+        lag_bytes=state.lag_bytes,
+        lag_ms=lag_ms,
+        seen_at=timezone.now(),
+    )
+    if state.kept_bytes > environment().rillbase_source_slot_bytes:
+        raise CopyAnew("slot_too_large")
+
+
+async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Progress) -> None:
+    """Look after the slot of a source that is not being followed at present."""
+    row = progress.row
+    if not row.generation:
+        return
+    try:
+        await check_slot(watching, progress, None)
+    except CopyAnew as gone:
+        await let_go(watching, progress, gone.reason)
+
+
+async def let_go(watching: psycopg.AsyncConnection, progress: Progress, reason: str) -> None:
+    """Drop slot and publication. When the source goes on, it begins with a copy."""
+    await forget_upstream(watching, progress.row)
+    await progress.note(
+        generation=0, is_copied=False, copy_reason=reason, slot_bytes=None, lag_bytes=None
+    )

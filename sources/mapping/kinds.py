@@ -1,0 +1,152 @@
+"""Which types of columns there are, and how each becomes a value of a document.
+
+A kind is chosen by a type's oid in PostgreSQL's catalogue, whose numbers never change, or by what
+the catalogue says of a type of the database's own: a domain is what it is over, an enum is text,
+an array is a list of what its elements are. What is not listed is refused, by name.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from json.encoder import encode_basestring as quote
+
+from sources.mapping.arrays import Nested, parse_array
+from sources.mapping.moments import moment_ms
+from sources.mapping.numbers import decimal128
+from sources.mapping.plain_json import plain_json
+
+#: From a value's text, as PostgreSQL writes it, to Extended JSON.
+Mapper = Callable[[str], str]
+
+MAX_DOMAINS = 32
+
+
+def _boolean(text: str) -> str:
+    return "true" if text == "t" else "false"
+
+
+def _long(text: str) -> str:
+    return f'{{"$numberLong":"{text}"}}'
+
+
+def _double(text: str) -> str:
+    return f'{{"$numberDouble":"{text}"}}'
+
+
+def _numeric(text: str) -> str:
+    written = decimal128(text)
+    return quote(text) if written is None else f'{{"$numberDecimal":"{written}"}}'
+
+
+def _moment(text: str) -> str:
+    if text == "infinity":
+        return '{"$maxKey":1}'
+    if text == "-infinity":
+        return '{"$minKey":1}'
+    return f'{{"$date":{{"$numberLong":"{moment_ms(text)}"}}}}'
+
+
+def _bytea(text: str) -> str:
+    content = base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
+    return f'{{"$binary":{{"base64":"{content}","subType":"00"}}}}'
+
+
+#: Types of the catalogue that are written as they are.
+_BUILT_IN: Mapping[int, Mapper] = {
+    16: _boolean,
+    17: _bytea,
+    18: quote,  # "char"
+    19: quote,  # name
+    20: _long,  # bigint
+    21: str,  # smallint
+    23: str,  # integer
+    25: quote,  # text
+    114: plain_json,  # json
+    142: quote,  # xml
+    650: quote,  # cidr
+    700: _double,  # real
+    701: _double,  # double precision
+    774: quote,  # macaddr8
+    829: quote,  # macaddr
+    869: quote,  # inet
+    1042: quote,  # character
+    1043: quote,  # character varying
+    1082: _moment,  # date
+    1083: quote,  # time
+    1114: _moment,  # timestamp
+    1184: _moment,  # timestamp with time zone
+    1186: quote,  # interval
+    1266: quote,  # time with time zone
+    1560: quote,  # bit
+    1562: quote,  # bit varying
+    1700: _numeric,
+    2950: quote,  # uuid
+    3802: plain_json,  # jsonb
+}
+#: Types of extensions, by name.
+_BY_NAME: Mapping[str, Mapper] = {"citext": quote, "ltree": quote}
+#: What may be a key: values that documents hold exactly, so that a key leads back to its row.
+KEY_TYPES = frozenset({16, 18, 19, 20, 21, 23, 25, 1042, 1043, 1082, 2950})
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFacts:
+    """What the catalogue says of a type."""
+
+    oid: int
+    name: str
+    #: `b`ase, `d`omain, `e`num and others.
+    kind: str
+    #: What a domain is over; 0: it is none.
+    base: int
+    #: What an array's elements are; 0: it is none.
+    element: int
+
+
+Types = Mapping[int, TypeFacts]
+
+
+def underlying(oid: int, types: Types) -> int:
+    """Return what a domain is over in the end, and any other type itself."""
+    for _ in range(MAX_DOMAINS):
+        facts = types.get(oid)
+        if facts is None or facts.kind != "d":
+            break
+        oid = facts.base
+    return oid
+
+
+def mapper(oid: int, types: Types) -> Mapper | None:
+    """Return how values of a type are written; None: they cannot be."""
+    oid = underlying(oid, types)
+    if oid in _BUILT_IN:
+        return _BUILT_IN[oid]
+    facts = types.get(oid)
+    if facts is None:
+        return None
+    if facts.kind == "e":
+        return quote
+    if facts.element:
+        inner = mapper(facts.element, types)
+        return None if inner is None else _array_of(inner)
+    return _BY_NAME.get(facts.name)
+
+
+def may_be_key(oid: int, types: Types) -> bool:
+    """Tell whether a column of this type may name a document."""
+    oid = underlying(oid, types)
+    facts = types.get(oid)
+    return oid in KEY_TYPES or (facts is not None and facts.kind == "e")
+
+
+def _array_of(inner: Mapper) -> Mapper:
+    def write(value: Nested | str | None) -> str:
+        if value is None:
+            return "null"
+        if isinstance(value, str):
+            return inner(value)
+        return "[" + ",".join(map(write, value)) + "]"
+
+    return lambda text: write(parse_array(text))

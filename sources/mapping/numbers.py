@@ -1,0 +1,46 @@
+"""Numbers as Extended JSON, without losing a digit."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+#: What a decimal128 holds.
+MAX_DIGITS = 34
+MIN_EXPONENT, MAX_EXPONENT = -6176, 6111
+_SPECIAL = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
+_INT8 = range(-(2**63), 2**63)
+_FRACTION = re.compile(r"(-?)(\d*)\.?(\d*)")
+
+
+def decimal128(text: str) -> str | None:
+    """Return a numeric as the text of a decimal128; None: it has more digits than that holds."""
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    parts = _FRACTION.fullmatch(text)
+    if parts is None:
+        raise ValueError(f"not a numeric: {text[:40]!r}")
+    exponent = -len(parts[3])
+    digits = (parts[2] + parts[3]).lstrip("0")
+    while len(digits) > MAX_DIGITS and digits.endswith("0"):
+        digits, exponent = digits[:-1], exponent + 1
+    if len(digits) > MAX_DIGITS or not MIN_EXPONENT <= exponent <= MAX_EXPONENT:
+        return None
+    return f"{parts[1]}{digits or '0'}E{exponent:+d}"
+
+
+def json_number(text: str, quoted: str) -> str:
+    """Return a number of plain JSON, as it is written there, as Extended JSON.
+
+    `quoted` is the same as a string, for what no kind of number holds exactly.
+    """
+    exact = Decimal(text)
+    if exact == exact.to_integral_value() and abs(exact.adjusted()) < MAX_DIGITS:
+        whole = int(exact)
+        if whole in _INT8:
+            return f'{{"$numberLong":"{whole}"}}'
+    near = float(text)
+    if Decimal(repr(near)) == exact:
+        return f'{{"$numberDouble":"{near!r}"}}'
+    written = decimal128(f"{exact:f}") if abs(exact.adjusted()) < MAX_EXPONENT else None
+    return quoted if written is None else f'{{"$numberDecimal":"{written}"}}'

@@ -1,0 +1,48 @@
+"""Values of json and jsonb as Extended JSON that says the same.
+
+In Extended JSON some objects are values of other kinds, and no escape says that one is meant as it
+stands. So a value with a key that begins with `$` stays what it is in SQL: text.
+"""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring as quote
+
+from sources.mapping.numbers import json_number
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+class _NotPlain(Exception):
+    """A key that would mean something else."""
+
+
+def plain_json(text: str) -> str:
+    """Return a JSON text as Extended JSON."""
+    try:
+        return _write(json.loads(text, parse_int=_Number, parse_float=_Number))
+    except (_NotPlain, RecursionError):
+        return quote(text)
+
+
+def _write(value: object) -> str:
+    if isinstance(value, _Number):
+        return json_number(value, quote(value))
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_key(key)}:{_write(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_write, value)) + "]"
+    return {True: "true", False: "false", None: "null"}[value]  # type: ignore[index]
+
+
+def _key(key: str) -> str:
+    if key.startswith("$") or "\0" in key:
+        raise _NotPlain
+    return quote(key)

@@ -1,0 +1,112 @@
+"""A table's rows as documents: `_id` is the key, the other fields are the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring as quote
+
+from sources.mapping.kinds import Mapper
+from sources.upstream.pgoutput import UNCHANGED, Cells
+
+ID = "_id"
+
+
+class Untold(ValueError):
+    """A row without the key that names its document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that documents have."""
+
+    name: str
+    type_oid: int
+    type_modifier: int
+    write: Mapper = field(compare=False)
+
+
+#: A row's values as Extended JSON, by column.
+Fields = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns of a table's documents, in their order, and which of them are the key."""
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    def layout(self, names: Sequence[str]) -> Layout:
+        """Return where the columns are in rows that have columns of these names."""
+        return Layout(self, tuple(names.index(column.name) for column in self.columns))
+
+    @property
+    def key_places(self) -> tuple[int, ...]:
+        """The places of the key among the columns."""
+        names = [column.name for column in self.columns]
+        return tuple(names.index(name) for name in self.key)
+
+    def identity(self, fields: Sequence[str]) -> str:
+        """Return the `_id` of a row."""
+        if len(self.key) == 1:
+            return fields[self.key_places[0]]
+        parts = (
+            f"{quote(name)}:{fields[place]}"
+            for name, place in zip(self.key, self.key_places, strict=True)
+        )
+        return "{" + ",".join(parts) + "}"
+
+    def document(self) -> Callable[[str, Sequence[str]], str]:
+        """Return what writes a row as a document."""
+        heads = [f",{quote(column.name)}:" for column in self.columns if column.name != ID]
+        skipped = next((n for n, column in enumerate(self.columns) if column.name == ID), None)
+
+        def write(identity: str, fields: Sequence[str]) -> str:
+            parts = [f'{{"{ID}":', identity]
+            rest = [f for n, f in enumerate(fields) if n != skipped]
+            for head, value in zip(heads, rest, strict=True):
+                parts.append(head)
+                parts.append(value)
+            parts.append("}")
+            return "".join(parts)
+
+        return write
+
+
+class Layout:
+    """Reads rows that come with a table's columns in a certain order."""
+
+    def __init__(self, shape: Shape, places: tuple[int, ...]) -> None:
+        self.shape = shape
+        self._places = places
+        self._writers = [column.write for column in shape.columns]
+        self._key = [(place, places[place]) for place in shape.key_places]
+
+    def fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
+        """Return a row's values; None where neither it nor the row before says what it is."""
+        found: list[str | None] = []
+        for place, write in zip(self._places, self._writers, strict=True):
+            cell = cells[place]
+            if cell is UNCHANGED and before is not None:
+                cell = before[place]
+                # Where only the key is told of the row before, all else is NULL.
+                if cell is None:
+                    cell = UNCHANGED
+            if isinstance(cell, str):
+                found.append(write(cell))
+            else:
+                found.append("null" if cell is None else None)
+        return found
+
+    def identity(self, cells: Cells, before: Cells | None = None) -> str:
+        """Return the `_id` of a row whose key is told, there or of the row before."""
+        fields = [""] * len(self._writers)
+        for place, there in self._key:
+            cell = cells[there]
+            if cell is UNCHANGED and before is not None:
+                cell = before[there]
+            if not isinstance(cell, str):
+                raise Untold("a key is never NULL, and always told")
+            fields[place] = self._writers[place](cell)
+        return self.shape.identity(fields)

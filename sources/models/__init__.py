@@ -1,0 +1,5 @@
+"""What is kept of sources."""
+
+from sources.models.source import Source
+
+__all__ = ["Source"]

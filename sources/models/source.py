@@ -1,0 +1,96 @@
+"""A table elsewhere that a collection's documents come from."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from foundation.resource import Resource
+from foundation.scope import TenantOwned
+from tenants.models import Tenant
+
+
+class Source(TenantOwned, Resource):
+    """One table of a tenant's own PostgreSQL, and how far its collection has come with it.
+
+    Members say what is wanted; the process that follows writes the rest, which changes without the
+    row's version. Whoever follows raises `fence` first, and each write of documents moves
+    `confirmed` in its own transaction, for the holder of that fence only. So every transaction of
+    the table is applied once, whoever is killed and whoever still believes to be following.
+    """
+
+    class Wish(models.TextChoices):
+        RUNNING = "running"
+        PAUSED = "paused"
+        #: Slot and publication are to be dropped, then the row goes.
+        REMOVED = "removed"
+
+    class State(models.TextChoices):
+        #: Nobody has looked after it yet, or the slot waits for transactions that are under way.
+        STARTING = "starting"
+        #: The table is compared with the documents; what differs is written.
+        COPYING = "copying"
+        #: Documents are as the table was a moment ago.
+        LIVE = "live"
+        PAUSED = "paused"
+        #: The database is away; it is tried again by itself.
+        WAITING = "waiting"
+        #: Somebody has to change something; `condition` says what.
+        HALTED = "halted"
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="sources")
+    #: Not a foreign key: a collection goes with its documents, in batches.
+    collection_id = models.UUIDField(db_index=True)
+    collection_name = models.CharField(max_length=63)
+    sealed_connection = models.BinaryField()
+    #: The connection as people see it, without its password.
+    connection = models.TextField()
+    schema_name = models.CharField(max_length=63)
+    table_name = models.CharField(max_length=63)
+    #: Columns that name a document.
+    key = models.JSONField()
+    #: Columns that documents have; null: all of them.
+    columns = models.JSONField(null=True)
+    wish = models.CharField(max_length=10, choices=Wish.choices, default=Wish.RUNNING)
+    #: Rises with each request for another copy.
+    copies_wanted = models.PositiveIntegerField(default=1)
+
+    #: The request that the current copy answers, and whether it is complete.
+    copies_done = models.PositiveIntegerField(default=0)
+    is_copied = models.BooleanField(default=False)
+    #: Names the slot: another one for each copy; 0: there is none.
+    generation = models.PositiveIntegerField(default=0)
+    fence = models.BigIntegerField(default=0)
+    #: The columns and types that documents were made by, and the server; empty: any will do.
+    shape = models.TextField(blank=True)
+    system = models.CharField(max_length=40, blank=True)
+    #: The place in the server's log up to which everything has been applied.
+    confirmed = models.BigIntegerField(default=0)
+    #: Of a transaction too large for one of ours: the place of its commit, and how many of its
+    #: changes have been applied.
+    part_of = models.BigIntegerField(default=0)
+    part = models.BigIntegerField(default=0)
+
+    state = models.CharField(max_length=10, choices=State.choices, default=State.STARTING)
+    condition = models.CharField(max_length=40, blank=True)
+    detail = models.TextField(blank=True)
+    condition_since = models.DateTimeField(null=True)
+    #: Why the last copy was begun.
+    copy_reason = models.CharField(max_length=40, blank=True)
+    rows_copied = models.BigIntegerField(default=0)
+    #: What the slot makes the server keep, and how much of its log has not been applied.
+    slot_bytes = models.BigIntegerField(null=True)
+    lag_bytes = models.BigIntegerField(null=True)
+    lag_ms = models.BigIntegerField(null=True)
+    seen_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection_id"],
+                condition=~models.Q(wish="removed"),
+                name="source_collection_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.collection_name} from {self.schema_name}.{self.table_name}"

@@ -1,0 +1,235 @@
+"""What a server's catalogue says of a table, and whether documents can come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import AsyncConnection, sql
+
+from sources.mapping.kinds import TypeFacts, Types, mapper, may_be_key
+from sources.mapping.shape import ID, Column, Shape
+from sources.upstream.conditions import Unfit
+
+MIN_VERSION = 140_000
+MAX_TYPE_ROUNDS = 40
+
+_SERVER = (
+    "SELECT current_setting('server_version_num')::int, current_setting('wal_level'), "
+    "pg_is_in_recovery()"
+)
+_TABLE = (
+    "SELECT c.oid, c.relkind, c.relpersistence, c.relreplident, "
+    "c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid), "
+    "has_table_privilege(c.oid, 'SELECT') "
+    "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = %s AND c.relname = %s"
+)
+#: Generated columns are left out: whether they are told of depends on the server's version.
+_COLUMNS = (
+    "SELECT attname, atttypid, atttypmod, attnotnull FROM pg_attribute "
+    "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
+)
+_INDEXES = (
+    "SELECT indisprimary, indisreplident, array(SELECT attname::text FROM pg_attribute "
+    "WHERE attrelid = indrelid AND attnum = ANY(indkey[0:indnkeyatts - 1])) "
+    "FROM pg_index WHERE indrelid = %s AND indisunique AND indimmediate AND indisvalid "
+    "AND indpred IS NULL AND indexprs IS NULL"
+)
+_TYPES = (
+    "SELECT t.oid, n.nspname, t.typname, t.typtype, t.typbasetype, "
+    "CASE WHEN t.typsubscript = 'array_subscript_handler'::regproc AND t.typlen = -1 "
+    "THEN t.typelem ELSE 0 END, format_type(t.oid, NULL) "
+    "FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid = ANY(%s::oid[])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a source's owner has said of the table."""
+
+    schema: str
+    table: str
+    #: None: the primary key.
+    key: tuple[str, ...] | None
+    #: None: all of them.
+    columns: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that documents can come from."""
+
+    oid: int
+    shape: Shape
+    #: All columns that changes tell of, in their order: name, type and its modifier.
+    columns: tuple[tuple[str, int, int], ...]
+    #: The SQL names of the key's types.
+    key_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    is_primary: bool
+    is_identity: bool
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attribute:
+    name: str
+    type_oid: int
+    type_modifier: int
+    not_null: bool
+
+
+async def look(connection: AsyncConnection, wanted: Wanted) -> Table:
+    """Return the table, or raise `Unfit` with what is in the way."""
+    await _check_server(connection)
+    rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
+    if not rows:
+        raise Unfit("no_such_table", f"There is no table {wanted.schema}.{wanted.table}.")
+    oid, kind, persistence, identity, has_heirs, readable = rows[0]
+    if kind not in ("r", "p") or persistence != "p" or has_heirs:
+        raise Unfit(
+            "not_a_table",
+            "It is no ordinary or partitioned table: of views, foreign and "
+            "unlogged tables, and of tables that others inherit from, the log does not tell.",
+        )
+    if not readable:
+        raise Unfit("forbidden", "The user may not read the table.", "/connection")
+    found = await (await connection.execute(_COLUMNS, (oid,))).fetchall()
+    attributes = [_Attribute(*row) for row in found]
+    indexes = [
+        _Index(primary, replica, frozenset(columns))
+        for primary, replica, columns in await (
+            await connection.execute(_INDEXES, (oid,))
+        ).fetchall()
+    ]
+    types, names = await _types(connection, {each.type_oid for each in attributes})
+    key = _key(wanted, attributes, indexes)
+    _check_identity(identity, key, indexes)
+    shape = _shape(wanted, key, attributes, types, names)
+    by_name = {each.name: names[each.type_oid] for each in attributes}
+    return Table(
+        oid,
+        shape,
+        tuple((each.name, each.type_oid, each.type_modifier) for each in attributes),
+        tuple(by_name[name] for name in key),
+    )
+
+
+async def _check_server(connection: AsyncConnection) -> None:
+    row = await (await connection.execute(_SERVER)).fetchone()
+    if row is None:
+        raise Unfit("server_too_old", "The server does not say what it is.", "/connection")
+    version, level, is_standby = row
+    if version < MIN_VERSION:
+        raise Unfit("server_too_old", "PostgreSQL 14 or newer is needed.", "/connection")
+    if is_standby:
+        raise Unfit(
+            "standby", "It is a standby; name the server that is written to.", "/connection"
+        )
+    if level != "logical":
+        detail = f"The server's wal_level is {level}; set it to logical and restart the server."
+        raise Unfit("wal_level", detail, "/connection")
+
+
+async def _types(connection: AsyncConnection, wanted: set[int]) -> tuple[Types, dict[int, str]]:
+    """Return types with those that they are made of, and their names in SQL."""
+    types: dict[int, TypeFacts] = {}
+    names: dict[int, str] = {}
+    for _ in range(MAX_TYPE_ROUNDS):
+        missing = sorted(wanted - set(types))
+        if not missing:
+            break
+        found = await (await connection.execute(_TYPES, (missing,))).fetchall()
+        for oid, schema, name, kind, base, element, _shown in found:
+            types[oid] = TypeFacts(oid, name, kind, base, element)
+            names[oid] = sql.Identifier(schema, name).as_string(connection)
+        wanted = {part for t in types.values() for part in (t.base, t.element) if part}
+    return types, names
+
+
+def _key(
+    wanted: Wanted, attributes: Sequence[_Attribute], indexes: Sequence[_Index]
+) -> tuple[str, ...]:
+    if wanted.key is None:
+        primary = next((index for index in indexes if index.is_primary), None)
+        if primary is None:
+            raise Unfit(
+                "no_key",
+                "The table has no primary key; name the columns of a unique "
+                "index, none of which may be NULL.",
+                "/key",
+            )
+        return tuple(each.name for each in attributes if each.name in primary.columns)
+    if all(index.columns != frozenset(wanted.key) for index in indexes):
+        raise Unfit(
+            "no_key",
+            "These columns have no unique index (a partial or deferrable one does not do).",
+            "/key",
+        )
+    nullable = [each.name for each in attributes if each.name in wanted.key and not each.not_null]
+    if nullable:
+        raise Unfit("no_key", f"The column {nullable[0]} may be NULL.", "/key")
+    return wanted.key
+
+
+def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]) -> None:
+    """A change must tell which row it was."""
+    if identity == "f":
+        return
+    told = next((i for i in indexes if (i.is_primary if identity == "d" else i.is_identity)), None)
+    if identity == "n" or told is None or not set(key) <= told.columns:
+        raise Unfit(
+            "replica_identity",
+            "The table's replica identity does not tell the key of "
+            "rows that change: ALTER TABLE … REPLICA IDENTITY USING INDEX …, or FULL.",
+            "/key",
+        )
+
+
+def _shape(
+    wanted: Wanted,
+    key: tuple[str, ...],
+    attributes: Sequence[_Attribute],
+    types: Types,
+    names: dict[int, str],
+) -> Shape:
+    known = {each.name for each in attributes}
+    chosen = known if wanted.columns is None else {*wanted.columns, *key}
+    unknown = sorted(chosen - known)
+    if unknown:
+        raise Unfit("no_such_column", f"There is no column {unknown[0]}.", "/columns")
+    columns = []
+    for each in attributes:
+        if each.name not in chosen:
+            continue
+        write = mapper(each.type_oid, types)
+        if write is None:
+            raise Unfit(
+                "unsupported_type",
+                f"The column {each.name} has the type "
+                f"{names[each.type_oid]}, which no document holds; name those to take in "
+                "`columns`.",
+                "/columns",
+            )
+        columns.append(Column(each.name, each.type_oid, each.type_modifier, write))
+    _check_key_columns(key, columns, types, names)
+    return Shape(tuple(columns), key)
+
+
+def _check_key_columns(
+    key: Sequence[str], columns: Sequence[Column], types: Types, names: dict[int, str]
+) -> None:
+    for column in columns:
+        if column.name in key and not may_be_key(column.type_oid, types):
+            raise Unfit(
+                "unsupported_key",
+                f"The column {column.name} has the type "
+                f"{names[column.type_oid]}, which cannot name a document.",
+                "/key",
+            )
+        if column.name == ID and tuple(key) != (ID,):
+            raise Unfit("reserved_name", "A column named _id must be the key.", "/columns")

@@ -1,0 +1,48 @@
+"""Why a source does not go on: what its owner has to change, or what copies it anew."""
+
+from __future__ import annotations
+
+import psycopg
+
+from foundation.errors import FieldProblem, InvalidSource
+
+
+class Unfit(Exception):
+    """Documents cannot come from the table as it is. `code` is stable; `pointer`: what said so."""
+
+    def __init__(self, code: str, detail: str, pointer: str = "/table") -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.pointer = pointer
+
+    def as_refusal(self) -> InvalidSource:
+        """Return what a caller is told who declares such a source."""
+        return InvalidSource(
+            self.detail, errors=[FieldProblem(self.pointer, self.code, self.detail)]
+        )
+
+
+class CopyAnew(Exception):
+    """What has been followed leads no further: the table has to be compared as a whole."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+#: Why a login fails that will fail again.
+_LOGIN = ("password authentication failed", "no pg_hba.conf entry", "does not exist")
+
+
+def of_error(failed: psycopg.Error | OSError) -> tuple[str, str]:
+    """Return a stable code for what a server or the way to it said, and words without addresses."""
+    state = failed.sqlstate if isinstance(failed, psycopg.Error) else None
+    text = str(failed).strip()
+    if state is not None:
+        return ("forbidden" if state == "42501" else "refused"), text.splitlines()[0]
+    _, told, reason = text.partition("FATAL:")
+    if not told:
+        return "unreachable", "No connection could be made, or it broke."
+    reason = reason.strip().splitlines()[0]
+    return ("login_refused" if any(part in reason for part in _LOGIN) else "refused"), reason

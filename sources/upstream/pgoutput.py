@@ -1,0 +1,164 @@
+"""What PostgreSQL's own output plugin says of a transaction, read from bytes.
+
+Version 1 of the protocol: a transaction comes as a whole, once it has been committed, and one that
+was rolled back never does. Values come as text. Messages that say nothing of rows, such as those
+on types and origins, are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from struct import Struct
+
+_BEGIN = Struct("!QqI").unpack_from
+_COMMIT = Struct("!BQQq").unpack_from
+_INT4 = Struct("!I").unpack_from
+_INT2 = Struct("!H").unpack_from
+_COLUMN_TAIL = Struct("!Ii").unpack_from
+_COLUMN_TAIL_BYTES = 8
+_TEXT, _NULL, _NOT_SENT = b"tnu"
+
+
+class Unchanged(Enum):
+    """What stands for a large value that an update has left as it was, and that is not sent."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
+#: By column; None: NULL.
+Cells = Sequence[str | Unchanged | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A transaction follows, whose commit stands at this place."""
+
+    commit_lsn: int
+    #: Microseconds since 2000.
+    committed_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """It is complete; what comes next begins at `end_lsn`."""
+
+    commit_lsn: int
+    end_lsn: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelationColumn:
+    """A column of a table."""
+
+    name: str
+    type_oid: int
+    type_modifier: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table as it is for the changes behind this."""
+
+    oid: int
+    columns: tuple[RelationColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row that was inserted, updated or deleted."""
+
+    relation: int
+    #: The row from then on; None: it is gone.
+    new: Cells | None
+    #: What is told of the row before: its key, where that has changed or the row is gone, or all
+    #: of it, where the table's replica identity is FULL.
+    old: Cells | None
+    is_insert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Tables that were emptied."""
+
+    relations: tuple[int, ...]
+
+
+Message = Begin | Commit | Relation | Change | Truncate
+
+
+class NotUnderstood(Exception):
+    """Bytes that the protocol does not have."""
+
+
+def read(data: bytes) -> Message | None:
+    """Read a message; None: one that says nothing of rows."""
+    kind = data[:1]
+    if kind == b"I":
+        cells, _ = _cells(data, 6)
+        return Change(_INT4(data, 1)[0], cells, None, is_insert=True)
+    if kind == b"U":
+        return _update(data)
+    if kind == b"D":
+        old, _ = _cells(data, 6)
+        return Change(_INT4(data, 1)[0], None, old, is_insert=False)
+    if kind == b"B":
+        commit_lsn, committed_us, _ = _BEGIN(data, 1)
+        return Begin(commit_lsn, committed_us)
+    if kind == b"C":
+        _, commit_lsn, end_lsn, _ = _COMMIT(data, 1)
+        return Commit(commit_lsn, end_lsn)
+    if kind == b"R":
+        return _relation(data)
+    if kind == b"T":
+        (count,) = _INT4(data, 1)
+        return Truncate(tuple(_INT4(data, 6 + 4 * number)[0] for number in range(count)))
+    if kind in (b"O", b"Y", b"M"):
+        return None
+    raise NotUnderstood(f"a message of kind {kind!r}")
+
+
+def _update(data: bytes) -> Change:
+    (relation,) = _INT4(data, 1)
+    old, at = None, 5
+    if data[at : at + 1] in (b"K", b"O"):
+        old, at = _cells(data, at + 1)
+    new, _ = _cells(data, at + 1)
+    return Change(relation, new, old, is_insert=False)
+
+
+def _cells(data: bytes, at: int) -> tuple[list[str | Unchanged | None], int]:
+    (count,) = _INT2(data, at)
+    at += 2
+    cells: list[str | Unchanged | None] = []
+    for _ in range(count):
+        kind = data[at]
+        at += 1
+        if kind == _TEXT:
+            (size,) = _INT4(data, at)
+            at += 4
+            cells.append(data[at : at + size].decode())
+            at += size
+        elif kind == _NULL:
+            cells.append(None)
+        elif kind == _NOT_SENT:
+            cells.append(UNCHANGED)
+        else:
+            raise NotUnderstood(f"a value of kind {kind:#x}")
+    return cells, at
+
+
+def _relation(data: bytes) -> Relation:
+    (oid,) = _INT4(data, 1)
+    at = data.index(b"\0", data.index(b"\0", 5) + 1) + 2  # schema, name, replica identity
+    (count,) = _INT2(data, at)
+    at += 2
+    columns = []
+    for _ in range(count):
+        end = data.index(b"\0", at + 1)
+        type_oid, modifier = _COLUMN_TAIL(data, end + 1)
+        columns.append(RelationColumn(data[at + 1 : end].decode(), type_oid, modifier))
+        at = end + 1 + _COLUMN_TAIL_BYTES
+    return Relation(oid, tuple(columns))

@@ -1,0 +1,9 @@
+"""The addresses of sources in the control plane, below `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+from sources.definitions import views
+
+control_plane: list[URLPattern] = [*views.urlpatterns]

@@ -1,0 +1,48 @@
+"""A second PostgreSQL, which is somebody else's, and the process that follows its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.aggregates.backstage import running
+from tests.launcher_command import reachable_directory
+
+if TYPE_CHECKING:
+    from rillbase_server.launcher.embedded import EmbeddedPostgres
+    from tests.sources.upstream import Database
+
+
+@pytest.fixture(scope="session")
+def their_server() -> Iterator[EmbeddedPostgres]:
+    # Settings can be imported once there is an environment.
+    from tests.sources.upstream import running_server
+
+    with reachable_directory() as directory, running_server(Path(directory)) as server:
+        yield server
+
+
+@pytest.fixture
+def database(their_server: EmbeddedPostgres) -> Iterator[Database]:
+    from tests.sources.upstream import database
+
+    with database(their_server) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def following(server: str) -> Iterator[None]:
+    """The process that follows, on a thread of its own."""
+    from sources.following import follower, idle, service, stream
+
+    with pytest.MonkeyPatch.context() as quicker:
+        # How often it looks whether something is to be done; what it does then is the same.
+        quicker.setattr(service, "CARE_S", 0.05)
+        quicker.setattr(stream, "WATCH_S", 0.2)
+        quicker.setattr(idle, "LOOK_S", 0.2)
+        quicker.setattr(follower, "HALTED_S", 0.2)
+        with running(service.Service):
+            yield

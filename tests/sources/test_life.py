@@ -1,0 +1,149 @@
+"""A source is declared, shown, paused, rebuilt and removed, and its collection is read-only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.caller import problem, with_key
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.sources.upstream import Database, Followed
+
+pytestmark = pytest.mark.usefixtures("following")
+ROWS = ["CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')"]
+
+
+def row(number: int, text: str) -> dict[str, Any]:
+    return {"_id": number, "id": number, "v": text}
+
+
+@pytest.fixture
+def followed(server: str, database: Database) -> Followed:
+    from tests.sources.upstream import follow
+
+    database.run(*ROWS)
+    made = follow(server, database, "t")
+    made.until_shows({"1": row(1, "a"), "2": row(2, "b")})
+    made.until_state("live")
+    return made
+
+
+def slots(database: Database) -> int:
+    ((count,),) = database.rows(
+        "SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) "
+        "+ (SELECT count(*) FROM pg_publication)"
+    )
+    return int(count)
+
+
+def test_a_source_shows_how_it_stands_but_no_password(followed: Followed) -> None:
+    shown = followed.shown()
+    assert shown["connection"].startswith("postgresql://postgres@127.0.0.1:")
+    assert "theirs" not in str(shown)
+    assert (shown["table"], shown["key"], shown["condition"]) == ("t", ["id"], None)
+    assert (shown["copy_reason"], shown["rows_copied"]) == ("new", 2)
+    wait_until(lambda: followed.shown()["slot_bytes"] is not None, what="the slot to be looked at")
+    listed = followed.admin.get(followed.path.partition("/collections/")[0] + "/sources").json()
+    assert [each["collection"] for each in listed["items"]] == [followed.things.name]
+
+
+def test_only_the_source_writes_and_everybody_reads(followed: Followed) -> None:
+    things = followed.things
+    for answer in (
+        things.caller.post(f"{things.path}/documents", {"_id": 9}),
+        things.caller.put(f"{things.path}/documents/~9", {"_id": 9}),
+        things.caller.delete(f"{things.path}/documents/~1"),
+        things.caller.post(
+            f"{things.path}/documents:bulk",
+            {"operations": [{"insert": {"_id": 9}}], "ordered": False},
+        ),
+    ):
+        problem(answer, 409, "collection_read_only")
+    assert things.ids({"v": "b"}) == [2]
+    collection = followed.path.removesuffix("/source")
+    assert followed.admin.get(collection).json()["read_only"] is True
+    ttl = {"ttl": {"field": "at", "after_s": 5}}
+    problem(followed.admin.patch(collection, ttl), 400, "invalid_body")
+
+
+def test_a_paused_source_goes_on_where_it_was(followed: Followed, database: Database) -> None:
+    assert followed.admin.patch(followed.path, {"paused": True}).json()["paused"] is True
+    followed.until_state("paused")
+    database.run("UPDATE t SET v = 'later' WHERE id = 1")
+    assert followed.documents()["1"] == row(1, "a")
+    followed.admin.patch(followed.path, {"paused": False})
+    followed.until_shows({"1": row(1, "later"), "2": row(2, "b")})
+    assert followed.shown()["copy_reason"] == "new"
+
+
+def test_a_removed_source_leaves_nothing_behind_but_documents(
+    followed: Followed, database: Database
+) -> None:
+    assert slots(database) == 2
+    assert followed.admin.delete(followed.path).status_code == 204
+    problem(followed.admin.get(followed.path), 404, "not_found")
+    followed.things.insert({"_id": 3})
+    assert followed.things.ids() == [1, 2, 3]
+    wait_until(lambda: slots(database) == 0, what="slot and publication to be dropped")
+
+
+def test_a_dropped_collection_takes_its_source_along(
+    followed: Followed, database: Database
+) -> None:
+    followed.admin.delete(followed.path.removesuffix("/source"))
+    wait_until(lambda: slots(database) == 0, what="slot and publication to be dropped")
+
+
+def test_a_rebuild_tells_of_differences_only(
+    followed: Followed, database: Database, postgres_url: str
+) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_url) as ours:
+        # As if a document had been damaged, and another one were too many.
+        ours.execute(
+            "DELETE FROM documents_document WHERE collection_id = %s AND version = 1 AND key = "
+            "(SELECT max(key) FROM documents_document WHERE collection_id = %s)",
+            [followed.things.collection.pk] * 2,
+        )
+    assert followed.admin.post(followed.path + ":rebuild").status_code == 202
+    followed.until_copied_for("asked_for")
+    followed.until_shows({"1": row(1, "a"), "2": row(2, "b")})
+    answer = followed.things.caller.get(f"{followed.things.path}/documents/~1")
+    assert answer.json()["version"] == 1
+
+
+def test_a_collection_with_documents_gets_no_source(server: str, database: Database) -> None:
+    from tests.documents.collection import make_collection
+    from tests.sources.upstream import declare
+
+    database.run(*ROWS)
+    things = make_collection(server)
+    things.insert({"_id": 1})
+    problem(declare(things, database, table="t"), 409, "conflict")
+
+
+def test_a_collection_has_one_source(followed: Followed, database: Database) -> None:
+    from tests.sources.upstream import declare
+
+    problem(declare(followed.things, database, table="t"), 409, "conflict")
+
+
+def test_viewers_see_a_source_and_change_nothing(server: str, followed: Followed) -> None:
+    from tenants.roles import Role
+    from tests.caller import signed_in
+    from tests.make import make_member
+
+    viewer = signed_in(server, make_member(followed.things.made.tenant, Role.VIEWER))
+    assert viewer.get(followed.path).status_code == 200
+    problem(viewer.patch(followed.path, {"paused": True}), 403, "forbidden")
+
+
+def test_other_tenants_see_no_source(server: str, followed: Followed) -> None:
+    from tests.make import make_tenant
+
+    stranger = with_key(server, make_tenant().admin_key)
+    assert stranger.get(followed.path).status_code in (403, 404)

@@ -1,0 +1,120 @@
+"""What cannot be followed is refused when it is declared, and says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.caller import problem
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+    from tests.sources.upstream import Database
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    from tests.documents.collection import make_collection
+
+    return make_collection(server)
+
+
+@pytest.mark.parametrize(
+    ("statements", "members", "code"),
+    [
+        (["CREATE TABLE other (id int PRIMARY KEY)"], {}, "no_such_table"),
+        (["CREATE TABLE t (v int)"], {}, "no_key"),
+        (["CREATE TABLE t (id int UNIQUE, v int)"], {"key": ["id"]}, "no_key"),
+        (["CREATE TABLE t (id int NOT NULL, v int)"], {"key": ["id"]}, "no_key"),
+        (["CREATE TABLE t (id int NOT NULL UNIQUE)"], {"key": ["id"]}, "replica_identity"),
+        (
+            ["CREATE TABLE t (id int PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY NOTHING"],
+            {},
+            "replica_identity",
+        ),
+        (["CREATE TABLE t (id int PRIMARY KEY DEFERRABLE)"], {}, "no_key"),
+        (["CREATE TABLE t (id int PRIMARY KEY, p point)"], {}, "unsupported_type"),
+        (["CREATE TABLE t (id int PRIMARY KEY, p point[])"], {}, "unsupported_type"),
+        (["CREATE TABLE t (id numeric PRIMARY KEY)"], {}, "unsupported_key"),
+        (["CREATE TABLE t (id int PRIMARY KEY, _id int)"], {}, "reserved_name"),
+        (["CREATE TABLE t (id int PRIMARY KEY)"], {"columns": ["v"]}, "no_such_column"),
+        (["CREATE VIEW t AS SELECT 1 AS id"], {}, "not_a_table"),
+        (["CREATE UNLOGGED TABLE t (id int PRIMARY KEY)"], {}, "not_a_table"),
+    ],
+)
+def test_a_table_that_cannot_be_followed_is_refused(
+    database: Database,
+    things: MadeCollection,
+    statements: list[str],
+    members: dict[str, object],
+    code: str,
+) -> None:
+    from tests.sources.upstream import declare
+
+    database.run(*statements)
+    refused = problem(declare(things, database, table="t", **members), 400, "invalid_source")
+    assert [each["code"] for each in refused["errors"]] == [code]
+    # Nothing has come of it.
+    assert things.insert({"_id": 1})["version"] == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:p@127.0.0.1/d",
+        "postgresql://127.0.0.1/d",
+        "postgresql://u:p@/d?host=/tmp",
+        "postgresql://u:p@a,b/d",
+        "postgresql://u:p@127.0.0.1/d?sslkey=/etc/passwd",
+        "postgresql://u:p@127.0.0.1/d?sslmode=allow",
+        "postgresql://u:p@127.0.0.1:22/d",
+        "postgresql://u:p@10.0.0.1/d",
+        "postgresql://u:p@169.254.169.254/d",
+        "postgresql://u:p@[::ffff:127.0.0.1]/d",
+    ],
+)
+def test_a_connection_that_may_not_be_made_is_refused(
+    database: Database, things: MadeCollection, url: str
+) -> None:
+    from tests.sources.upstream import declare
+
+    refused = problem(declare(things, database, connection=url, table="t"), 400, "invalid_source")
+    assert refused["errors"][0]["pointer"] == "/connection"
+
+
+def test_networks_of_the_installations_own_can_be_allowed() -> None:
+    from ipaddress import ip_network
+
+    from sources.connection import may_be_called
+
+    networks = [ip_network("10.1.0.0/16")]
+    allowed = [
+        may_be_called(address, allow_loopback=False, networks=networks)
+        for address in ("10.1.2.3", "10.2.2.3", "127.0.0.1", "93.184.215.14", "::1")
+    ]
+    assert allowed == [True, False, False, True, False]
+
+
+def test_a_login_that_is_refused_is_said_to_be(database: Database, things: MadeCollection) -> None:
+    from tests.sources.upstream import declare
+
+    wrong = database.url.replace("theirs", "wrong")
+    refused = problem(
+        declare(things, database, connection=wrong, table="t"), 422, "source_unreachable"
+    )
+    assert refused["errors"][0]["code"] == "login_refused"
+    assert "127.0.0.1" not in str(refused)
+
+
+def test_a_database_that_is_not_there_is_said_to_be(
+    database: Database, things: MadeCollection
+) -> None:
+    from tests.own_valkey import free_port
+    from tests.sources.upstream import declare
+
+    url = f"postgresql://u:p@127.0.0.1:{free_port()}/d?sslmode=disable"
+    refused = problem(
+        declare(things, database, connection=url, table="t"), 422, "source_unreachable"
+    )
+    assert refused["errors"][0]["code"] == "unreachable"
