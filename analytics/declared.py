@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypeAlias, TypedDict
 
 #: What a column may hold, beside ids.
 TYPE_NAMES = ("bool", "int32", "int64", "double", "string", "date", "timestamp")
-#: What the keys of an ID-key may be.
+#: What the keys of an ID-key, or the parts of such keys, may be.
 KEY_TYPE_NAMES = ("string", "int64")
 MAX_DATA_COLUMNS = 60
 #: A column of this type and the name of an ID-key holds keys, which are stored as their ids.
 _ID = "id:"
 #: The columns of the table that says which key has which id.
 KEY, ID = "key", "id"
+
+
+#: What the keys of an ID-key are: of one type, or of several parts by their names.
+IdKeyDefinition: TypeAlias = str | dict[str, str]
 
 
 class ViewDefinition(TypedDict):
@@ -38,7 +42,7 @@ class Definition(TypedDict):
 
     tables: dict[str, TableDefinition]
     #: ID-keys and what their keys are.
-    id_keys: dict[str, str]
+    id_keys: dict[str, IdKeyDefinition]
 
 
 def read_definition(text: str) -> Definition:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from foundation.names import NAME_PATTERN
 from tenants.principals import Principal
 
 if TYPE_CHECKING:
+    from analytics.rows.stored import StoredPath
     from analytics.schema import Table
 
 READ, WRITE = "analytics:read", "analytics:write"
@@ -36,7 +36,7 @@ class DatasetFacts:
     max_bytes: int
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> StoredPath:
         return folder_of(self.id)
 
     @property

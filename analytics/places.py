@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from foundation.environment import environment
 from foundation.errors import Unavailable
 
+if TYPE_CHECKING:
+    from analytics.rows.stored import StoredPath
 
-def folder_of(dataset_id: UUID) -> Path:
+
+#: How a store begins that is no folder.
+SCHEME = "s3://"
+
+
+def folder_of(dataset_id: UUID) -> StoredPath:
     """Return the folder below which all files of a dataset lie."""
     return root() / str(dataset_id)
 
 
-def root() -> Path:
+def root() -> StoredPath:
     """Return the folder of all datasets, or raise `Unavailable` if the installation has none."""
     settings = environment()
-    if settings.rillbase_analytics_dir is not None:
-        return settings.rillbase_analytics_dir.absolute()
+    given = settings.rillbase_analytics_dir
+    if given.startswith(SCHEME):
+        # What works on columns, and speaks to stores, is loaded where it is needed.
+        from analytics.rows.objects import ObjectPath  # noqa: PLC0415
+
+        return ObjectPath.of(given)
+    if given:
+        return Path(given).absolute()
     if settings.rillbase_env == "production":
         # What is local to one server would be lost with it, and is nothing to the others.
         raise Unavailable("There is no folder for analytics tables: see RILLBASE_ANALYTICS_DIR.")

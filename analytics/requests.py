@@ -1,53 +1,92 @@
-"""Large queries on their way from a web server to the pipeline, as files in the dataset's folder.
+"""Large queries on their way from a web server to the pipeline, as files that both reach.
 
-`scans/ID.request` has tasks, a line of JSON each; `ID.answer` what they came to. A request that is
-taken away is not wanted any more. Both are written under another name first, so that nobody reads
-half of one. Whoever asked removes what is left; what a crash leaves goes after a day.
+`scans/DATASET/ID.request` has tasks, a line of JSON each; `ID.answer` what they came to. A request
+that is taken away is not wanted any more. Each is written as a whole, so that nobody reads half of
+one. Whoever asked removes what is left; what a crash leaves goes after a day.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from uuid import UUID
 
-FOLDER = "scans"
-_REQUEST, _ANSWER = ".request", ".answer"
+from analytics.rows.stored import StoredPath, files_in, read_text, write_text
 
-
-def ask(folder: Path, name: str, tasks: Sequence[str]) -> Path:
-    """Write a request. Return its path."""
-    path = folder / FOLDER / f"{name}{_REQUEST}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, tasks)
-    return path
+_FOLDER, _REQUEST, _ANSWER = "scans", ".request", ".answer"
 
 
-def waiting(root: Path) -> list[Path]:
-    """Return the requests of all datasets, the oldest first by their names."""
-    return sorted(root.glob(f"*/{FOLDER}/*{_REQUEST}"), key=lambda path: path.name)
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a dataset is asked."""
+
+    folder: StoredPath
+    name: str
+
+    @property
+    def path(self) -> StoredPath:
+        return self.folder / f"{self.name}{_REQUEST}"
+
+    @property
+    def answer_path(self) -> StoredPath:
+        return self.folder / f"{self.name}{_ANSWER}"
+
+    @property
+    def dataset(self) -> str:
+        return self.folder.name
+
+    @property
+    def is_wanted(self) -> bool:
+        try:
+            read_text(self.path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def take_away(self) -> None:
+        self.path.unlink(missing_ok=True)
 
 
-def tasks_of(request: Path) -> list[str]:
-    return request.read_text().splitlines()
+def folder_for(root: StoredPath, dataset_id: UUID) -> StoredPath:
+    """Return where what a dataset is asked lies."""
+    return root / _FOLDER / str(dataset_id)
 
 
-def answer(request: Path, lines: Sequence[str]) -> None:
+def ask(folder: StoredPath, name: str, tasks: Sequence[str]) -> Request:
+    """Write a request."""
+    request = Request(folder, name)
+    write_text(request.path, _lines(tasks))
+    return request
+
+
+def waiting(root: StoredPath) -> list[tuple[Request, float]]:
+    """Return all requests, the oldest first by their names, and when each was written."""
+    found = [
+        (Request(path.parent, path.name.removesuffix(_REQUEST)), written_s)
+        for path, written_s in files_in(root / _FOLDER)
+        if path.name.endswith(_REQUEST)
+    ]
+    return sorted(found, key=lambda pair: pair[0].name)
+
+
+def tasks_of(request: Request) -> list[str]:
+    return read_text(request.path).splitlines()
+
+
+def answer(request: Request, lines: Sequence[str]) -> None:
     """Answer a request."""
-    _write(request.with_suffix(_ANSWER), lines)
+    write_text(request.answer_path, _lines(lines))
 
 
-def answered(request: Path) -> list[str] | None:
+def answered(request: Request) -> list[str] | None:
     """Return the answer's lines, if there is one, and remove it."""
-    path = request.with_suffix(_ANSWER)
     try:
-        lines = path.read_text().splitlines()
+        lines = read_text(request.answer_path).splitlines()
     except FileNotFoundError:
         return None
-    path.unlink()
+    request.answer_path.unlink(missing_ok=True)
     return lines
 
 
-def _write(path: Path, lines: Sequence[str]) -> None:
-    beginning = path.with_suffix(f"{path.suffix}.begun")
-    beginning.write_text("\n".join(lines) + "\n")
-    beginning.replace(path)
+def _lines(texts: Sequence[str]) -> str:
+    return "\n".join(texts) + "\n"

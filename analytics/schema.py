@@ -10,12 +10,19 @@ long as their order is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
-from analytics.declared import ID, KEY, TableDefinition, ids_of, read_definition
+from analytics.declared import (
+    ID,
+    KEY,
+    IdKeyDefinition,
+    TableDefinition,
+    ids_of,
+    read_definition,
+)
 
 #: The operation's mask, in every file but those of the authority.
 OP = "_op"
@@ -57,9 +64,12 @@ class Table:
     views: tuple[View, ...]
     #: The columns of ids, and of which ID-key each.
     ids: Mapping[str, str]
-    #: As they are sent and shown: a column of ids has keys.
+    #: As they come and go: a column of ids has keys. Those of several parts are texts here
+    #: (`analytics.rows.compound`).
     shown: Mapping[str, str]
     is_id_key: bool = False
+    #: Of a column whose keys have several parts: what these are.
+    parts: Mapping[str, Mapping[str, pa.DataType]] = field(default_factory=dict)
 
     @cached_property
     def id_keys(self) -> frozenset[str]:
@@ -91,6 +101,14 @@ class Table:
         return self._schema(self.columns)
 
     @cached_property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The columns as callers send and see them."""
+        return {
+            name: pa.struct(list(self.parts[name].items())) if name in self.parts else TYPES[kind]
+            for name, kind in self.shown.items()
+        }
+
+    @cached_property
     def sent(self) -> pa.Schema:
         """The columns as they are sent, with what is done with a row."""
         return self._schema(self.shown).append(self.stored.field(OP))
@@ -119,15 +137,27 @@ def tables_of(definition: str) -> dict[str, Table]:
     return tables | {name: _id_table(name, kind) for name, kind in told["id_keys"].items()}
 
 
-def _table(name: str, table: TableDefinition, id_keys: Mapping[str, str]) -> Table:
+def _table(name: str, table: TableDefinition, id_keys: Mapping[str, IdKeyDefinition]) -> Table:
     views = [View(n, tuple(v["key"]), tuple(v["columns"])) for n, v in table["views"].items()]
     ids = ids_of(table)
     columns = {n: "int64" if n in ids else kind for n, kind in table["columns"].items()}
-    shown = {n: id_keys[ids[n]] if n in ids else kind for n, kind in columns.items()}
-    return Table(name, columns, tuple(table["key"]), tuple(views), ids, shown)
+    keys = {n: id_keys[name] for n, name in ids.items()}
+    parts = {n: _parts(kind) for n, kind in keys.items() if isinstance(kind, dict)}
+    texts = {n: kind if isinstance(kind, str) else "string" for n, kind in keys.items()}
+    return Table(
+        name, columns, tuple(table["key"]), tuple(views), ids, columns | texts, parts=parts
+    )
 
 
-def _id_table(name: str, kind: str) -> Table:
-    columns = {KEY: kind, ID: "int64"}
-    by_id = View(BY_ID, (ID, KEY), (ID, KEY))
+def _id_table(name: str, kind: IdKeyDefinition) -> Table:
+    """Keys of several parts are there as texts, and beside them part by part."""
+    if isinstance(kind, str):
+        columns = {KEY: kind, ID: "int64"}
+    else:
+        columns = {KEY: "string", ID: "int64", **kind}
+    by_id = View(BY_ID, (ID, KEY), (ID, *(column for column in columns if column != ID)))
     return Table(name, columns, (KEY,), (by_id,), {}, columns, is_id_key=True)
+
+
+def _parts(kind: Mapping[str, str]) -> Mapping[str, pa.DataType]:
+    return {name: TYPES[part] for name, part in kind.items()}

@@ -2,19 +2,21 @@
 
     python -m benchmarks.lazy [--workload tweets|events|complex] [--rows 10000000]
         [--upload-rows 100000] [--peers postgres,duckdb] [--peer-rows 1000000]
-        [--workers spark|threads] [--sweep scu,clients] [--quick]
+        [--workers spark|threads] [--sweep scu,clients] [--kills 8] [--plots DIRECTORY] [--quick]
 
-Rows come as Arrow streams over HTTP from one client, which makes them beforehand, so that it only
-sends; it shares the machine's cores with all servers. Keys of uploads lie across one another. While
-rows are taken, single rows are asked at several freshnesses. The end is when the authority has
-every row, and then its rows are counted. Rows a second of a stage are those that its steps took by
-the time that they ran, side by side with all else.
+Rows come as Arrow streams over HTTP from one client, which makes the next ones while it sends; it
+shares the machine's cores with all servers. Keys of uploads lie across one another. While rows are
+taken, single rows are asked at several freshnesses. The end is when the authority has every row,
+and then its rows are counted: what is sustained are all rows by all of that time. Rows a second of
+a stage are those that its steps took by the time that they ran, side by side with all else.
 
 Peers take the same uploads, a transaction each: PostgreSQL by COPY and by INSERT of a thousand rows
 at once, and DuckDB in this process, all with the same keys and an index for each view.
 
-`--sweep scu` repeats the upload with batches of several sizes, `--sweep clients` asks rows and
-ranges of the authority by 1, 2, 4, … clients at once.
+`--kills` has pairs of rows uploaded whose sum is zero, reads them at any freshness, and meanwhile
+kills workers, Spark's driver and the coordinator, one after the other. `--sweep scu` repeats the
+upload with batches of several sizes, `--sweep clients` asks rows and ranges of the authority by
+1, 2, 4, … clients at once.
 """
 
 from __future__ import annotations
@@ -23,21 +25,33 @@ import argparse
 import json
 import random
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from benchmarks.peers.analytics_stores import Uploads, duck_db, postgres, rate
 from benchmarks.support.dataset_client import (
     FRESHNESSES,
     Asking,
     Client,
+    Watching,
     at_once,
     step_rates,
 )
-from benchmarks.support.installation import Installation, installation, python, service, web
-from benchmarks.support.plot import Line, Plot
+from benchmarks.support.dataset_kills import Killed, kill_again_and_again
+from benchmarks.support.installation import (
+    Installation,
+    Web,
+    installation,
+    python,
+    service,
+    web,
+)
+from benchmarks.support.plot import Line, Plot, thinned
 from benchmarks.support.report import RESULTS, Report, median, percentile
 from benchmarks.support.uploads import WORKLOADS, Workload
 
@@ -47,22 +61,23 @@ import django; django.setup()
 from tests.make import make_key, make_tenant
 from tenants.models import Quota
 made = make_tenant(plan="dedicated")
-limits = {"requests_per_s": 1000000, "requests_burst": 1000000}
+limits = {"requests_per_s": 1000000, "requests_burst": 1000000, "dataset_bytes": 10**12}
 Quota(tenant=made.tenant, limits=limits).save(using="staff")
 scopes = ["analytics:read", "analytics:write", "admin"]
 print(json.dumps({"key": make_key(made.tenant, scopes=scopes), "tenant": made.slug}))
 """
 #: So that the last rows, which are too few for a batch, do not wait for most of the time.
-_SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "1", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "3"}
+_SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "1", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "10"}
+#: So that every stage is often under way.
+_KILLED = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "0", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "3"}
 _SWEPT_BYTES = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20)
 _SWEPT_CLIENTS = (1, 2, 4, 8, 16)
 _SWEPT_S = 3.0
 _POINTS, _RANGES = 200, 50
-_LOOK_S = 0.5
 _WARM_ROWS = 1_000
-#: Uploads that are made at once; more would not fit into memory.
-_AHEAD = 16
-_STAGES = ("ingested", "remapped", "sorted", "authority")
+#: Uploads that are made before they can be sent; more would not fit into memory.
+_AHEAD = 4
+_LOOK_S = 0.05
 
 
 @dataclass
@@ -75,10 +90,11 @@ class Run:
     client: Client
     sending_s: float = 0.0
     whole_s: float = 0.0
-    #: When how many rows had come how far.
-    seen: dict[str, list[tuple[float, float]]] = field(
-        default_factory=lambda: {stage: [] for stage in _STAGES}
-    )
+
+    @property
+    def name(self) -> str:
+        """What pictures of it are called."""
+        return next(name for name, known in WORKLOADS.items() if known is self.workload)
 
     @property
     def rows(self) -> int:
@@ -93,11 +109,23 @@ class Run:
         for number in range(self.uploads):
             yield self.workload.tables(number, self.upload_rows, self.uploads)
 
+    def bodies(self) -> Iterator[bytes]:
+        """Yield each upload, and make the next ones meanwhile."""
+        with ThreadPoolExecutor(1) as maker:
+            made: deque[Future[bytes]] = deque()
+            for number in range(self.uploads + _AHEAD):
+                if number < self.uploads:
+                    rows, uploads = self.upload_rows, self.uploads
+                    made.append(maker.submit(self.workload.body, number, rows, uploads))
+                if number >= _AHEAD:
+                    yield made.popleft().result()
+
 
 def main() -> None:
     """Measure and report."""
     given = _arguments()
-    report = Report("lazy", dict(vars(given)))
+    params = {name: value for name, value in vars(given).items() if name != "plots"}
+    report = Report("lazy", params)
     workload = WORKLOADS[given.workload]
     with ExitStack() as opened:
         place = opened.enter_context(installation())
@@ -108,11 +136,14 @@ def main() -> None:
         run = Run(workload, uploads, given.upload_rows, client)
         if "scu" in given.sweep:
             _sweep_batches(report, place, run, given)
-        with _pipeline(place, given, {}) as port:
-            _measure(report, run, port)
+        with _pipeline(place, given) as pipeline:
+            _measure(report, run, pipeline.port, given.plots)
             if "clients" in given.sweep:
-                _sweep_clients(report, run)
+                _sweep_clients(report, run, given.plots)
         _measure_peers(report, place, run, given)
+        if given.kills:
+            services = partial(_pipeline, place, given, **_KILLED)
+            _report_kills(report, kill_again_and_again(client.again(), services, given.kills))
     report.finish()
 
 
@@ -126,6 +157,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peer-rows", type=int, default=1_000_000)
     parser.add_argument("--workers", choices=["spark", "threads"], default="spark")
     parser.add_argument("--sweep", type=_names, default=[], help="scu, clients, or both")
+    parser.add_argument("--kills", type=int, default=0, help="processes that are killed")
+    parser.add_argument("--plots", type=Path, default=RESULTS, help="where pictures go")
     given = parser.parse_args()
     given.rows = given.rows or (400_000 if given.quick else 10_000_000)
     given.peer_rows = min(given.peer_rows, given.rows, 200_000 if given.quick else given.rows)
@@ -137,21 +170,19 @@ def _names(text: str) -> list[str]:
 
 
 @contextmanager
-def _pipeline(
-    place: Installation, given: argparse.Namespace, settings: dict[str, str]
-) -> Iterator[int]:
+def _pipeline(place: Installation, given: argparse.Namespace, **settings: str) -> Iterator[Web]:
     whole = {**_SETTINGS, "RILLBASE_ANALYTICS_WORKERS": given.workers, **settings}
     with service(place, "pipeline", whole) as running:
-        yield running.port
+        yield running
 
 
-def _measure(report: Report, run: Run, port: int) -> None:
+def _measure(report: Report, run: Run, port: int, plots: Path) -> None:
     """Take all rows, follow them to the authority, then read there."""
     _warm(run)
     run.client.make_dataset("bench", run.workload.definition)
     before = step_rates(port)
     with Asking(run.client.again(), run.workload, run.asked_rows) as asking:
-        _fill(run)
+        watching = _fill(run)
     _check(run)
     wants = run.workload.sustained
     report.add("ingest_rows_per_s", run.rows / run.sending_s, "rows/s", "taken, durable and seen",
@@ -165,12 +196,14 @@ def _measure(report: Report, run: Run, port: int) -> None:
             report.add(f"{step}_rows_per_s", per_s, "rows/s", "while its steps ran")
     for freshness, spent in asking.spent_ms.items():
         if spent:
-            name = f"freshness_{freshness}_p50_ms"
             times = [ms for _, ms in spent]
-            report.add(name, median(times), "ms", "a single row while rows come")
+            what = f"a single row while rows come, {len(times)} times"
+            report.add(f"freshness_{freshness}_p50_ms", median(times), "ms", what)
+            report.add(f"freshness_{freshness}_p99_ms", percentile(times, 0.99), "ms", "the same")
     _measure_reads(report, run)
-    _plot_stages(run)
-    _plot_freshness(run, asking)
+    _plot_stages(run, watching, plots)
+    _plot_staleness(run, watching, plots)
+    _plot_freshness(run, asking, plots)
 
 
 def _warm(run: Run) -> None:
@@ -181,43 +214,19 @@ def _warm(run: Run) -> None:
     warm.client.drop_dataset()
 
 
-def _fill(run: Run) -> None:
+def _fill(run: Run) -> Watching:
     """Send all uploads, and wait until the authority has them."""
     begin = time.perf_counter()
-    for first in range(0, run.uploads, _AHEAD):
-        numbers = range(first, min(first + _AHEAD, run.uploads))
-        making = time.perf_counter()
-        bodies = [run.workload.body(n, run.upload_rows, run.uploads) for n in numbers]
-        # Making rows is no work of the servers', which go on meanwhile.
-        begin += time.perf_counter() - making
-        for body in bodies:
+    with Watching(run.client.again(), run.upload_rows) as watching:
+        for body in run.bodies():
             sent = time.perf_counter()
             run.client.upload(body)
             run.sending_s += time.perf_counter() - sent
-        _look(run, time.perf_counter() - begin)
-    while _look(run, time.perf_counter() - begin) < run.uploads:
-        time.sleep(_LOOK_S)
+        while watching.authority_state < run.uploads:
+            watching.check()
+            time.sleep(_LOOK_S)
     run.whole_s = time.perf_counter() - begin
-
-
-def _look(run: Run, at_s: float) -> int:
-    """Note how many rows are in which stage. Return the state of the authority."""
-    told = run.client.call("GET", "pipeline")
-    waiting = told["stages"]["unsorted"]["first"]
-    remapped = told["state"] if waiting is None else waiting - 1
-    unsorted = told["stages"].get("remapped", {}).get("first")
-    reached = {
-        "ingested": told["state"],
-        "remapped": remapped if "remapped" in told["stages"] else 0,
-        "sorted": remapped if unsorted is None else unsorted - 1,
-        "authority": told["authority_state"],
-    }
-    for stage, state in reached.items():
-        if state:
-            run.seen[stage].append((max(at_s, 0.1), state * run.upload_rows))
-    if told["error"]:
-        raise RuntimeError(f"the pipeline does not go on: {told['error']}")
-    return int(told["authority_state"])
+    return watching
 
 
 def _check(run: Run) -> None:
@@ -300,8 +309,7 @@ def _sweep_batches(
     points = []
     for size in _SWEPT_BYTES:
         one = Run(run.workload, run.uploads, run.upload_rows, run.client.again())
-        settings = {"RILLBASE_ANALYTICS_BATCH_BYTES": str(size)}
-        with _pipeline(place, given, settings):
+        with _pipeline(place, given, RILLBASE_ANALYTICS_BATCH_BYTES=str(size)):
             one.client.make_dataset(f"batches-{size}", run.workload.definition)
             _fill(one)
         one.client.drop_dataset()
@@ -310,11 +318,11 @@ def _sweep_batches(
         report.add(f"batch_{mib}_mib_rows_per_s", points[-1][1], "rows/s", "through to authority")
     title = f"{given.workload}: rows a second by the size of a batch"
     Plot(title, "MiB", "rows/s", [Line("through to the authority", points)]).save(
-        RESULTS / f"lazy-{given.workload}-batches.svg"
+        given.plots / f"lazy-{given.workload}-batches.svg"
     )
 
 
-def _sweep_clients(report: Report, run: Run) -> None:
+def _sweep_clients(report: Report, run: Run, plots: Path) -> None:
     """Ask by several clients at once: the paper's figures 4 and 5."""
     kinds = {"rows": _point} if run.workload.definition.get("id_keys") else {}
     kinds = kinds or {"rows": _point, "ranges": _range}
@@ -330,27 +338,48 @@ def _sweep_clients(report: Report, run: Run) -> None:
             points.append((float(count), found))
             report.add(f"{name}_{count}_clients_per_s", found, "queries/s", "of the authority")
         lines.append(Line(name, points))
-    title = "queries of the authority a second, by clients"
-    Plot(title, "clients", "queries/s", lines).save(RESULTS / "lazy-clients.svg")
+    title = f"{run.workload.asked}: queries of the authority a second, by clients"
+    Plot(title, "clients", "queries/s", lines).save(plots / f"lazy-{run.name}-clients.svg")
 
 
-def _plot_stages(run: Run) -> None:
-    """The paper's figures 6 and 10."""
-    lines = [Line(stage, points) for stage, points in run.seen.items() if points]
-    title = f"{run.workload.asked}: rows that have come to each stage"
-    Plot(title, "seconds", "rows", lines, linear=True).save(
-        RESULTS / f"lazy-{run.workload.asked}-stages.svg"
+def _report_kills(report: Report, killed: Killed) -> None:
+    """What killing has done: nothing."""
+    report.add("killed", sum(killed.kills.values()), "", ", ".join(killed.kills))
+    report.add("killed_answers", killed.answers, "", "pairs read meanwhile")
+    report.add("killed_sums", killed.sums, "", "of them, those whose sum was not zero", "<= 0")
+    report.add("killed_back", killed.back, "", "of them, those of an earlier state", "<= 0")
+    report.add("killed_lost", killed.lost, "", "rows that the authority lacks in the end", "<= 0")
+    report.add("killed_doubled", killed.doubled, "", "rows that it has twice or more", "<= 0")
+
+
+def _plot_stages(run: Run, watching: Watching, plots: Path) -> None:
+    """The paper's figure 10."""
+    lines = [
+        Line(stage, thinned([(at_s, rows / 1e6) for at_s, rows in points]))
+        for stage, points in watching.rows.items()
+        if points
+    ]
+    title = f"{run.name}: rows that have come to each stage"
+    Plot(title, "seconds", "million rows", lines, linear=True).save(
+        plots / f"lazy-{run.name}-stages.svg"
     )
 
 
-def _plot_freshness(run: Run, asking: Asking) -> None:
+def _plot_staleness(run: Run, watching: Watching, plots: Path) -> None:
     """The paper's figure 7."""
+    title = f"{run.name}: how old what is sorted is"
+    line = Line("a query that may be so old reads nothing unsorted", thinned(watching.staleness_s))
+    Plot(title, "seconds", "s", [line], linear=True).save(plots / f"lazy-{run.name}-staleness.svg")
+
+
+def _plot_freshness(run: Run, asking: Asking, plots: Path) -> None:
+    """The paper's figure 6."""
     lines = [
         Line(f"freshness {freshness}", asking.over_time(freshness)) for freshness in FRESHNESSES
     ]
-    title = f"{run.workload.asked}: a single row by its key while rows come"
+    title = f"{run.name}: a single row by its key while rows come"
     Plot(title, "seconds", "ms", [line for line in lines if line.points], linear=True).save(
-        RESULTS / f"lazy-{run.workload.asked}-freshness.svg"
+        plots / f"lazy-{run.name}-freshness.svg"
     )
 
 

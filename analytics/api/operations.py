@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from importlib import import_module
-
+from analytics.api.loading import loaded
 from analytics.media_types import ARROW, NDJSON, PARQUET
-from foundation.http import Answer, Operation
+from foundation.http import Operation
 from foundation.http.openapi import (
     FIELD_NAMES,
     adds,
@@ -246,25 +243,11 @@ _ROWS_OR_ARROW: JsonObject = {
 }
 
 
-def _loaded(module: str, name: str) -> Callable[[Call], Awaitable[Answer]]:
-    """Return a handler that the first call loads: what works on columns takes 40 MB.
-
-    A server that nobody asks about datasets does without.
-    """
-
-    async def handle(call: Call) -> Answer:
-        loaded = await asyncio.to_thread(import_module, f"analytics.api.{module}")
-        handler: Callable[[Call], Awaitable[Answer]] = getattr(loaded, name)
-        return await handler(call)
-
-    return handle
-
-
 OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         ROOT,
-        _loaded("definitions", "read"),
+        loaded("definitions", "read"),
         described(
             "datasets_definition",
             TAG,
@@ -276,7 +259,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         f"{ROOT}/pipeline",
-        _loaded("pipeline", "read"),
+        loaded("pipeline", "read"),
         described(
             "datasets_pipeline",
             TAG,
@@ -288,7 +271,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{ROOT}/uploads",
-        _loaded("uploads", "upload"),
+        loaded("uploads", "upload"),
         described(
             "datasets_upload",
             TAG,
@@ -301,7 +284,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "GET",
         UPLOAD,
-        _loaded("uploads", "read"),
+        loaded("uploads", "read"),
         described(
             "datasets_upload_read",
             TAG,
@@ -313,7 +296,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:append",
-        _loaded("uploads", "append"),
+        loaded("uploads", "append"),
         described(
             "datasets_upload_append",
             TAG,
@@ -326,7 +309,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:commit",
-        _loaded("uploads", "commit"),
+        loaded("uploads", "commit"),
         described(
             "datasets_upload_commit",
             TAG,
@@ -338,7 +321,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{UPLOAD}:abort",
-        _loaded("uploads", "abort"),
+        loaded("uploads", "abort"),
         described(
             "datasets_upload_abort",
             TAG,
@@ -350,7 +333,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
     Operation(
         "POST",
         f"{ROOT}/query",
-        _loaded("queries", "query"),
+        loaded("queries", "query"),
         described(
             "datasets_query",
             TAG,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TypedDict
 
-from analytics.declared import TableDefinition, read_definition
+from analytics.declared import IdKeyDefinition, TableDefinition, read_definition
 from analytics.definitions.checks import check_change, completed
 from analytics.definitions.describe import describe
 from analytics.definitions.removal import REMOVE_TASK
@@ -28,7 +28,7 @@ class DatasetValues(TypedDict, total=False):
 
     name: str
     tables: dict[str, TableDefinition]
-    id_keys: dict[str, str]
+    id_keys: dict[str, IdKeyDefinition]
     retention_s: int
 
 

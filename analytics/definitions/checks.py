@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from analytics.declared import (
+    ID,
+    KEY,
     MAX_DATA_COLUMNS,
     Definition,
+    IdKeyDefinition,
     TableDefinition,
     ViewDefinition,
     ids_of,
@@ -28,6 +31,7 @@ def completed(given: Definition) -> Definition:
     problems += [
         _wrong(f"/id_keys/{name}", "A table has this name.") for name in id_keys if name in tables
     ]
+    problems += [problem for name, kind in id_keys.items() for problem in _parts(name, kind)]
     if problems:
         raise InvalidBody(errors=problems)
     complete = {name: _complete(table) for name, table in tables.items()}
@@ -77,12 +81,20 @@ def _table(name: str, table: TableDefinition) -> Iterator[FieldProblem]:
 
 
 def _unknown_id_keys(
-    name: str, table: TableDefinition, id_keys: Mapping[str, str]
+    name: str, table: TableDefinition, id_keys: Mapping[str, IdKeyDefinition]
 ) -> Iterator[FieldProblem]:
     for column, id_key in ids_of(table).items():
         if id_key not in id_keys:
             place = f"/tables/{name}/columns/{column}"
             yield _wrong(place, f"There is no ID-key {id_key!r} in `id_keys`.")
+
+
+def _parts(name: str, kind: IdKeyDefinition) -> Iterator[FieldProblem]:
+    """The parts of keys are columns of their table, beside the key and its id."""
+    names = [KEY, ID, *(part.lower() for part in kind)] if isinstance(kind, dict) else []
+    if len(set(names)) < len(names):
+        detail = f"Parts are called neither {KEY} nor {ID}, and differ in more than case."
+        yield _wrong(f"/id_keys/{name}", detail)
 
 
 def _key(place: str, key: list[str], columns: Mapping[str, str]) -> Iterator[FieldProblem]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analytics.declared import KEY_TYPE_NAMES, TYPE_NAMES
+from analytics.declared import KEY_TYPE_NAMES, TYPE_NAMES, IdKeyDefinition
 from foundation.api.bodies import Body
 from tenants.api.forms import NameField, PatternField
 
 MAX_TABLES, MAX_VIEWS, MAX_KEY_COLUMNS, MAX_ID_KEYS = 32, 8, 8, 8
+MIN_PARTS = 2
 DEFAULT_RETENTION_S, MAX_RETENTION_S = 600, 30 * 86_400
 
 
@@ -92,6 +94,36 @@ class Table(Body):
         return _named_as_tables(given)
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "enum": list(KEY_TYPE_NAMES)},
+            {
+                "type": "object",
+                "additionalProperties": {"type": "string", "enum": list(KEY_TYPE_NAMES)},
+                "minProperties": MIN_PARTS,
+                "maxProperties": MAX_KEY_COLUMNS,
+            },
+        ]
+    }
+)
+class IdKeyField(serializers.Field[object, object, object, object]):
+    """What the keys of an ID-key are: a type, or several parts by their names."""
+
+    def to_internal_value(self, data: object) -> object:
+        kind = serializers.ChoiceField(KEY_TYPE_NAMES)
+        if not isinstance(data, dict):
+            return kind.run_validation(data)
+        if not MIN_PARTS <= len(data) <= MAX_KEY_COLUMNS:
+            raise serializers.ValidationError(f"A key has {MIN_PARTS} to {MAX_KEY_COLUMNS} parts.")
+        for name in data:
+            ColumnField().run_validation(name)
+        return {name: kind.run_validation(part) for name, part in data.items()}
+
+    def to_representation(self, value: object) -> object:
+        return value
+
+
 class DatasetChange(Body):
     """What may be changed: tables and columns are added, what is there stays."""
 
@@ -101,10 +133,11 @@ class DatasetChange(Body):
         help_text="All tables. Columns are added at the end of a table's columns.",
     )
     id_keys = serializers.DictField(
-        child=serializers.ChoiceField(KEY_TYPE_NAMES),
+        child=IdKeyField(),
         default=dict,
-        help_text="Keys that columns of all tables share, and what they are: each key gets one "
-        "whole number, 0, 1, 2, … in the order in which keys come first.",
+        help_text="Keys that columns of all tables share, and what they are: a type, or an object "
+        "with the types of several parts. Each key gets one whole number, 0, 1, 2, … in the order "
+        "in which keys come first.",
     )
     retention_s = serializers.IntegerField(
         min_value=1,
@@ -118,7 +151,7 @@ class DatasetChange(Body):
             raise serializers.ValidationError(f"At most {MAX_TABLES} tables.")
         return _named_as_tables(given)
 
-    def validate_id_keys(self, given: dict[str, str]) -> dict[str, str]:
+    def validate_id_keys(self, given: dict[str, IdKeyDefinition]) -> dict[str, IdKeyDefinition]:
         if len(given) > MAX_ID_KEYS:
             raise serializers.ValidationError(f"At most {MAX_ID_KEYS} ID-keys.")
         return _named_as_tables(given)

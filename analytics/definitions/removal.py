@@ -8,13 +8,12 @@ Every worker loads this module, so nothing that works on columns is loaded with 
 
 from __future__ import annotations
 
-import shutil
 from uuid import UUID
 
 from django.db import connections, transaction
 
 from analytics.models import Dataset
-from analytics.places import folder_of, namespace_of
+from analytics.places import folder_of, namespace_of, root
 from foundation.tasks import task
 
 ALIAS = "relay"
@@ -41,6 +40,8 @@ def remove_files(dataset_id: UUID) -> None:
                 f"DELETE FROM {table} WHERE {column} = %s",  # noqa: S608 -- two literals
                 (namespace_of(dataset_id),),
             )
-    folder = folder_of(dataset_id)
-    if folder.is_dir():
-        shutil.rmtree(folder)
+    from analytics.requests import folder_for  # noqa: PLC0415
+    from analytics.rows.stored import remove_folder  # noqa: PLC0415
+
+    for folder in (folder_of(dataset_id), folder_for(root(), dataset_id)):
+        remove_folder(folder)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from analytics.definitions import actions
 from analytics.definitions.describe import describe
-from analytics.definitions.forms import DatasetChange, DatasetCreation
+from analytics.definitions.forms import DatasetChange, DatasetCreation, IdKeyField
 from analytics.models import Dataset
 from tenants.api.base import find, find_for_change
 from tenants.api.declared import DeclaredView
@@ -42,7 +42,7 @@ class DatasetAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     tables = serializers.DictField(child=TableAnswer())
-    id_keys = serializers.DictField(child=serializers.CharField())
+    id_keys = serializers.DictField(child=IdKeyField())
     retention_s = serializers.IntegerField()
     state = serializers.IntegerField(help_text="The newest state: how many uploads there are.")
     stored_bytes = serializers.IntegerField(help_text="What its files take, in all stages.")

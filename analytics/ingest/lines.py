@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from analytics.ingest.operations import Op, operations, refused, with_masks
-from analytics.schema import TYPES, Table
+from analytics.schema import Table
 from foundation.errors import InvalidUpload
 
 #: A line fits into a block.
@@ -55,7 +55,7 @@ def _lines_schema(tables: Mapping[str, Table]) -> pa.Schema:
 def _struct(table: Table) -> pa.StructType:
     """A table's columns; days come as texts, which this reader does not take for days."""
     return pa.struct(
-        [(n, pa.string() if kind == "date" else TYPES[kind]) for n, kind in table.shown.items()]
+        [(n, pa.string() if pa.types.is_date(kind) else kind) for n, kind in table.types.items()]
     )
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.rows.compound import coded
 from analytics.schema import TYPES, Table
 from foundation.errors import FieldProblem, InvalidUpload
 
@@ -75,7 +76,27 @@ def _check_names(table: Table, op: Op, sent: Mapping[str, pa.Array]) -> None:
 
 def _fitting(table: Table, name: str, column: pa.Array) -> pa.Array:
     """Return a column in the table's type, if nothing of it changes on the way."""
-    wanted = TYPES[table.shown[name]]
+    if name in table.parts:
+        return _texts(table, name, column)
+    return _typed(table, name, column, TYPES[table.shown[name]])
+
+
+def _texts(table: Table, name: str, column: pa.Array) -> pa.Array:
+    """Return keys of several parts as texts."""
+    parts, kind = table.parts[name], column.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.string())
+    if not pa.types.is_struct(kind) or {field.name for field in kind} != set(parts):
+        detail = f"A key is an object with {', '.join(parts)}."
+        raise refused(table, name, "wrong_type", detail)
+    fitting = [_typed(table, name, column.field(part), parts[part]) for part in parts]
+    texts = coded(pa.StructArray.from_arrays(fitting, names=list(parts), mask=column.is_null()))
+    if texts.null_count > column.null_count:
+        raise refused(table, name, "wrong_type", "Every part of a key has a value.")
+    return texts
+
+
+def _typed(table: Table, name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     kind = column.type
     if kind == wanted:
         return column

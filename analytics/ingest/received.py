@@ -16,6 +16,7 @@ from analytics.ingest.temporary_ids import KeyList, with_ids
 from analytics.media_types import ARROW, NDJSON, PARQUET
 from analytics.rows.durable import written
 from analytics.rows.segment import SegmentWriter
+from analytics.rows.stored import StoredPath, below, size_of
 from analytics.schema import Table
 
 Batches = Iterable[tuple[Table, pa.RecordBatch]]
@@ -37,13 +38,13 @@ class Segment:
 
 
 def receive(
-    body: Path, media_type: str, tables: Mapping[str, Table], named: Named, folder: Path
+    body: Path, media_type: str, tables: Mapping[str, Table], named: Named, folder: StoredPath
 ) -> list[Segment]:
     """Write what a body has. The segments are durable when this returns."""
     return write_segments(_READERS[media_type](body, tables, named), folder)
 
 
-def write_segments(batches: Batches, folder: Path) -> list[Segment]:
+def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
     """Write batches to a segment for each table, all of them or none."""
     begun = _Begun(folder)
     try:
@@ -55,7 +56,7 @@ def write_segments(batches: Batches, folder: Path) -> list[Segment]:
     return begun.segments()
 
 
-def remove(folder: Path, paths: Iterable[str]) -> None:
+def remove(folder: StoredPath, paths: Iterable[str]) -> None:
     """Remove segments that nobody was told of, or that nobody needs any more."""
     for path in paths:
         (folder / path).unlink(missing_ok=True)
@@ -64,10 +65,10 @@ def remove(folder: Path, paths: Iterable[str]) -> None:
 class _Begun:
     """The files of one body."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StoredPath) -> None:
         self._folder = folder
-        self._tables: dict[str, tuple[SegmentWriter, Path]] = {}
-        self._lists: dict[str, tuple[KeyList, Path]] = {}
+        self._tables: dict[str, tuple[SegmentWriter, StoredPath]] = {}
+        self._lists: dict[str, tuple[KeyList, StoredPath]] = {}
 
     def write(self, batches: Batches, files: ExitStack) -> None:
         """Write batches, and complete each file before `files` syncs it."""
@@ -83,29 +84,29 @@ class _Begun:
     def segments(self, *, complete: bool = True) -> list[Segment]:
         """Return what was written. Of files that are not complete nobody knows the size."""
         found = []
-        begun: list[tuple[str, str, SegmentWriter | KeyList, Path]] = []
+        begun: list[tuple[str, str, SegmentWriter | KeyList, StoredPath]] = []
         begun += [(name, "", *writing) for name, writing in self._tables.items()]
         begun += [("", name, *writing) for name, writing in self._lists.items()]
         for table, id_key, writer, path in begun:
-            size = path.stat().st_size if complete else 0
-            place = str(path.relative_to(self._folder))
+            size = size_of(path) if complete else 0
+            place = below(self._folder, path)
             found.append(Segment(table, place, writer.rows, size, id_key))
         return found
 
     def _begin(self, table: Table, files: ExitStack, writers: ExitStack) -> None:
-        path = self._path(files)
-        self._tables[table.name] = (SegmentWriter(path, table), path)
+        path, here = self._path(files)
+        self._tables[table.name] = (SegmentWriter(here, table), path)
         writers.callback(self._tables[table.name][0].close)
         for column, name in table.ids.items():
             if name not in self._lists:
-                path = self._path(files)
-                self._lists[name] = (KeyList(path, table.shown[column]), path)
+                path, here = self._path(files)
+                self._lists[name] = (KeyList(here, table.shown[column]), path)
                 writers.callback(self._lists[name][0].close)
 
-    def _path(self, files: ExitStack) -> Path:
+    def _path(self, files: ExitStack) -> tuple[StoredPath, Path]:
+        """Return where a new file will be, and where it is written."""
         path = self._folder / "segments" / f"{uuid4().hex}.arrow"
-        files.enter_context(written(path))
-        return path
+        return path, files.enter_context(written(path))
 
 
 def _lines(

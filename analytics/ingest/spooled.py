@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from analytics.rows.durable import storing
+from analytics.rows.durable import local_folder, storing
+from analytics.rows.stored import StoredPath
 from documents.transfer.lines import decoded
 from foundation.environment import environment
 from foundation.http import Body
@@ -32,9 +33,10 @@ class Spooled:
 
 
 @asynccontextmanager
-async def spooled(body: Body, encoding: str, folder: Path) -> AsyncIterator[Spooled]:
+async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterator[Spooled]:
     """Yield a file with the whole body, which goes when the block ends."""
-    path = folder / "incoming" / f"{uuid4().hex}.body"
+    place = folder / "incoming" if isinstance(folder, Path) else local_folder()
+    path = place / f"{uuid4().hex}.body"
     try:
         await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
         limit = environment().rillbase_import_max_bytes

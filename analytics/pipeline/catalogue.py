@@ -8,6 +8,7 @@ the next one rolls back, or a row whose snapshots lack their tags, which the nex
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from pyiceberg.table import Table as IcebergTable
 
 from analytics.pipeline.tasks import authority_schema
 from analytics.places import folder_of, namespace_of
+from analytics.rows.objects import address
 from analytics.schema import Table, View
 from foundation.database_roles import Role
 from foundation.environment import environment
@@ -65,7 +67,9 @@ def open_catalogue() -> SqlCatalog:
 def _catalogue() -> SqlCatalog:
     url = environment().role_url(Role.RELAY).replace("postgresql://", "postgresql+psycopg://", 1)
     properties = {"uri": url, "init_catalog_tables": "false", "pool_pre_ping": "true"}
-    return SqlCatalog(NAME, **properties)
+    store = {"s3.endpoint": address(), "s3.region": os.environ.get("AWS_REGION")}
+    known = {name: value for name, value in store.items() if value}
+    return SqlCatalog(NAME, **properties, **known)
 
 
 class Authority:

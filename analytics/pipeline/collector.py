@@ -18,13 +18,15 @@ from django.utils import timezone
 from analytics.models import Dataset, Run, StoredFile, Upload
 from analytics.pipeline.catalogue import Authority
 from analytics.pipeline.ledger import ALIAS
-from analytics.places import folder_of
+from analytics.places import folder_of, root
+from analytics.requests import folder_for
+from analytics.rows.stored import files_in
 
 #: An upload that was opened, and what nobody was told of, after so long.
 ABANDONED_S = 24 * 3600
 #: The name of an upload that was given up cannot be used again for so long.
 NAMES_KEPT_S = 7 * 24 * 3600
-_FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority", "scans")
+_FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
 
 
 def with_leftovers() -> set[UUID]:
@@ -56,15 +58,12 @@ def sweep(dataset_id: UUID) -> int:
     _forget_uploads(dataset_id, timezone.now() - datetime.timedelta(seconds=NAMES_KEPT_S))
     folder = folder_of(dataset_id)
     before = time.time() - ABANDONED_S
-    old = [
-        path
-        for name in _FOLDERS
-        for path in (folder / name).glob("*")
-        if path.stat().st_mtime < before
-    ]
+    places = [*(folder / name for name in _FOLDERS), folder_for(root(), dataset_id)]
+    old = [path for place in places for path, written_s in files_in(place) if written_s < before]
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
-    known = set(files.values_list("path", flat=True)) if old else set()
-    strays = [path for path in old if str(path.relative_to(folder)) not in known]
+    paths = files.values_list("path", flat=True) if old else ()
+    known = {str(folder / path) for path in paths}
+    strays = [path for path in old if str(path) not in known]
     for path in strays:
         path.unlink(missing_ok=True)
     return len(strays)

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from uuid import UUID
 
 from analytics import requests
@@ -19,6 +18,8 @@ from analytics.models import Dataset
 from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.workers import Workers, WorkersLost
 from analytics.places import root
+from analytics.requests import Request
+from analytics.rows.stored import is_far
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ POOL = "scan"
 AT_ONCE = 2
 #: Whoever asked has given up by then.
 ABANDONED_S = 600.0
+#: How often it is looked for requests in a store, which counts each look.
+FAR_LOOK_S = 0.5
 
 
 class Scans:
@@ -35,7 +38,8 @@ class Scans:
         self._workers = workers
         self._give_up = give_up
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="scans")
-        self._running: dict[Path, Future[None]] = {}
+        self._running: dict[Request, Future[None]] = {}
+        self._looked_s = -FAR_LOOK_S
 
     @property
     def busy(self) -> bool:
@@ -43,22 +47,26 @@ class Scans:
 
     def look(self) -> None:
         """Begin what is asked, and end what is not wanted any more."""
-        wanted = requests.waiting(root())
-        for request in wanted:
-            if request not in self._running and _is_ours(request):
+        now = time.monotonic()
+        if is_far(root()) and now - self._looked_s < FAR_LOOK_S:
+            return
+        self._looked_s = now
+        wanted = dict(requests.waiting(root()))
+        for request, written_s in wanted.items():
+            if request not in self._running and _is_ours(request, written_s):
                 self._running[request] = self._threads.submit(self._run, request)
         for request in set(self._running) - set(wanted):
             if self._running[request].done():
                 del self._running[request]
             elif not self._running[request].cancel():
-                self._workers.cancel(request.stem)
+                self._workers.cancel(request.name)
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def _run(self, request: Path) -> None:
+    def _run(self, request: Request) -> None:
         try:
-            lines = self._workers.run(POOL, requests.tasks_of(request), group=request.stem)
+            lines = self._workers.run(POOL, requests.tasks_of(request), group=request.name)
         except FileNotFoundError:
             return
         except WorkersLost as lost:
@@ -67,21 +75,21 @@ class Scans:
             self._give_up()
             return
         except Exception as failed:
-            if not request.exists():
+            if not request.is_wanted:
                 return
             logger.exception("a query failed: %s", request)
             lines = [json.dumps({"failed": type(failed).__name__})]
-        if request.exists():
+        if request.is_wanted:
             requests.answer(request, lines)
-            request.unlink(missing_ok=True)
+            request.take_away()
 
 
-def _is_ours(request: Path) -> bool:
+def _is_ours(request: Request, written_s: float) -> bool:
     """Tell whether somebody still waits, and the dataset is one of this installation's."""
+    if time.time() - written_s > ABANDONED_S:
+        return False
     try:
-        if time.time() - request.stat().st_mtime > ABANDONED_S:
-            return False
-        dataset_id = UUID(request.parent.parent.name)
-    except (FileNotFoundError, ValueError):
+        dataset_id = UUID(request.dataset)
+    except ValueError:
         return False
     return Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).exists()

@@ -34,7 +34,6 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
     "spark.log.level": "WARN",
-    "spark.local.dir": gettempdir(),
     # Names of settings whose values appear in no log.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|pepper|_url",
 }
@@ -118,4 +117,7 @@ def _configuration() -> SparkConf:
     conf = SparkConf().setMaster(master).setAppName("rillbase-analytics")
     for name, value in _SETTINGS.items():
         conf.set(name, value)
+    if not master.startswith("k8s:"):
+        # Pods get a volume for it, which cannot lie where they have their own scratch space.
+        conf.set("spark.local.dir", gettempdir())
     return conf

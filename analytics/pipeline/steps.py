@@ -155,7 +155,7 @@ def _enter_table(
         tasks = [_range_task(standing, table, view.name, paths, r) for r in ranges_here]
         found.append(_entered(table, view.name, ranges_here, _run(workers, wanted, tasks)))
         for path in paths:
-            (folder / path).unlink()
+            (folder / path).unlink(missing_ok=True)
     return [entered for entered in found if entered[1] or entered[2]]
 
 

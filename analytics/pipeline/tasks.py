@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from analytics.rows.keys import Key, Plain, from_plain, to_plain
 from analytics.rows.latest import latest, living
 from analytics.rows.segment import read_segment, with_columns, write_segment
 from analytics.rows.sorted_file import SortedFile, Written, write_sorted
+from analytics.rows.stored import StoredPath, below, opened, size_of, stored_path
 from analytics.schema import OP, Table, View, tables_of
 
 #: What is sorted in memory at once.
@@ -106,45 +106,45 @@ def read_done(text: str) -> Done:
 
 def _assign_ids(task: Task) -> Done:
     """Give ids to the keys of lists, as far as they have none."""
-    table, folder = _table(task), Path(task.folder)
+    table, folder = _table(task), stored_path(task.folder)
     keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
     assigned = assign(keys, Known(_ids_in(table, folder, task.known)), task.first_id)
     ids = _ids_path(folder)
-    with written(ids):
-        write_ids(ids, assigned.ids)
+    with written(ids) as here:
+        write_ids(here, assigned.ids)
     files = [_arrow_made(task, ids, len(assigned.ids), table="", id_key=task.table)]
     if len(assigned.new_keys):
         rows, path = assigned.operations(table), _ids_path(folder)
-        with written(path):
-            write_segment(path, table, rows)
+        with written(path) as here:
+            write_segment(here, table, rows)
         files.append(_arrow_made(task, path, rows.num_rows, table=task.table))
     return Done(files)
 
 
-def _ids_path(folder: Path) -> Path:
+def _ids_path(folder: StoredPath) -> StoredPath:
     return folder / "remapped" / f"{uuid4().hex}.arrow"
 
 
-def _ids_in(table: Table, folder: Path, paths: Sequence[str]) -> Iterator[pa.Table]:
+def _ids_in(table: Table, folder: StoredPath, paths: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the keys and ids of files, a part at a time."""
     for path in paths:
         if path.endswith(".arrow"):
             yield read_segment(folder / path, table, [KEY, ID])
             continue
-        with pq.ParquetFile(folder / path, memory_map=True) as file:
+        with opened(folder / path) as source, pq.ParquetFile(source) as file:
             for batch in file.iter_batches(_IDS_AT_ONCE, columns=[KEY, ID]):
                 yield pa.Table.from_batches([batch])
 
 
-def _arrow_made(task: Task, path: Path, rows: int, *, table: str, id_key: str = "") -> Made:
-    place = str(path.relative_to(task.folder))
-    return Made(table, "", place, rows, path.stat().st_size, [], [], id_key)
+def _arrow_made(task: Task, path: StoredPath, rows: int, *, table: str, id_key: str = "") -> Made:
+    place = below(stored_path(task.folder), path)
+    return Made(table, "", place, rows, size_of(path), [], [], id_key)
 
 
 def _sort(task: Task) -> Done:
     """Sort segments: one operation for each key."""
     table = _table(task)
-    folder = Path(task.folder)
+    folder = stored_path(task.folder)
     parts = [
         written
         for chunk in _chunks(folder, table, task)
@@ -158,22 +158,22 @@ def _sort(task: Task) -> Done:
     return done
 
 
-def _write_chunk(folder: Path, table: Table, chunk: pa.Table) -> Written | None:
+def _write_chunk(folder: StoredPath, table: Table, chunk: pa.Table) -> Written | None:
     path = folder / "sorted" / f"{uuid4().hex}.parquet"
     return write_sorted(path, table.stored, table.key, [latest(chunk, table.key, table.bits)])
 
 
 def _merge(task: Task) -> Done:
     """Make one sorted file of several."""
-    folder = Path(task.folder)
+    folder = stored_path(task.folder)
     return _merge_files(task, _table(task), [folder / path for path in task.inputs])
 
 
-def _merge_files(task: Task, table: Table, paths: Sequence[Path]) -> Done:
+def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> Done:
     with ExitStack() as opened:
         files = [_opened(path, table.key, opened) for path in paths]
         merged = (_latest(table, found) for found in blocks(files))
-        path = Path(task.folder) / task.kind / f"{uuid4().hex}.parquet"
+        path = stored_path(task.folder) / task.kind / f"{uuid4().hex}.parquet"
         written = write_sorted(path, table.stored, table.key, merged)
     return Done([] if written is None else [_made(task, "", written)])
 
@@ -233,7 +233,7 @@ def _range(
     merged: Callable[[pa.Table | None, pa.Table], pa.Table],
 ) -> Done:
     """Write a range of a view anew, if anything in it has changed."""
-    folder = Path(task.folder)
+    folder = stored_path(task.folder)
     schema = authority_schema(table, view)
     low, high = _bound(task.low), _bound(task.high)
     with ExitStack() as opened:
@@ -264,7 +264,7 @@ def _split(task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]) 
 
 
 def _written(task: Task, view: View, schema: pa.Schema, rows: Sequence[pa.Table]) -> Iterator[Made]:
-    path = Path(task.folder) / "authority" / f"{uuid4().hex}.parquet"
+    path = stored_path(task.folder) / "authority" / f"{uuid4().hex}.parquet"
     written = write_sorted(path, schema, view.key, rows)
     if written is not None:
         yield _made(task, view.name, written)
@@ -280,7 +280,7 @@ def _changes(
     if not gone and not come:
         return None
     rows = latest(pa.concat_tables([*gone, *come]), view.key, {})
-    path = Path(task.folder) / "changes" / f"{uuid4().hex}.parquet"
+    path = stored_path(task.folder) / "changes" / f"{uuid4().hex}.parquet"
     written = write_sorted(path, rows.schema, view.key, [rows])
     return None if written is None else _made(task, view.name, written)
 
@@ -298,7 +298,7 @@ def authority_schema(table: Table, view: View) -> pa.Schema:
     )
 
 
-def _chunks(folder: Path, table: Table, task: Task) -> Iterator[pa.Table]:
+def _chunks(folder: StoredPath, table: Table, task: Task) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     ids = {name: read_ids(folder / path) for name, path in task.ids.items()}
     for place, path in enumerate(task.inputs):
@@ -337,7 +337,7 @@ def _with_mask(table: Table, rows: pa.Table, mask: int) -> pa.Table:
     return pa.Table.from_arrays([*rows.columns, masks], schema=schema)
 
 
-def _opened(path: Path, key: Sequence[str], stack: ExitStack) -> SortedFile:
+def _opened(path: StoredPath, key: Sequence[str], stack: ExitStack) -> SortedFile:
     file = SortedFile(path, key)
     stack.callback(file.close)
     return file
@@ -347,7 +347,7 @@ def _made(task: Task, view: str, written: Written) -> Made:
     return Made(
         table=task.table,
         view=view,
-        path=str(written.path.relative_to(task.folder)),
+        path=below(stored_path(task.folder), written.path),
         rows=written.rows,
         bytes=written.bytes,
         lowest=to_plain(written.lowest),

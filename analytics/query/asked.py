@@ -13,7 +13,7 @@ from analytics.query.files import Wanted
 from analytics.query.filters import Filter, read_filter
 from analytics.query.grouped import FUNCTIONS, Aggregate, type_of
 from analytics.query.literals import Unfit, moment
-from analytics.schema import TYPES, Table
+from analytics.schema import Table
 from foundation.errors import FieldProblem, InvalidBody, InvalidSort
 from foundation.json_types import JsonObject, JsonValue
 
@@ -90,7 +90,7 @@ def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) ->
     """Return a query, or raise what is wrong with it."""
     _check_members(body)
     table = _table(body.get("table"), tables)
-    types = {name: TYPES[kind] for name, kind in table.shown.items()}
+    types = table.types
     limit = _integer(body.get("limit"), "/limit", 1, max_limit, USUAL_LIMIT)
     wanted = _wanted(body)
     id_tables = {name: tables[name] for name in table.id_keys}

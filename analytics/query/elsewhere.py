@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
 from typing import Any
 
 from analytics import requests
 from analytics.facts import DatasetFacts
+from analytics.places import root
 from analytics.query import told
 from analytics.query.asked import Query
 from analytics.query.files import Plan
@@ -22,6 +22,7 @@ from analytics.query.id_keys import shown
 from analytics.query.pieces import Piece, in_pieces, primary_files, together
 from analytics.query.run import Answered, Prepared
 from analytics.query.scan import MAX_BYTES
+from analytics.requests import Request
 from foundation.environment import environment
 from foundation.errors import ApiError, QueryTooExpensive, SumOverflow, Unavailable
 from foundation.http.body import ClientGone
@@ -70,12 +71,11 @@ class Elsewhere:
         finally:
             gone.cancel()
             # A request that is taken away is cancelled.
-            await asyncio.shield(asyncio.to_thread(request.unlink, missing_ok=True))
+            await asyncio.shield(asyncio.to_thread(request.take_away))
         return await asyncio.to_thread(self._put_together, lines)
 
-    def _ask(self) -> Path:
-        folder = self._dataset.folder
-        scans = folder / requests.FOLDER
+    def _ask(self) -> Request:
+        scans = requests.folder_for(root(), self._dataset.id)
         tasks = told.tell(
             self._dataset.definition,
             self._body,
@@ -84,7 +84,7 @@ class Elsewhere:
             self._pieces,
             scans,
         )
-        return requests.ask(folder, str(uuid7()), tasks)
+        return requests.ask(scans, str(uuid7()), tasks)
 
     def _put_together(self, lines: Sequence[str]) -> Answered:
         answers = [json.loads(line) for line in lines]

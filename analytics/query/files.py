@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 from analytics.rows.keys import Key
+from analytics.rows.stored import StoredPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ Part: TypeAlias = tuple[int, int]
 class File:
     """A file that a query may have to read."""
 
-    path: Path
+    path: StoredPath
     stage: str
     view: str
     rows: int

@@ -160,7 +160,7 @@ class _Reader:
     def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[Condition]:
         if name not in self._types:
             raise _wrong(pointer, f"There is no column {name[:63]!r} here.")
-        if not _is_operators(value):
+        if not _is_operators(value, self._types[name]):
             yield self._compare(name, "$eq", value, pointer)
             return
         for op, operand in value.items():  # type: ignore[union-attr]
@@ -212,10 +212,15 @@ class _Reader:
         return value
 
 
-def _is_operators(value: JsonValue) -> bool:
-    """Tell operators from a value: an object with a single `$date` or the like is a value."""
+def _is_operators(value: JsonValue, kind: pa.DataType) -> bool:
+    """Tell operators from a value: an object with a single `$date` or the like is a value.
+
+    So is a key of several parts.
+    """
     if not isinstance(value, dict):
         return False
+    if pa.types.is_struct(kind):
+        return any(name.startswith("$") for name in value)
     return not (len(value) == 1 and next(iter(value)).startswith(("$number", "$date")))
 
 

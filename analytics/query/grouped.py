@@ -47,12 +47,27 @@ def ordered(
     rows: pa.Table, order: Sequence[tuple[str, bool]], ties: Sequence[str], limit: int
 ) -> pa.Table:
     """Return the first rows by `order`, of which True is descending, and then by `ties`."""
-    keys = [(name, "descending" if falls else "ascending") for name, falls in order]
     named = {name for name, _ in order}
-    keys += [(name, "ascending") for name in ties if name not in named]
-    if keys and rows.num_rows > 1:
-        rows = rows.take(pc.sort_indices(rows, sort_keys=keys)[:limit])
+    by = [*order, *((name, False) for name in ties if name not in named)]
+    if by and rows.num_rows > 1:
+        rows = rows.take(_sorted(rows, by)[:limit])
     return rows.slice(0, limit)
+
+
+def _sorted(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
+    """Return the places of rows in their order. Keys of several parts are ordered by these."""
+    columns: list[pa.ChunkedArray] = []
+    falling: list[bool] = []
+    for name, falls in by:
+        kind = rows[name].type
+        parts = range(kind.num_fields) if pa.types.is_struct(kind) else ()
+        found = [pc.struct_field(rows[name], [part]) for part in parts] or [rows[name]]
+        columns += found
+        falling += [falls] * len(found)
+    names = [str(place) for place in range(len(columns))]
+    directions = ["descending" if falls else "ascending" for falls in falling]
+    sought = pa.Table.from_arrays(columns, names=names)
+    return pc.sort_indices(sought, sort_keys=list(zip(names, directions, strict=True)))
 
 
 def type_of(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType:

@@ -16,6 +16,7 @@ from analytics.declared import ID, KEY
 from analytics.query.files import IdPlan, Part
 from analytics.query.filters import Filter, near
 from analytics.query.scan import Reading
+from analytics.rows.compound import decoded
 from analytics.rows.ids import Assigned, Known, assign, read_keys
 from analytics.schema import BY_ID, OP, TYPES, Table
 
@@ -30,6 +31,7 @@ class IdKey:
         self._plan = plan
         self._reading = reading
         self._kind = TYPES[table.columns[KEY]]
+        self._parts = {n: TYPES[k] for n, k in table.columns.items() if n not in (KEY, ID)}
 
     def fresh(self) -> pa.Table:
         """Return rows of the ID-key's table that no file of it has yet."""
@@ -54,7 +56,8 @@ class IdKey:
         """Return the keys of ids, and null for null."""
         coded = ids.dictionary_encode()
         sought = coded.dictionary
-        return Known(self._everything(ID, sought)).keys_of(sought, self._kind).take(coded.indices)
+        keys = Known(self._everything(ID, sought)).keys_of(sought, self._kind)
+        return (decoded(keys, self._parts) if self._parts else keys).take(coded.indices)
 
     @cached_property
     def _assigned(self) -> Assigned:

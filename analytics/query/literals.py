@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from foundation.json_types import JsonValue
+from analytics.rows.compound import code
+from foundation.json_types import JsonObject, JsonValue
 
 Literal: TypeAlias = bool | int | float | str | datetime.datetime | datetime.date | None
 #: Whole numbers beyond this are no numbers to many readers of JSON.
@@ -25,6 +26,8 @@ def literal(value: JsonValue, kind: pa.DataType) -> Literal:
     """Return a value of the body as one to compare a column with, or raise `Unfit`."""
     if value is None:
         return None
+    if pa.types.is_struct(kind):
+        return _key(value, kind)
     if isinstance(value, dict):
         value = _extended(value)
     if pa.types.is_boolean(kind):
@@ -38,6 +41,18 @@ def literal(value: JsonValue, kind: pa.DataType) -> Literal:
     if pa.types.is_date(kind):
         return _day(_text(value, kind))
     return _text(value, kind)
+
+
+def _key(value: JsonValue, kind: pa.StructType) -> str:
+    """Return the text of a key of several parts."""
+    names = [field.name for field in kind]
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise Unfit(f"a key is an object with {', '.join(names)}")
+    parts = [literal(value[field.name], field.type) for field in kind]
+    known = [part for part in parts if isinstance(part, int | str)]
+    if len(known) < len(parts):
+        raise Unfit("every part of a key has a value")
+    return code(known)
 
 
 def moment(text: str) -> datetime.datetime:
@@ -61,7 +76,21 @@ def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:
         return _whole
     if pa.types.is_floating(kind):
         return _real
+    if pa.types.is_struct(kind):
+        return _of_parts(kind)
     return lambda v: v  # type: ignore[return-value]
+
+
+def _of_parts(kind: pa.StructType) -> Callable[[object], JsonValue]:
+    parts = {field.name: plain(field.type) for field in kind}
+
+    def shown(value: object) -> JsonValue:
+        if not isinstance(value, dict):
+            return None
+        found: JsonObject = {name: show(value[name]) for name, show in parts.items()}
+        return found
+
+    return shown
 
 
 def _moment_text(value: object) -> str:

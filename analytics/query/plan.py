@@ -31,7 +31,9 @@ def plan(dataset: DatasetFacts, table: str, wanted: Wanted) -> Plan:
     # Until its uploads are sorted, a remapped run is nothing that could be read.
     kept = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
     runs = list(kept.order_by("first", "last"))
-    state = _state(row, runs, wanted)
+    # One moment for all: an answer is never said to be older than it was allowed to be.
+    now = timezone.now()
+    state = _state(row, runs, wanted, now)
     tiles, covered = tiled(runs, state)
     segments = _segments(dataset, covered, state)
     authority, later = _sorted(dataset, table, tiles)
@@ -39,7 +41,7 @@ def plan(dataset: DatasetFacts, table: str, wanted: Wanted) -> Plan:
     id_keys = {
         name: _id_plan(dataset, name, tiles, segments) for name in dataset.tables[table].id_keys
     }
-    return Plan(state, _age(row, state), authority, later, id_keys)
+    return Plan(state, _age(row, state, now), authority, later, id_keys)
 
 
 def _id_plan(dataset: DatasetFacts, name: str, tiles: list[Run], segments: _Segments) -> IdPlan:
@@ -79,7 +81,7 @@ def _begins_with(tiles: Sequence[Run]) -> bool:
     return bool(tiles) and tiles[0].stage == Run.Stage.AUTHORITY
 
 
-def _state(row: Dataset, runs: Sequence[Run], wanted: Wanted) -> int:
+def _state(row: Dataset, runs: Sequence[Run], wanted: Wanted, now: datetime.datetime) -> int:
     if max(wanted.state or 0, wanted.since) > row.last_upload:
         detail = f"The newest state is {row.last_upload}."
         raise InvalidBody(detail, errors=[FieldProblem("/state", "invalid", detail)])
@@ -89,7 +91,6 @@ def _state(row: Dataset, runs: Sequence[Run], wanted: Wanted) -> int:
         return _committed_by(row, wanted.as_of)
     needed = wanted.since
     if not wanted.any:
-        now = timezone.now()
         oldest = now - datetime.timedelta(seconds=wanted.freshness_s or 0)
         # What is committed while this query begins has been acknowledged to nobody yet.
         newest = row.last_upload if not wanted.freshness_s else _committed_by(row, oldest)
@@ -162,11 +163,11 @@ def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> 
     )
 
 
-def _age(row: Dataset, state: int) -> float:
+def _age(row: Dataset, state: int, now: datetime.datetime) -> float:
     """Return for how long a state has been complete: nothing was committed after it since."""
     if state >= row.last_upload:
         return 0.0
     following = Upload.objects.filter(dataset=row, number=state + 1).first()
     if following is None or following.committed_at is None:
         return 0.0
-    return max((timezone.now() - following.committed_at).total_seconds(), 0.0)
+    return max((now - following.committed_at).total_seconds(), 0.0)

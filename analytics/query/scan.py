@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow import fs
 
 from analytics.query.files import File, Part
 from analytics.query.filters import Filter
 from analytics.rows.ids import translated
 from analytics.rows.segment import read_segment, with_columns
+from analytics.rows.stored import filesystem_of
 from analytics.schema import OP, Table, View
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject
@@ -27,7 +27,6 @@ MAX_BYTES = 1024 * 1024 * 1024
 #: Of an ID-key's name and a part: the ids to which temporary ids there point.
 IdsIn: TypeAlias = Callable[[str, Part], pa.Array]
 _PARQUET = ds.ParquetFileFormat()
-_FILES = fs.LocalFileSystem(use_mmap=True)
 
 
 @dataclass(slots=True)
@@ -109,12 +108,14 @@ class Reading:
         ids_in: IdsIn | None,
     ) -> pa.Table:
         counted = self._counted.setdefault(file.stage, _Counted())
-        rows = read_segment(file.path, table, columns)
-        temporary = [name for name in columns if name in table.ids]
-        if temporary and ids_in is not None and file.part is not None:
-            rows = translated(rows, [(n, ids_in(table.ids[n], file.part)) for n in temporary])
         counted.files += 1
-        counted.rows += rows.num_rows
+        counted.rows += file.rows
+        if where.expression is not None and where.columns < set(columns):
+            # Most segments have nothing of a few keys: then the other columns are not unpacked.
+            keys = _rows_of(file, table, sorted(where.columns), ids_in)
+            if not keys.filter(where.expression).num_rows:
+                return with_columns(_none(table.stored), table, columns)
+        rows = _rows_of(file, table, columns, ids_in)
         self._hold(rows)
         return rows if where.expression is None else rows.filter(where.expression)
 
@@ -131,7 +132,8 @@ class Reading:
         if not all(bounds.meets(file.lowest[0], file.highest[0]) for bounds in first):
             counted.files_skipped += 1
             return None
-        whole = _PARQUET.make_fragment(str(file.path), _FILES)
+        files, place = filesystem_of(file.path)
+        whole = _PARQUET.make_fragment(place, files)
         part = whole if where.expression is None else whole.subset(where.expression, schema=schema)
         counted.files += 1
         counted.groups += part.num_row_groups
@@ -148,6 +150,16 @@ class Reading:
                 f"More than {MAX_BYTES} bytes of rows would have to be held; filter by the key, "
                 "or ask for fewer columns."
             )
+
+
+def _rows_of(file: File, table: Table, columns: Sequence[str], ids_in: IdsIn | None) -> pa.Table:
+    """Return a segment's columns, with ids instead of temporary ids."""
+    rows = read_segment(file.path, table, columns)
+    temporary = [name for name in columns if name in table.ids]
+    if not temporary or ids_in is None or file.part is None:
+        return rows
+    part = file.part
+    return translated(rows, [(name, ids_in(table.ids[name], part)) for name in temporary])
 
 
 def _none(schema: pa.Schema) -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,8 +14,9 @@ from analytics.query.files import File, IdPlan, Plan
 from analytics.query.id_keys import IdKey
 from analytics.query.pieces import Piece, answer_piece
 from analytics.query.scan import Reading
-from analytics.rows.durable import storing
+from analytics.rows.durable import written
 from analytics.rows.keys import Key, from_plain, to_plain
+from analytics.rows.stored import StoredPath, opened, stored_path
 from analytics.schema import tables_of
 from foundation.errors import ApiError
 from foundation.json_types import JsonObject
@@ -27,7 +27,12 @@ Ids = Mapping[str, Mapping[int | str, int]]
 
 
 def tell(
-    definition: str, body: JsonObject, plan: Plan, ids: Ids, pieces: Sequence[Piece], folder: Path
+    definition: str,
+    body: JsonObject,
+    plan: Plan,
+    ids: Ids,
+    pieces: Sequence[Piece],
+    folder: StoredPath,
 ) -> list[str]:
     """Return a task for each piece. Answers are written to `folder`."""
     files: JsonObject = {
@@ -68,10 +73,10 @@ def read(answer: Mapping[str, Any]) -> list[pa.Table]:
     """Return the tables of a piece's answer, and remove their files."""
     tables = []
     for name in answer["tables"]:
-        path = Path(name)
-        with pa.memory_map(name) as source, pa.ipc.open_file(source) as file:
+        path = stored_path(name)
+        with opened(path) as source, pa.ipc.open_file(source) as file:
             tables.append(file.read_all())
-        path.unlink()
+        path.unlink(missing_ok=True)
     return tables
 
 
@@ -88,8 +93,8 @@ def _done(told: Mapping[str, Any]) -> JsonObject:
     piece = Piece(_key(told["low"]), _key(told["high"]))
     paths = []
     for table in answer_piece(query, plan, where, piece, reading, id_keys):
-        path = Path(told["folder"]) / f"{uuid4().hex}.arrow"
-        with storing(), pa.ipc.new_file(str(path), table.schema) as writer:
+        path = stored_path(told["folder"]) / f"{uuid4().hex}.arrow"
+        with written(path) as here, pa.ipc.new_file(str(here), table.schema) as writer:
             writer.write_table(table)
         paths.append(str(path))
     return {"tables": list(paths), "read": reading.describe()}
@@ -119,7 +124,7 @@ def _told(file: File) -> JsonObject:
 
 def _file(told: Mapping[str, Any]) -> File:
     return File(
-        Path(told["path"]),
+        stored_path(told["path"]),
         told["stage"],
         told["view"],
         told["rows"],

@@ -1,4 +1,4 @@
-"""A file is complete and on the disk, or it is not there.
+"""A file is complete and on the disk, or in the store, or it is not there.
 
 Nobody is told of a file before it is. A file that was begun and not finished has a name that
 nobody knows; what a crash leaves of it is found by its age.
@@ -11,19 +11,50 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
+from uuid import uuid4
 
+import pyarrow as pa
+
+from analytics.rows.stored import StoredPath
 from foundation.errors import StorageFull
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """Let a block write a file; sync it with its folder's entry, or remove it if that fails."""
+def written(path: StoredPath) -> Iterator[Path]:
+    """Let a block write the file that is yielded, and keep it as `path`, or nothing of it.
+
+    A file is synced with its folder's entry; an object is written to the disk first, and then sent.
+    """
+    if isinstance(path, Path):
+        with _synced(path):
+            yield path
+        return
+    here = local_folder() / f"{uuid4().hex}-{path.name}"
+    try:
+        with storing():
+            yield here
+            with pa.memory_map(str(here)) as content:
+                path.put(content)
+    finally:
+        here.unlink(missing_ok=True)
+
+
+def local_folder() -> Path:
+    """Return where this machine holds what is on its way to a store."""
+    folder = Path(gettempdir()) / "rillbase-analytics"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _synced(path: Path) -> Iterator[None]:
     try:
         with storing():
             path.parent.mkdir(parents=True, exist_ok=True)
-            yield path
+            yield
             sync(path)
             sync(path.parent)
     except BaseException:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.declared import ID, KEY
+from analytics.rows.compound import decoded
+from analytics.rows.stored import StoredPath, opened
 from analytics.schema import TYPES, Table
 
 KEYS_COLUMN, IDS_COLUMN = "keys", "ids"
@@ -36,7 +38,9 @@ class Assigned:
         count = len(self.new_keys)
         ids = pa.array(np.arange(self.first, self.first + count, dtype=np.int64))
         masks = pa.repeat(pa.scalar(table.inserted, pa.int64()), count)
-        return pa.Table.from_arrays([self.new_keys, ids, masks], schema=table.stored)
+        kinds = {n: table.arrow.field(n).type for n in table.columns if n not in (KEY, ID)}
+        parts = decoded(self.new_keys, kinds).flatten() if kinds else []
+        return pa.Table.from_arrays([self.new_keys, ids, *parts, masks], schema=table.stored)
 
 
 def assign(keys: pa.Array, known: Known, first: int) -> Assigned:
@@ -81,7 +85,7 @@ class Known:
         return found
 
 
-def read_keys(paths: Sequence[Path], kind: str) -> pa.Array:
+def read_keys(paths: Sequence[StoredPath], kind: str) -> pa.Array:
     """Return the entries of lists of keys, one list after the other."""
     return _column(paths, KEYS_COLUMN, TYPES[kind])
 
@@ -94,7 +98,7 @@ def write_ids(path: Path, ids: pa.Array) -> None:
         writer.write_table(rows)
 
 
-def read_ids(path: Path) -> pa.Array:
+def read_ids(path: StoredPath) -> pa.Array:
     """Return the ids of lists' entries."""
     return _column([path], IDS_COLUMN, pa.int64())
 
@@ -111,9 +115,9 @@ def _taken(ids: pa.Array, places: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([ids.take(chunk) for chunk in places.chunks], pa.int64())
 
 
-def _column(paths: Sequence[Path], name: str, kind: pa.DataType) -> pa.Array:
+def _column(paths: Sequence[StoredPath], name: str, kind: pa.DataType) -> pa.Array:
     chunks: list[pa.Array] = []
     for path in paths:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as file:
+        with opened(path) as source, pa.ipc.open_file(source) as file:
             chunks += file.read_all()[name].chunks
     return pa.chunked_array(chunks, kind).combine_chunks()

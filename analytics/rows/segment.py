@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from analytics.rows.stored import StoredPath, opened
 from analytics.schema import OP, Table
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -40,9 +41,9 @@ def write_segment(path: Path, table: Table, rows: pa.Table) -> None:
         writer.close()
 
 
-def read_segment(path: Path, table: Table, columns: Sequence[str]) -> pa.Table:
+def read_segment(path: StoredPath, table: Table, columns: Sequence[str]) -> pa.Table:
     """Return columns and masks. A column that the file is too old to have is null."""
-    with pa.memory_map(str(path)) as source:
+    with opened(path) as source:
         with pa.ipc.open_file(source) as whole:
             names = whole.schema.names
         wanted = [place for place, name in enumerate(names) if name in columns or name == OP]

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from analytics.rows.durable import written
 from analytics.rows.keys import Key, from_plain, key_at, place_of, to_plain
+from analytics.rows.stored import StoredPath, is_far, opened, size_of
 
 _STARTS = b"rillbase.starts"
 #: What one row group holds before it is compressed: what is read for a single row.
@@ -26,9 +27,9 @@ MIN_GROUP_ROWS, MAX_GROUP_ROWS = 256, 131_072
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A sorted file that is on the disk."""
+    """A sorted file that is kept."""
 
-    path: Path
+    path: StoredPath
     rows: int
     bytes: int
     lowest: Key
@@ -36,13 +37,13 @@ class Written:
 
 
 def write_sorted(
-    path: Path, schema: pa.Schema, key: Sequence[str], blocks: Iterable[pa.Table]
+    path: StoredPath, schema: pa.Schema, key: Sequence[str], blocks: Iterable[pa.Table]
 ) -> Written | None:
     """Write blocks of rows that are sorted, also among each other. Nothing for no rows."""
     starts: list[Key] = []
     highest: Key | None = None
     count = 0
-    with written(path), _writer(path, schema) as writer:
+    with written(path) as here, _writer(here, schema) as writer:
         for block in blocks:
             if block.num_rows == 0:
                 continue
@@ -58,7 +59,7 @@ def write_sorted(
     if highest is None:
         path.unlink()
         return None
-    return Written(path, count, path.stat().st_size, starts[0], highest)
+    return Written(path, count, size_of(path), starts[0], highest)
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -83,8 +84,9 @@ def _group_rows(block: pa.Table) -> int:
 class SortedFile:
     """Reads a sorted file by ranges of keys."""
 
-    def __init__(self, path: Path, key: Sequence[str]) -> None:
-        self._file = pq.ParquetFile(path, memory_map=True)
+    def __init__(self, path: StoredPath, key: Sequence[str]) -> None:
+        # What lies far away is read in few large parts.
+        self._file = pq.ParquetFile(opened(path), pre_buffer=is_far(path))
         self._key = key
         told = (self._file.metadata.metadata or {})[_STARTS]
         self.starts: list[Key] = [from_plain(start) for start in json.loads(told)]
@@ -123,4 +125,4 @@ class SortedFile:
         return rows.slice(begin, max(end - begin, 0))
 
     def close(self) -> None:
-        self._file.close()
+        self._file.close(force=True)

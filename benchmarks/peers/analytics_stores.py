@@ -50,6 +50,11 @@ def rate(store: Store, uploads: Uploads) -> float:
     return rows / spent_s
 
 
+def _named(column: str) -> str:
+    """Return a column's name as SQL takes it, whatever words SQL keeps for itself."""
+    return f'"{column}"'
+
+
 class _Sql:
     """What both databases are told alike."""
 
@@ -66,13 +71,13 @@ class _Sql:
             self._do(f"CREATE TABLE {name} (key {_TYPES[kind]} PRIMARY KEY, id {column})")
         for name, table in self._tables.items():
             columns = ", ".join(
-                f"{column} {'bigint' if kind.startswith('id:') else _TYPES[kind]}"
+                f"{_named(column)} {'bigint' if kind.startswith('id:') else _TYPES[kind]}"
                 for column, kind in table["columns"].items()
             )
-            key = ", ".join(table["key"])
+            key = ", ".join(map(_named, table["key"]))
             self._do(f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}))")
             for view, told in table["views"].items():
-                keys = ", ".join(told["key"])
+                keys = ", ".join(map(_named, told["key"]))
                 self._do(f"CREATE INDEX {name}_{view} ON {name} ({keys})")
 
     def _enter(self, name: str) -> None:
@@ -81,15 +86,15 @@ class _Sql:
         ids = _ids(self._tables[name])
         for column in self._tables[name]["columns"]:
             if column not in ids:
-                columns.append(f"sent.{column}")
+                columns.append(f"sent.{_named(column)}")
                 continue
             id_key = ids[column]
             self._do(
-                f"INSERT INTO {id_key} (key) SELECT DISTINCT {column} FROM sent "
+                f"INSERT INTO {id_key} (key) SELECT DISTINCT {_named(column)} FROM sent "
                 "ON CONFLICT DO NOTHING"
             )
             columns.append(f"k_{column}.id")
-            joins.append(f"JOIN {id_key} k_{column} ON k_{column}.key = sent.{column}")
+            joins.append(f"JOIN {id_key} k_{column} ON k_{column}.key = sent.{_named(column)}")
         chosen = ", ".join(columns)
         self._do(f"INSERT INTO {name} SELECT {chosen} FROM sent {' '.join(joins)}")
 

@@ -20,7 +20,8 @@ from benchmarks.support.uploads import Workload
 
 ARROW = "application/vnd.apache.arrow.stream"
 FRESHNESSES: tuple[object, ...] = ("any", 15, 10, 5, 0)
-_PAUSE_S = 0.02
+STAGES = ("ingested", "remapped", "sorted", "authority")
+_PAUSE_S, _LOOK_S = 0.02, 0.5
 #: A server closes connections that have been idle for five seconds; making rows may take longer.
 _IDLE_S = 2.0
 #: Points of a line over time.
@@ -75,18 +76,22 @@ class Client:
         return json.loads(content) if content else None
 
 
-class Asking:
-    """Asks for single rows at each freshness in turn, and notes when, and how long that took."""
+class Beside:
+    """A thread that does something again and again while a block runs, and fails with it."""
 
-    def __init__(self, client: Client, workload: Workload, most: int) -> None:
-        self._client, self._workload, self._most = client, workload, most
+    def __init__(self, pause_s: float) -> None:
+        self._pause_s = pause_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._failed: Exception | None = None
         self._begin = time.perf_counter()
-        self.spent_ms: dict[object, list[tuple[float, float]]] = {f: [] for f in FRESHNESSES}
+
+    def do(self) -> None:
+        """Do it once."""
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
+        self._begin = time.perf_counter()
         self._thread.start()
         return self
 
@@ -98,8 +103,41 @@ class Asking:
     ) -> None:
         self._over.set()
         self._thread.join()
-        if kind is None and self._failed is not None:
+        if kind is None:
+            self.check()
+
+    def check(self) -> None:
+        """Raise what has gone wrong."""
+        if self._failed is not None:
             raise self._failed
+
+    def _run(self) -> None:
+        try:
+            while not self._over.is_set():
+                self.do()
+                self._over.wait(self._pause_s)
+        except Exception as failed:  # noqa: BLE001 -- told by the thread that waits for this one
+            self._failed = failed
+
+
+class Asking(Beside):
+    """Asks for single rows at each freshness in turn, and notes when, and how long that took."""
+
+    def __init__(self, client: Client, workload: Workload, most: int) -> None:
+        super().__init__(_PAUSE_S)
+        self._client, self._workload, self._most = client, workload, most
+        self._rng = random.Random(1)
+        self._freshnesses = itertools.cycle(FRESHNESSES)
+        self.spent_ms: dict[object, list[tuple[float, float]]] = {f: [] for f in FRESHNESSES}
+
+    def do(self) -> None:
+        freshness = next(self._freshnesses)
+        key = self._workload.key_of(self._rng.randrange(self._most))
+        begin = time.perf_counter()
+        where = {self._workload.key: key}
+        self._client.query(self._workload.asked, filter=where, freshness=freshness)
+        end = time.perf_counter()
+        self.spent_ms[freshness].append((begin - self._begin, (end - begin) * 1000))
 
     def over_time(self, freshness: object) -> list[tuple[float, float]]:
         """Return medians of stretches of time."""
@@ -108,22 +146,41 @@ class Asking:
         parts = [spent[first : first + size] for first in range(0, len(spent), size)]
         return [(part[0][0], median([ms for _, ms in part])) for part in parts]
 
-    def _run(self) -> None:
-        rng = random.Random(1)
-        try:
-            for freshness in itertools.cycle(FRESHNESSES):
-                if self._over.is_set():
-                    return
-                key = self._workload.key_of(rng.randrange(self._most))
-                begin = time.perf_counter()
-                self._client.query(
-                    self._workload.asked, filter={self._workload.key: key}, freshness=freshness
-                )
-                end = time.perf_counter()
-                self.spent_ms[freshness].append((begin - self._begin, (end - begin) * 1000))
-                time.sleep(_PAUSE_S)
-        except Exception as failed:  # noqa: BLE001 -- told by the thread that waits for this one
-            self._failed = failed
+
+class Watching(Beside):
+    """Notes how many rows have come how far, and how old what is sorted is."""
+
+    def __init__(self, client: Client, upload_rows: int) -> None:
+        super().__init__(_LOOK_S)
+        self._client, self._upload_rows = client, upload_rows
+        self.rows: dict[str, list[tuple[float, float]]] = {stage: [] for stage in STAGES}
+        #: The freshness that a query would have to allow to read nothing that is unsorted.
+        self.staleness_s: list[tuple[float, float]] = []
+        self.authority_state = 0
+
+    def do(self) -> None:
+        told = self._client.call("GET", "pipeline")
+        if told["error"]:
+            raise RuntimeError(f"the pipeline does not go on: {told['error']}")
+        at_s = time.perf_counter() - self._begin
+        for stage, state in _reached(told).items():
+            if state:
+                self.rows[stage].append((at_s, state * self._upload_rows))
+        self.staleness_s.append((at_s, told["stages"]["sorted"]["lag_s"]))
+        self.authority_state = told["authority_state"]
+
+
+def _reached(told: Mapping[str, Any]) -> dict[str, int]:
+    """Return the last upload that has come to each stage."""
+    waiting = told["stages"]["unsorted"]["first"]
+    remapped = told["state"] if waiting is None else waiting - 1
+    unsorted = told["stages"].get("remapped", {}).get("first")
+    return {
+        "ingested": told["state"],
+        "remapped": remapped if "remapped" in told["stages"] else 0,
+        "sorted": remapped if unsorted is None else unsorted - 1,
+        "authority": told["authority_state"],
+    }
 
 
 def at_once(

@@ -12,6 +12,7 @@ _WIDTH, _HEIGHT = 760, 420
 _LEFT, _RIGHT, _BOTTOM = 70, 32, 60
 #: The names of the lines stand between title and plot, a row each.
 _TITLE_HEIGHT, _ROW_HEIGHT = 44, 18
+_POINTS = 100
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
@@ -21,6 +22,12 @@ class Line:
 
     name: str
     points: Sequence[tuple[float, float]]
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    """Return as many of many points as can be told apart, the last among them."""
+    step = max(len(points) // _POINTS, 1)
+    return points[::-step][::-1]
 
 
 @dataclass(frozen=True, slots=True)

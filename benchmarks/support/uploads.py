@@ -45,7 +45,7 @@ class Workload:
     def body(self, number: int, rows: int, uploads: int) -> bytes:
         """Return an upload as Arrow streams, one after the other."""
         found = self.tables(number, rows, uploads)
-        return b"".join(_stream(name, table) for name, table in found.items())
+        return b"".join(stream(name, table) for name, table in found.items())
 
 
 def key_of(number: int) -> int:
@@ -107,7 +107,8 @@ def _begin(first: int, count: int, stride: int) -> tuple[np.random.Generator, An
     return np.random.default_rng(first + 1), numbers, at
 
 
-def _stream(name: str, table: pa.Table) -> bytes:
+def stream(name: str, table: pa.Table) -> bytes:
+    """Return rows of a table as an Arrow stream."""
     table = table.replace_schema_metadata({"rillbase.table": name})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -86,6 +87,15 @@ class Made:
     def rows(self, table: str, **asked: object) -> list[Json]:
         found: list[Json] = self.query(table, **asked)["rows"]
         return found
+
+
+def files_of(dataset_id: UUID) -> Path:
+    """Return the folder with a dataset's files, which is one here."""
+    from analytics.places import folder_of
+
+    folder = folder_of(dataset_id)
+    assert isinstance(folder, Path)
+    return folder
 
 
 def datasets(made: MadeTenant, name: str = "") -> str:

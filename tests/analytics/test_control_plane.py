@@ -155,8 +155,7 @@ def test_viewers_see_datasets_and_change_none(server: str, admin: Caller, made: 
 
 def test_what_a_dropped_dataset_leaves_is_removed(server: str) -> None:
     from analytics.definitions.removal import remove
-    from analytics.places import folder_of
-    from tests.analytics.made import make_dataset
+    from tests.analytics.made import files_of, make_dataset
 
     shop = make_dataset(server)
     shop.insert("orders", {"id": 1})
@@ -164,16 +163,15 @@ def test_what_a_dropped_dataset_leaves_is_removed(server: str) -> None:
     assert len(shop.rows("orders")) == 1, "a dataset that is there keeps its files"
     shop.caller.delete(shop.control_path)
     remove(dataset=str(shop.id))
-    assert not folder_of(shop.id).exists()
+    assert not files_of(shop.id).exists()
 
 
 def test_a_tenants_datasets_go_with_the_tenant(server: str) -> None:
-    from analytics.places import folder_of
     from tenants import purge
-    from tests.analytics.made import make_dataset
+    from tests.analytics.made import files_of, make_dataset
 
     shop = make_dataset(server)
     shop.insert("orders", {"id": 1})
     purge.purge(shop.made.tenant.id)
     assert purge.find_traces(shop.made.tenant.id) == []
-    assert not folder_of(shop.id).exists()
+    assert not files_of(shop.id).exists()

@@ -12,10 +12,9 @@ import pytest
 
 from analytics.pipeline.decisions import Limits, Step
 from analytics.pipeline.settle import EAGER
-from analytics.places import folder_of
 from foundation.errors import StorageFull
 from tests.analytics import backstage
-from tests.analytics.made import ARROW, as_arrow, make_dataset
+from tests.analytics.made import ARROW, as_arrow, files_of, make_dataset
 from tests.analytics.test_id_keys import WEB, by_key
 from tests.full_disk import full_disk
 from tests.waiting import wait_until
@@ -31,7 +30,7 @@ PATIENT = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
 
 
 def paths(made: Made) -> set[Path]:
-    return {path for path in folder_of(made.id).rglob("*") if path.is_file()}
+    return {path for path in files_of(made.id).rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("step", [Step.REMAP, Step.SORT, Step.MERGE, Step.AUTHORITY])
@@ -62,7 +61,7 @@ def test_a_stage_on_a_full_disk_leaves_nothing_and_is_done_again(server: str, st
 def test_an_upload_whose_client_breaks_off_leaves_nothing(shop: Made) -> None:
     body = as_arrow(pa.table({"id": list(range(200_000))}))
     address = urlsplit(shop.caller.base)
-    incoming = folder_of(shop.id) / "incoming"
+    incoming = files_of(shop.id) / "incoming"
     with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
         head = f"POST {shop.path}/uploads?table=orders HTTP/1.1\r\nHost: {address.netloc}\r\n"
         told = {**shop.caller.headers, "Content-Type": ARROW, "Content-Length": str(len(body) * 2)}

@@ -2,70 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from tests.analytics.made import make_dataset
+from tests.analytics.processes import START_TIMEOUT_S, drivers_of, kill, pipeline, workers_of
 from tests.analytics.test_id_keys import WEB, Model, by_key, random_line, send
 from tests.analytics.zero import Readers, write
-from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.analytics.made import Made
 
-ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = {
-    "RILLBASE_ANALYTICS_BATCH_AGE_S": "0.2",
-    "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "1",
-}
-#: Java starts slowly where others work as well.
-START_TIMEOUT_S = 200.0
-
 pytestmark = pytest.mark.timeout(900)
-
-
-@contextmanager
-def pipeline(workers: str, log: Path) -> Iterator[psutil.Process]:
-    """Run a pipeline; kill what is left of it."""
-    with log.open("ab") as file:
-        started = subprocess.Popen(
-            [sys.executable, "manage.py", "pipeline", "--port", str(free_port())],
-            cwd=ROOT,
-            env=os.environ | SETTINGS | {"RILLBASE_ANALYTICS_WORKERS": workers},
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-        )
-        process = psutil.Process(started.pid)
-        try:
-            yield process
-        finally:
-            kill([process, *below(process)])
-            started.wait(60)
-
-
-def below(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def kill(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        if process.is_running():
-            process.kill()
 
 
 def reached(shop: Made) -> int:
@@ -96,14 +51,14 @@ def test_stages_on_spark_survive_its_workers_and_its_driver(
         with pipeline("spark", log) as process:
             write(shop, range(1, 11), rng)
             has_all(shop, 10)
-            names = [part for child in below(process) for part in child.cmdline()]
-            assert any("pyspark.daemon" in name for name in names)
+            workers = workers_of(process)
+            assert workers
             # A worker that is gone fails its task, which is done again.
-            kill([c for c in below(process) if any("pyspark.daemon" in p for p in c.cmdline())])
+            kill(workers)
             write(shop, range(11, 21), rng)
             has_all(shop, 20)
             # Without its JVM the process can do nothing more, and ends.
-            kill([child for child in below(process) if "java" in child.name()])
+            kill(drivers_of(process))
             write(shop, range(21, 26), rng)
             process.wait(START_TIMEOUT_S)
         with pipeline("spark", log):

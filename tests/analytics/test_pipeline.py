@@ -160,12 +160,12 @@ def test_an_unreadable_file_stops_its_dataset_and_says_so(
 ) -> None:
     from analytics.models import Dataset, StoredFile
     from analytics.pipeline.coordinator import Coordinator
-    from analytics.places import folder_of
+    from tests.analytics.made import files_of
     from tests.waiting import wait_until
 
     settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
     shop.insert("orders", {"id": 1})
-    path = folder_of(shop.id) / StoredFile.unscoped.using("relay").get(dataset_id=shop.id).path
+    path = files_of(shop.id) / StoredFile.unscoped.using("relay").get(dataset_id=shop.id).path
     whole = path.read_bytes()
     path.write_bytes(b"nothing of the kind")
     other = make_dataset(shop.caller.base, made=shop.made, name="other")
@@ -192,7 +192,7 @@ def test_an_unreadable_file_stops_its_dataset_and_says_so(
 
 def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> None:
     from analytics.models import StoredFile
-    from analytics.places import folder_of
+    from tests.analytics.made import files_of
 
     shop = make_dataset(server, retention_s=3600)
     for number in range(3):
@@ -212,9 +212,9 @@ def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> 
     problem(answer, 410, "state_expired")
     assert len(shop.rows("orders")) == 3
     with scoped(tenant_id=shop.made.tenant.id):
-        kept = {folder_of(shop.id) / file.path for file in StoredFile.objects.all()}
+        kept = {files_of(shop.id) / file.path for file in StoredFile.objects.all()}
         size = sum(file.bytes for file in StoredFile.objects.all())
-    folder = folder_of(shop.id)
+    folder = files_of(shop.id)
     found = {path for path in folder.rglob("*") if path.is_file()}
     assert {p for p in found if "iceberg" not in p.parts} == kept
     assert shop.caller.get(shop.control_path).json()["stored_bytes"] == size
@@ -263,11 +263,11 @@ async def test_the_first_dataset_starts_the_coordinator(shop: Made) -> None:
 
 
 def test_what_nobody_was_told_of_is_removed_once_it_is_old(shop: Made) -> None:
-    from analytics.places import folder_of
+    from tests.analytics.made import files_of
 
     shop.insert("orders", {"id": 1})
     backstage.drain(shop)
-    folder = folder_of(shop.id)
+    folder = files_of(shop.id)
     strays = [folder / "segments" / "a.arrow", folder / "authority" / "b.parquet"]
     known = [path for path in folder.rglob("*.parquet") if path.is_file()]
     for path in strays:

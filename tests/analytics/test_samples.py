@@ -9,8 +9,8 @@ from tests.make import make_tenant
 
 def test_the_sample_is_loaded_once_and_lies_in_the_authority(server: str) -> None:
     from analytics.models import Dataset, Stage, StoredFile
-    from analytics.places import folder_of
     from analytics.samples import load_sample
+    from tests.analytics.made import files_of
 
     made = make_tenant(plan="standard")
     assert load_sample(made.tenant.id)
@@ -31,6 +31,6 @@ def test_the_sample_is_loaded_once_and_lies_in_the_authority(server: str) -> Non
         row = Dataset.objects.get()
         assert row.retention_s > 0
         assert set(StoredFile.objects.values_list("stage", flat=True)) == {Stage.AUTHORITY}
-    folder = folder_of(row.pk)
+    folder = files_of(row.pk)
     left = [path for path in folder.glob("*/*") if path.parent.name not in ("authority", "iceberg")]
     assert left == [], "whoever looks for work finds none"

@@ -18,7 +18,8 @@ from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.decisions import Step
 from analytics.pipeline.scans import Scans
 from analytics.pipeline.workers import ThreadWorkers
-from analytics.places import folder_of
+from analytics.places import root
+from analytics.rows.stored import files_in
 from foundation.lead import Lead
 from tests.analytics import backstage
 from tests.analytics.made import make_dataset
@@ -105,6 +106,11 @@ def nobody_leading() -> Iterator[None]:
         lead.end()
 
 
+def questions(shop: Made) -> set[str]:
+    """Return what is left of questions and answers."""
+    return {path.name for path, _ in files_in(requests.folder_for(root(), shop.id))}
+
+
 def both(shop: Made, change: pytest.MonkeyPatch, asked: Json) -> tuple[Json, Json]:
     """Return what a query is answered in pieces, and at once."""
     answers = []
@@ -167,8 +173,7 @@ def test_answers_are_the_same_in_pieces_and_at_once(
             },
         )
         assert answer.status_code == 200, answer.text
-    scans = folder_of(shop.id) / requests.FOLDER
-    assert list(scans.iterdir()) == [], "nothing is left of questions and answers"
+    assert questions(shop) == set(), "nothing is left of questions and answers"
 
 
 def test_keys_that_are_stored_as_ids_are_answered_in_pieces(
@@ -209,14 +214,13 @@ def test_nobody_waits_for_ever_for_a_pipeline_that_is_not_there(
     with nobody_leading():
         answer = shop.caller.post(f"{shop.path}/query", {"table": "orders"})
     problem(answer, 503, "unavailable")
-    assert list((folder_of(shop.id) / requests.FOLDER).iterdir()) == [], "it is cancelled"
+    assert questions(shop) == set(), "it is cancelled"
 
 
 def test_a_question_whose_caller_has_gone_is_taken_back(
     shop: Made, in_pieces: pytest.MonkeyPatch
 ) -> None:
     shop.insert("orders", {"id": 1})
-    scans = folder_of(shop.id) / requests.FOLDER
     address = urlsplit(shop.caller.base)
     body = json.dumps({"table": "orders"})
     head = f"POST {shop.path}/query HTTP/1.1\r\nHost: {address.netloc}\r\n"
@@ -226,8 +230,11 @@ def test_a_question_whose_caller_has_gone_is_taken_back(
     with nobody_leading():
         with socket.create_connection(place) as connection:
             connection.sendall(f"{head}\r\n{body}".encode())
-            wait_until(lambda: scans.exists() and any(scans.glob("*.request")), what="the question")
-        wait_until(lambda: list(scans.iterdir()) == [], what="the question to be taken back")
+            wait_until(
+                lambda: any(name.endswith(".request") for name in questions(shop)),
+                what="the question",
+            )
+        wait_until(lambda: questions(shop) == set(), what="the question to be taken back")
 
 
 class Slow(backstage.Inline):
@@ -248,11 +255,13 @@ class Slow(backstage.Inline):
 def test_a_question_that_is_taken_back_is_cancelled(shop: Made) -> None:
     workers = Slow()
     scans = Scans(workers, lambda: None)
-    request = requests.ask(folder_of(shop.id), "one", [json.dumps({"kind": "scan"})])
+    request = requests.ask(
+        requests.folder_for(root(), shop.id), "one", [json.dumps({"kind": "scan"})]
+    )
     try:
         scans.look()
         assert workers.begun.wait(60)
-        request.unlink()
+        request.take_away()
         scans.look()
         assert workers.cancelled.is_set()
 

@@ -24,9 +24,9 @@ FULL = {**ORDER, "day": "2026-11-21", "at": "2026-11-21T16:30:00.250000Z"}
 
 def files(shop: Made) -> list[Path]:
     """Return what lies in the dataset's folder."""
-    from analytics.places import folder_of
+    from tests.analytics.made import files_of
 
-    return [path for path in folder_of(shop.id).rglob("*") if path.is_file()]
+    return [path for path in files_of(shop.id).rglob("*") if path.is_file()]
 
 
 def test_lines_name_their_tables_and_are_seen_at_once(shop: Made) -> None:

@@ -1,0 +1,111 @@
+"""Paths of objects in an S3-compatible store, as far like those of files as files are used here.
+
+Credentials, region and address of the store come from the environment, as Amazon's own programs
+take them: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+from pyarrow import fs
+
+from analytics.places import SCHEME
+from foundation.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+_PART_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectPath:
+    """Bucket and key, joined by a slash."""
+
+    key: str
+
+    @classmethod
+    def of(cls, url: str) -> ObjectPath:
+        return cls(url.removeprefix(SCHEME).strip("/"))
+
+    def __truediv__(self, below: str) -> ObjectPath:
+        return ObjectPath(f"{self.key}/{below}")
+
+    def __str__(self) -> str:
+        return SCHEME + self.key
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> ObjectPath:
+        return ObjectPath(self.key.rpartition("/")[0])
+
+    def relative_to(self, other: ObjectPath) -> str:
+        return self.key.removeprefix(f"{other.key}/")
+
+    def as_uri(self) -> str:
+        return str(self)
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Remove the object."""
+        try:
+            with _reaching():
+                objects().delete_file(self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def size(self) -> int:
+        with _reaching():
+            return int(objects().get_file_info(self.key).size)
+
+    def open(self) -> pa.NativeFile:
+        """Open it for reading anywhere in it; raise `FileNotFoundError` where there is none."""
+        with _reaching():
+            return objects().open_input_file(self.key)
+
+    def put(self, content: pa.NativeFile) -> None:
+        """Write the object. It is there as a whole, or not at all."""
+        with _reaching(), objects().open_output_stream(self.key) as sink:
+            while part := content.read(_PART_BYTES):
+                sink.write(part)
+
+    def below(self) -> Iterator[tuple[ObjectPath, float]]:
+        """Yield all objects whose key begins with this one's and a slash, and when each came."""
+        selector = fs.FileSelector(self.key, recursive=True, allow_not_found=True)
+        with _reaching():
+            found = objects().get_file_info(selector)
+        for info in found:
+            if info.type is fs.FileType.File:
+                yield ObjectPath(info.path), info.mtime.timestamp()
+
+
+def address() -> str | None:
+    """Return the store's address; none: Amazon's. Arrow does not look for it by itself."""
+    return os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+@lru_cache(maxsize=1)
+def objects() -> fs.S3FileSystem:
+    return fs.S3FileSystem(endpoint_override=address())
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Raise `Unavailable` where the store does not do what it is asked."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as failed:
+        # It names buckets and addresses, which are nothing to callers.
+        logger.warning("the store of analytics tables: %s", failed)
+        raise Unavailable("The store of analytics tables does not answer.") from failed

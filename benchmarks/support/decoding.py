@@ -1,0 +1,164 @@
+"""From a commit by SQL in somebody's own PostgreSQL to the notification of a live query.
+
+A second PostgreSQL, durable as ours, a collection whose documents come from a table of it, and one
+client that watches all of them. Writers are a process of their own: each
+transaction inserts or updates a row that carries the moment at which it was due. All clocks are
+one machine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+import psycopg
+import requests
+
+from benchmarks.support.client import opened, subscribe
+from benchmarks.support.installation import installation, python, service, web
+from rillbase_server.launcher.embedded import EmbeddedPostgres
+
+_MAKE = """
+import json
+import django; django.setup()
+from documents.models import Collection
+from foundation.scope import scoped
+from tests.make import make_tenant
+made = make_tenant(plan="dedicated")
+with scoped(tenant_id=made.tenant.id):
+    Collection.objects.create(name="things")
+print(json.dumps({"key": made.admin_key, "tenant": made.slug}))
+"""
+CREATE = "CREATE TABLE things (id int PRIMARY KEY, due double precision, name text, number int)"
+#: Rows there are; each transaction is an update of one of them, or puts one in.
+_ROWS = 10_000
+_WRITE = (
+    "INSERT INTO things VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (id) DO UPDATE SET due = excluded.due, number = excluded.number"
+)
+WRITERS = 8
+LIVE_S = 60.0
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What was heard."""
+
+    commits: int = 0
+    commits_per_s: float = 0.0
+    delivered: int = 0
+    disturbances: int = 0
+    latencies_ms: list[float] = field(default_factory=list)
+    cpu_s: dict[str, float] = field(default_factory=dict)
+
+
+def measure(writes_per_s: int, seconds: float) -> Decoded:
+    """Run everything, write for so long, and listen."""
+    with ExitStack() as opening:
+        place = opening.enter_context(installation())
+        place.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
+        theirs = opening.enter_context(
+            EmbeddedPostgres(
+                place.directory / "theirs",
+                superuser_password="bench",
+                settings={"wal_level": "logical"},
+            )
+        )
+        with psycopg.connect(theirs.url, autocommit=True) as owner:
+            owner.execute(CREATE)
+        made = json.loads(python(place, _MAKE))
+        services = {
+            name: opening.enter_context(service(place, name, {"RILLBASE_GRID": "processes"}))
+            for name in ("relay", "grid", "sources")
+        }
+        server = services["web"] = opening.enter_context(
+            web(place, "rillbase_server.asgi:application", {})
+        )
+        _follow(f"http://127.0.0.1:{server.port}", made, theirs.url)
+        before = {name: each.cpu_s() for name, each in services.items()}
+        found = asyncio.run(_listen(server.port, made["key"], theirs.url, (writes_per_s, seconds)))
+        found.cpu_s = {name: each.cpu_s() - before[name] for name, each in services.items()}
+    return found
+
+
+def _follow(base: str, made: dict[str, str], url: str) -> None:
+    """Let the collection follow the table."""
+    path = f"{base}/api/v1/tenants/{made['tenant']}/collections/things/source"
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    body = {"connection": f"{url}?sslmode=disable", "table": "things"}
+    requests.post(path, json=body, headers=headers, timeout=30).raise_for_status()
+    deadline = time.monotonic() + LIVE_S
+    while requests.get(path, headers=headers, timeout=30).json()["state"] != "live":
+        if time.monotonic() > deadline:
+            raise RuntimeError("the source does not become live")
+        time.sleep(0.1)
+
+
+async def _listen(port: int, key: str, url: str, rate: tuple[int, float]) -> Decoded:
+    """Watch all rows, have others write them, and note how long each took."""
+    found = Decoded()
+    connection = await opened(port, key, queue=10_000)
+    await connection.send(subscribe("all", "things", {"number": {"$gte": 0}}))
+    while json.loads(await connection.recv())["type"] != "ready":
+        pass
+    context = multiprocessing.get_context("spawn")
+    ours, others = context.Pipe()
+    writer = context.Process(target=_write, args=(url, rate, others))
+    writer.start()
+    newest: dict[int, float] = {}
+    until = time.monotonic() + rate[1] + LIVE_S
+    while time.monotonic() < until:
+        try:
+            text = await asyncio.wait_for(connection.recv(), 0.5)
+        except TimeoutError:
+            if not writer.is_alive() and ours.poll():
+                break
+            continue
+        now = time.monotonic()
+        frame = json.loads(text)
+        if frame["type"] == "event":
+            due = frame["document"]["due"]
+            newest[frame["key"]] = due
+            found.latencies_ms.append((now - due) * 1000)
+            found.delivered += 1
+        elif frame["type"] in ("status", "reset", "end"):
+            found.disturbances += 1
+    told = ours.recv()
+    writer.join()
+    found.commits, found.commits_per_s = told["commits"], told["commits"] / told["seconds"]
+    # Of a row that was written twice before it was told, the last state is told.
+    if {int(key): due for key, due in told["last"].items()} != newest:
+        found.disturbances += 1
+    await connection.close()
+    return found
+
+
+def _write(url: str, rate: tuple[int, float], told: Connection) -> None:
+    told.send(asyncio.run(_write_all(url, *rate)))
+
+
+async def _write_all(url: str, writes_per_s: int, seconds: float) -> dict[str, object]:
+    """Commit at a steady rate, whether or not anybody keeps up."""
+    began, count = time.monotonic() + 0.2, int(writes_per_s * seconds)
+    numbers = iter(range(count))
+    last: dict[int, float] = {}
+
+    async def one() -> None:
+        connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
+        async with connection:
+            for number in numbers:
+                due = began + number / writes_per_s
+                if (early := due - time.monotonic()) > 0:
+                    await asyncio.sleep(early)
+                await connection.execute(
+                    _WRITE, (number % _ROWS, due, f"n{number}", number), prepare=True
+                )
+                last[number % _ROWS] = max(due, last.get(number % _ROWS, 0.0))
+
+    await asyncio.gather(*(one() for _ in range(WRITERS)))
+    return {"commits": count, "seconds": time.monotonic() - began, "last": last}

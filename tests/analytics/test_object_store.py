@@ -1,0 +1,139 @@
+"""Analytics tables whose files are objects of an S3-compatible store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from analytics import requests
+from analytics.definitions.removal import remove_files
+from analytics.pipeline.catalogue import _catalogue, open_catalogue
+from analytics.pipeline.collector import collect
+from analytics.pipeline.coordinator import Coordinator
+from analytics.pipeline.decisions import Step
+from analytics.pipeline.workers import ThreadWorkers
+from analytics.places import folder_of, namespace_of, root
+from analytics.rows.objects import objects
+from analytics.rows.stored import files_in
+from foundation.errors import Unavailable
+from tests.analytics import backstage
+from tests.analytics.made import ARROW, as_arrow, make_dataset
+from tests.analytics.test_id_keys import WEB, Model, check, random_line, send
+from tests.caller import problem
+from tests.object_store import Store, object_store
+
+if TYPE_CHECKING:
+    from tests.analytics.made import Made
+
+PREFIX = "/rows/installation/"
+
+
+def forget() -> None:
+    """Let go of what was opened for another store."""
+    open_catalogue().close()
+    _catalogue.cache_clear()
+    objects.cache_clear()
+
+
+@pytest.fixture
+def store(settings_environment: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Keep files in a store for one test."""
+    with object_store() as running:
+        for name, value in {
+            "AWS_ENDPOINT_URL": running.url,
+            "AWS_ACCESS_KEY_ID": "somebody",
+            "AWS_SECRET_ACCESS_KEY": "anything",
+            "AWS_REGION": "here-1",
+            "RILLBASE_ANALYTICS_DIR": "s3://rows/installation",
+        }.items():
+            settings_environment.setenv(name, value)
+        forget()
+        yield running
+        forget()
+
+
+@pytest.fixture
+def web(server: str, store: Store) -> Made:
+    return make_dataset(server, **WEB)
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    coordinator = Coordinator(ThreadWorkers(), lambda: None)
+    coordinator._thread.start()
+    try:
+        yield
+    finally:
+        coordinator.end()
+
+
+def test_every_stage_reads_and_writes_objects(web: Made, store: Store) -> None:
+    rng, states = random.Random(1), [Model()]
+    for step in (Step.REMAP, Step.SORT, Step.AUTHORITY, None):
+        model = states[-1].copy()
+        lines = [random_line(rng) for _ in range(6)]
+        model.do(lines)
+        send(web, lines)
+        states.append(model)
+        if step is not None:
+            backstage.do(web, step)
+        check(web, states, rng, freshness=0)
+    backstage.drain(web)
+    check(web, states, rng, freshness="any")
+    check(web, states, rng, state=2)
+    table = open_catalogue().load_table((namespace_of(web.id), "page"))
+    found = table.scan(selected_fields=("key", "id")).to_arrow().sort_by("id")
+    assert found["key"].to_pylist() == states[-1].keys["page"]
+    assert table.location().startswith("s3://rows/installation/")
+
+
+def test_what_no_state_needs_is_removed_and_all_of_it_with_the_dataset(
+    web: Made, store: Store
+) -> None:
+    from analytics.models import Dataset, StoredFile
+
+    for number in range(3):
+        send(web, [("links", "insert", {"from": "/a", "to": f"/{number}"})])
+        backstage.drain(web)
+    Dataset.unscoped.using("relay").filter(pk=web.id).update(retention_s=0)
+    assert collect(backstage.authority_of(web), web.id) > 0
+    kept = StoredFile.unscoped.using("relay").filter(dataset_id=web.id)
+    expected = {f"{PREFIX}{web.id}/{path}" for path in kept.values_list("path", flat=True)}
+    found = set(store.keys(f"{PREFIX}{web.id}/"))
+    assert {key for key in found if "/iceberg/" not in key} == expected
+    assert len(web.rows("links")) == 3
+    remove_files(web.id)
+    assert store.keys(f"{PREFIX}{web.id}/") == []
+
+
+def test_large_queries_are_asked_and_answered_by_way_of_the_store(
+    web: Made, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")
+    for number in range(3):
+        send(web, [("links", "insert", {"from": "/a", "to": f"/{number}"})])
+    backstage.drain(web)
+    with running():
+        count = {"group_by": ["from"], "aggregates": {"n": {"op": "count"}}}
+        assert web.rows("links", **count) == [{"from": "/a", "n": 3}]
+    assert list(files_in(requests.folder_for(root(), web.id))) == []
+
+
+def test_a_store_that_does_not_answer_loses_nothing(web: Made, store: Store) -> None:
+    rows = as_arrow(pa.table({"from": ["/a"], "to": ["/b"], "weight": [1]}))
+    assert web.send("uploads", rows, ARROW, table="links").status_code == 201
+    store.is_away = True
+    problem(web.send("uploads", rows, ARROW, table="links"), 503, "unavailable")
+    problem(web.caller.post(f"{web.path}/query", {"table": "links"}), 503, "unavailable")
+    with pytest.raises(Unavailable):
+        backstage.do(web, Step.REMAP)
+    store.is_away = False
+    backstage.drain(web)
+    assert web.query("links", freshness="any")["state"] == 1
+    assert len(web.rows("links")) == 1
+    assert {path.name for path, _ in files_in(folder_of(web.id))}
