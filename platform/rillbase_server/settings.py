@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "realtime",
     "aggregates",
     "analytics",
+    "sources",
     "rillbase_server",
 ]
 

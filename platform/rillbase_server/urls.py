@@ -13,6 +13,7 @@ from realtime.subscriptions.views import urlpatterns as subscriptions
 from realtime.why.views import urlpatterns as why
 from rillbase_server import console, pages
 from rillbase_server.staff.site import site
+from sources.urls import control_plane as sources_control_plane
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants.api.urls import control_plane, data_plane
 
@@ -30,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
                 *topics_control_plane,
                 *aggregates_control_plane,
                 *analytics_control_plane,
+                *sources_control_plane,
                 *subscriptions,
                 *why,
                 *cluster,

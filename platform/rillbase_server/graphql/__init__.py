@@ -5,7 +5,10 @@ access rules, limits, preconditions, idempotency keys and error codes are the sa
 about it is here:
 
     documents    fields over any collection, documents as JSON
+    writes       the fields that write one document
+    groups       fields over groups of documents, rows as JSON
     aggregates   fields over any aggregate, rows as JSON
+    datasets     a field over any dataset, rows as JSON
     typed        fields over the collections that have a JSON Schema, with types made from it
     topics       fields over topics
     control      tenants, members, keys, collections and the rest of the control plane

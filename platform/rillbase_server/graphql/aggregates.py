@@ -14,7 +14,7 @@ from foundation.api.rendering import to_json
 from foundation.http.body import JSON as MEDIA_TYPE
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Info
-from rillbase_server.graphql.live import LiveKind, LiveState, LiveTransaction, Match, frames
+from rillbase_server.graphql.live import LiveMessage, LiveTransaction, frames, items_of, told
 from tenants.asked import Asked, Handler
 
 Aggregate = Annotated[str, strawberry.argument(description="The aggregate's name.")]
@@ -56,21 +56,13 @@ class AddedEvents:
 
 
 @strawberry.type(description="One message of a live aggregate.")
-class LiveRows:
-    kind: LiveKind
+class LiveRows(LiveMessage):
     rows: list[JSON] | None = strawberry.field(
         description="With RESULT: rows of the answer. Part 0 replaces what was held."
     )
-    part: int | None
-    last: bool | None
-    seq: int | None
-    match: Match | None
     key: JSON | None = strawberry.field(description="With EVENT: what the row is told apart by.")
     row: JSON | None = strawberry.field(description="With EVENT: null if it has gone.")
     transaction: LiveTransaction | None
-    state: LiveState | None
-    reason: str | None
-    resume: strawberry.Private[str | None]
 
 
 def _call(handler: Handler, name: str, call: str, body: JsonValue) -> Asked:
@@ -145,21 +137,11 @@ class AggregateSubscriptions:
 
 def _payload(frame: JsonObject) -> LiveRows:
     """Return the payload that a frame becomes."""
-    items, txn = frame.get("items"), frame.get("txn")
-    match, state = frame.get("match"), frame.get("state")
-    held = items if isinstance(items, list) else []
-    rows = [item["document"] for item in held if isinstance(item, dict)]
+    items = items_of(frame)
     return LiveRows(
-        kind=LiveKind(frame["type"]),
-        rows=cast("list[JSON]", rows) if isinstance(items, list) else None,
-        part=cast("int | None", frame.get("part")),
-        last=cast("bool | None", frame.get("last")),
-        seq=cast("int | None", frame.get("seq")),
-        match=None if match is None else Match(match),
+        **told(frame),
+        rows=None if items is None else [cast("JSON", item["document"]) for item in items],
         key=cast("JSON | None", frame.get("key")),
         row=cast("JSON | None", frame.get("document")),
-        transaction=LiveTransaction.of(txn) if isinstance(txn, dict) else None,
-        state=None if state is None else LiveState(state),
-        reason=cast("str | None", frame.get("reason")),
-        resume=cast("str | None", frame.get("resume")),
+        transaction=LiveTransaction.of(frame),
     )

@@ -43,11 +43,13 @@ from rillbase_server.graphql.aggregates import (
 )
 from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.control import ControlPlane
+from rillbase_server.graphql.datasets import DatasetQueries
 from rillbase_server.graphql.documents import (
     AnyDocument,
     DocumentMutations,
     DocumentQueries,
 )
+from rillbase_server.graphql.groups import GroupQueries, GroupSubscriptions
 from rillbase_server.graphql.live import DocumentSubscriptions
 from rillbase_server.graphql.operations import Texts
 from rillbase_server.graphql.rows import READ
@@ -61,6 +63,7 @@ from rillbase_server.graphql.typed.fields import CollectionFields, Declared
 from rillbase_server.graphql.typed.filters import Filters
 from rillbase_server.graphql.typed.shapes import Record, Schema, shape_of
 from rillbase_server.graphql.typed.types import Types
+from rillbase_server.graphql.writes import Writes
 
 MAX_SCHEMAS = 200
 #: For so long a tenant's collections are taken to be as they were.
@@ -76,7 +79,10 @@ _SCHEMAS = Statement(
 _OF_MANY = (
     "AnyDocument",
     "AnyDocumentEdge",
+    "DocumentGroup",
+    "DocumentGroupEdge",
     "LiveDocuments",
+    "LiveGroups",
     "TopicPublication",
     "LivePublications",
 )
@@ -136,7 +142,7 @@ async def _collections(tenant_id: UUID) -> Found:
 
 
 @strawberry.type
-class Query(DocumentQueries, TopicQueries, AggregateQueries):
+class Query(DocumentQueries, GroupQueries, TopicQueries, AggregateQueries, DatasetQueries):
     pass
 
 
@@ -146,7 +152,9 @@ class Mutation(DocumentMutations, TopicMutations, AggregateMutations):
 
 
 @strawberry.type
-class Subscription(DocumentSubscriptions, TopicSubscriptions, AggregateSubscriptions):
+class Subscription(
+    DocumentSubscriptions, GroupSubscriptions, TopicSubscriptions, AggregateSubscriptions
+):
     pass
 
 
@@ -223,14 +231,14 @@ def assembled(declared: list[Declared]) -> GraphQLSchema:
     made = [CollectionFields(each, static, types, filters) for each in declared]
     roots = (static.query_type, static.mutation_type, static.subscription_type)
     query, mutation, subscription = (dict(root.fields) if root else {} for root in roots)
+    general = cast("GraphQLObjectType", static.type_map["AnyDocument"])
     query |= control.queries()
-    mutation |= control.mutations()
+    mutation |= Writes(types.json, general, types.json).of_any_collection() | control.mutations()
     for each in made:
         query |= each.queries()
         mutation |= each.mutations()
         subscription |= each.subscriptions()
     nodes: list[GraphQLNamedType] = [each.node for each in made]
-    general = static.type_map["AnyDocument"]
     schema = GraphQLSchema(
         query=_root("Query", query),
         mutation=_root("Mutation", mutation),

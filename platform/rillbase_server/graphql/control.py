@@ -1,6 +1,6 @@
 """The control plane: fields for the REST calls, with types from the REST API's own description.
 
-One table says which resources there are; everything else follows from the OpenAPI document, so
+The table in `resources` says which there are; everything else follows from the OpenAPI document, so
 what a call takes and answers is never written down twice.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
+from urllib.parse import quote
 
 from graphql import (
     GraphQLArgument,
@@ -19,13 +20,16 @@ from graphql import (
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
+    GraphQLScalarType,
     GraphQLString,
 )
 
+from foundation.api.preconditions import etag
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Context, Resolving
 from rillbase_server.graphql.inner import path_of
+from rillbase_server.graphql.resources import CLUSTER, RESOURCES, TENANT, Resource
 from rillbase_server.graphql.typed.shapes import Record, Schema, Shape, shape_of
 from rillbase_server.graphql.typed.types import Readable, Types, written
 
@@ -37,110 +41,37 @@ DEFAULT_FIRST, MAX_FIRST = 50, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """Something that tenants have several of."""
+class Address:
+    """Where something is: by a field's arguments, and as a path."""
 
-    #: As fields and types call one of them, and several.
-    one: str
-    many: str
-    segment: str
-    #: Names of components.
-    answer: str
-    #: What one is known by in an address: a member of the answer.
-    key: str = "id"
-    creation: str | None = None
-    created: str | None = None
-    change: str | None = None
-    deletable: bool = False
-    #: Whether the list comes page by page.
-    paged: bool = True
-    #: Further calls: a word for the field, the call's suffix, the components.
-    calls: tuple[tuple[str, str, str | None, str], ...] = ()
+    arguments: Mapping[str, GraphQLArgument]
+    path: Callable[[Mapping[str, object]], str]
+
+    def below(self, segment: str) -> Address:
+        """Return the address of what all of these have."""
+        return Address(self.arguments, lambda asked: f"{self.path(asked)}/{segment}")
+
+    def one(self, argument: str, kind: GraphQLScalarType = GraphQLID) -> Address:
+        """Return the address of one of these, which an argument names."""
+        taken = {**self.arguments, argument: GraphQLArgument(GraphQLNonNull(kind))}
+        return Address(
+            taken, lambda asked: f"{self.path(asked)}/{quote(str(asked[argument]), safe='')}"
+        )
+
+    def suffixed(self, suffix: str) -> Address:
+        return Address(self.arguments, lambda asked: self.path(asked) + suffix)
 
 
-RESOURCES = (
-    Resource(
-        "member",
-        "members",
-        "members",
-        "MemberAnswer",
-        key="user_id",
-        change="PatchedMemberChangeRequest",
-        deletable=True,
-    ),
-    Resource(
-        "invitation",
-        "invitations",
-        "invitations",
-        "InvitationAnswer",
-        creation="InvitationCreationRequest",
-        deletable=True,
-        calls=(("resend", ":resend", None, "InvitationAnswer"),),
-    ),
-    Resource(
-        "apiKey",
-        "apiKeys",
-        "api-keys",
-        "ApiKeyAnswer",
-        creation="ApiKeyCreationRequest",
-        created="NewApiKeyAnswer",
-        change="PatchedApiKeyChangeRequest",
-        deletable=True,
-        calls=(("rotate", "/rotate", "ApiKeyRotationRequest", "NewApiKeyAnswer"),),
-    ),
-    Resource(
-        "collection",
-        "collections",
-        "collections",
-        "CollectionAnswer",
-        key="name",
-        creation="CollectionCreationRequest",
-        change="PatchedCollectionChangeRequest",
-        deletable=True,
-    ),
-    Resource(
-        "issuer",
-        "issuers",
-        "issuers",
-        "IssuerAnswer",
-        creation="IssuerCreationRequest",
-        deletable=True,
-    ),
-    Resource(
-        "webhook",
-        "webhooks",
-        "webhooks",
-        "WebhookAnswer",
-        creation="WebhookCreationRequest",
-        created="NewWebhookAnswer",
-        change="PatchedWebhookChangeRequest",
-        deletable=True,
-        calls=(
-            ("verify", ":verify", None, "WebhookAnswer"),
-            ("test", ":test", None, "DeliveryAnswer"),
-            ("rotateSecretOf", ":rotate-secret", None, "NewWebhookAnswer"),
-        ),
-    ),
-    Resource(
-        "personalToken",
-        "personalTokens",
-        "tokens",
-        "TenantTokenAnswer",
-        creation="TokenCreationRequest",
-        created="NewTokenAnswer",
-        deletable=True,
-    ),
-    Resource("auditEntry", "auditLog", "audit-log", "AuditEntryAnswer"),
-    Resource("error", "errors", "errors", "ErrorEntryAnswer"),
-    Resource(
-        "subscription",
-        "subscriptions",
-        "subscriptions",
-        "SubscriptionAnswer",
-        deletable=True,
-        paged=False,
-    ),
-)
+_TENANTS = Address({}, lambda _: path_of("tenants"))
+_OF_TENANT = _TENANTS.one("tenant", GraphQLString)
+
+
+def _of_all(resource: Resource) -> Address:
+    """Return the address of what a tenant has of a kind."""
+    if resource.of is None:
+        return _OF_TENANT.below(resource.segment)
+    segment, one = resource.of
+    return _OF_TENANT.below(segment).one(one).below(resource.segment)
 
 
 @dataclass(slots=True)
@@ -181,33 +112,55 @@ class ControlPlane:
 
     def mutations(self) -> Fields:
         """Return the root fields that change something."""
-        found: Fields = {
-            "createTenant": self._posting(
-                "TenantCreationRequest", "TenantAnswer", {}, lambda _: path_of("tenants")
-            )
-        }
+        cluster = _OF_TENANT.below(CLUSTER.segment)
+        found = self._changes(TENANT, _TENANTS, _OF_TENANT)
+        found |= self._changes(CLUSTER, cluster, cluster)
         for resource in RESOURCES:
-            found |= self._mutations_of(resource)
+            all_of = _of_all(resource)
+            found |= self._changes(resource, all_of, all_of.one(resource.one))
         return found
 
     def _tenant(self) -> GraphQLObjectType:
         answer = self.types.output(self._shape("TenantAnswer"), "Tenant")
         fields = dict(cast("GraphQLObjectType", answer).fields)
         for resource in RESOURCES:
-            fields[resource.many] = self._list(resource)
-        for name, component in (("quota", "QuotaAnswer"), ("usage", "UsageAnswer")):
+            fields |= self._readings(resource)
+        singles = (
+            (CLUSTER.segment, CLUSTER.answer),
+            ("quota", "QuotaAnswer"),
+            ("usage", "UsageAnswer"),
+        )
+        for name, component in singles:
             fields[name] = GraphQLField(self._output(component), resolve=_below(name))
         return GraphQLObjectType("Tenant", fields)
 
-    def _list(self, resource: Resource) -> GraphQLField:
-        async def resolve(tenant: JsonObject, info: Resolving, **asked: object) -> _Page:
-            path = path_of("tenants", str(tenant["slug"]), resource.segment)
-            return await _page(info.context, path, asked)
-
+    def _readings(self, resource: Resource) -> Fields:
+        """Return a tenant's fields for what it has of a kind: all of them, and one."""
         node = cast("GraphQLObjectType", self._output(resource.answer))
+        all_of = _of_all(resource)
+
+        async def read_page(tenant: JsonObject, info: Resolving, **asked: object) -> _Page:
+            return await _page(info.context, all_of.path(_within(tenant, asked)), asked)
+
+        parents = {name: taken for name, taken in all_of.arguments.items() if name != "tenant"}
         connection = self._connection(_title(resource.answer), node)
         pages = _pages() if resource.paged else {}
-        return GraphQLField(GraphQLNonNull(connection), pages, resolve=resolve)
+        found = {
+            resource.many: GraphQLField(
+                GraphQLNonNull(connection), {**parents, **pages}, resolve=read_page
+            )
+        }
+        key = resource.key
+        if key is None:
+            return found
+        one_of = all_of.one(key)
+
+        async def read_one(tenant: JsonObject, info: Resolving, **asked: object) -> JsonObject:
+            return await info.context.inner.get(one_of.path(_within(tenant, asked)))
+
+        known_by = {**parents, key: one_of.arguments[key]}
+        found[resource.one] = GraphQLField(node, known_by, resolve=read_one)
+        return found
 
     def _connection(self, name: str, node: GraphQLObjectType) -> GraphQLObjectType:
         known = self._outputs.get(f"{name}Connection")
@@ -223,56 +176,42 @@ class ControlPlane:
             )
         return cast("GraphQLObjectType", known)
 
-    def _mutations_of(self, resource: Resource) -> Fields:
+    def _changes(self, resource: Resource, all_of: Address, one_of: Address) -> Fields:
+        """Return the root fields that change what there is of a kind."""
         title = resource.one[:1].upper() + resource.one[1:]
-        whole = {"tenant": GraphQLArgument(GraphQLNonNull(GraphQLString))}
-        one = {**whole, resource.one: GraphQLArgument(GraphQLNonNull(GraphQLID))}
-
-        def all_of(asked: Mapping[str, object]) -> str:
-            return path_of("tenants", str(asked["tenant"]), resource.segment)
-
-        def one_of(asked: Mapping[str, object]) -> str:
-            parts = (str(asked["tenant"]), resource.segment, str(asked[resource.one]))
-            return path_of("tenants", *parts)
-
         found: Fields = {}
         if resource.creation is not None:
             answer = resource.created or resource.answer
-            found[f"create{title}"] = self._posting(resource.creation, answer, whole, all_of)
+            found[f"create{title}"] = self._posting(resource.creation, answer, all_of)
         if resource.change is not None:
             found[f"update{title}"] = self._posting(
-                resource.change, resource.answer, one, one_of, patches=True
+                resource.change, resource.answer, one_of, patches=True
             )
         if resource.deletable:
+            taken = {**one_of.arguments, **_AT_VERSION}
             found[f"delete{title}"] = GraphQLField(
-                GraphQLNonNull(GraphQLBoolean), one, resolve=_deleting(one_of)
+                GraphQLNonNull(GraphQLBoolean), taken, resolve=_deleting(one_of.path)
             )
         for word, suffix, request, answer in resource.calls:
-            found[f"{word}{title}"] = self._posting(request, answer, one, _suffixed(one_of, suffix))
+            found[f"{word}{title}"] = self._posting(request, answer, one_of.suffixed(suffix))
         return found
 
     def _posting(
-        self,
-        request: str | None,
-        answer: str,
-        arguments: dict[str, GraphQLArgument],
-        path: Callable[[Mapping[str, object]], str],
-        *,
-        patches: bool = False,
+        self, request: str | None, answer: str, at: Address, *, patches: bool = False
     ) -> GraphQLField:
         shape = self._shape(request) if request is not None else None
-        given = {**arguments, "idempotencyKey": GraphQLArgument(GraphQLString)}
+        given = {**at.arguments, "idempotencyKey": GraphQLArgument(GraphQLString)}
+        if patches:
+            given |= _AT_VERSION
         if shape is not None and request is not None:
             wanted = self.types.input(shape, _title(request))
             given["input"] = GraphQLArgument(GraphQLNonNull(wanted))
 
         async def resolve(_: object, info: Resolving, **asked: object) -> JsonObject:
             body = written(shape, asked["input"]) if shape is not None else {}
-            key = asked.get("idempotencyKey")
-            headers = {} if key is None else {"Idempotency_Key": str(key)}
             inner = info.context.inner
             send = inner.patch if patches else inner.post
-            return await send(path(asked), body, **headers)
+            return await send(at.path(asked), body, **_headers(asked))
 
         return GraphQLField(GraphQLNonNull(self._output(answer)), given, resolve=resolve)
 
@@ -347,15 +286,29 @@ def _below(segment: str) -> Resolve:
     return resolve
 
 
-def _suffixed(
-    path: Callable[[Mapping[str, object]], str], suffix: str
-) -> Callable[[Mapping[str, object]], str]:
-    return lambda asked: path(asked) + suffix
+def _within(tenant: JsonObject, asked: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the arguments of a field of a tenant, with the tenant among them."""
+    return {**asked, "tenant": tenant["slug"]}
+
+
+_AT_VERSION = {
+    "ifVersion": GraphQLArgument(GraphQLInt, description="Only if this is its version still.")
+}
+
+
+def _headers(asked: Mapping[str, object]) -> dict[str, str]:
+    """Return the headers that arguments stand for."""
+    found = {}
+    if (key := asked.get("idempotencyKey")) is not None:
+        found["Idempotency_Key"] = str(key)
+    if (version := asked.get("ifVersion")) is not None:
+        found["If_Match"] = etag(cast("int", version))
+    return found
 
 
 def _deleting(path: Callable[[Mapping[str, object]], str]) -> Resolve:
     async def resolve(_: object, info: Resolving, **asked: object) -> bool:
-        await info.context.inner.delete(path(asked))
+        await info.context.inner.delete(path(asked), **_headers(asked))
         return True
 
     return resolve

@@ -83,6 +83,17 @@ class PageInfo:
     end_cursor: str | None
 
 
+def page_info(rows: Rows) -> PageInfo:
+    """Say where a page ends, and whether others lie before and behind it."""
+    count = len(rows.items)
+    return PageInfo(
+        has_next_page=rows.has_next,
+        has_previous_page=rows.has_previous,
+        start_cursor=rows.cursor(0) if count else None,
+        end_cursor=rows.cursor(count - 1) if count else None,
+    )
+
+
 @strawberry.type
 class AnyDocumentEdge:
     cursor: str
@@ -108,13 +119,7 @@ class AnyDocumentConnection:
 
     @strawberry.field
     def page_info(self) -> PageInfo:
-        count = len(self.rows.items)
-        return PageInfo(
-            has_next_page=self.rows.following is not None,
-            has_previous_page=self.rows.has_previous,
-            start_cursor=self.rows.cursor(0) if count else None,
-            end_cursor=self.rows.cursor(count - 1) if count else None,
-        )
+        return page_info(self.rows)
 
     @strawberry.field(description="How many documents match, on whatever page.")
     async def total_count(self, info: Info) -> int:
@@ -220,106 +225,7 @@ class DocumentQueries:
 
 @strawberry.type
 class DocumentMutations:
-    @strawberry.mutation(description="Insert a document.")
-    async def insert_document(
-        self,
-        info: Info,
-        collection: Collection,
-        document: JSON,
-        idempotency_key: str | None = None,
-    ) -> AnyDocument | None:
-        return await written(
-            info.context,
-            "insert",
-            collection,
-            document=document,
-            idempotency_key=idempotency_key,
-        )
-
-    @strawberry.mutation(description="Replace a document, or create it.")
-    async def replace_document(
-        self,
-        info: Info,
-        collection: Collection,
-        key: Key,
-        document: JSON,
-        if_version: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> AnyDocument | None:
-        return await written(
-            info.context,
-            "replace",
-            collection,
-            key=key,
-            document=document,
-            if_version=if_version,
-            idempotency_key=idempotency_key,
-        )
-
-    @strawberry.mutation(description="Change a document by update operators.")
-    async def update_document(
-        self,
-        info: Info,
-        collection: Collection,
-        key: Key,
-        update: JSON,
-        array_filters: JSON | None = None,
-        upsert: bool | None = None,  # noqa: FBT001 -- an argument by name
-        if_version: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> AnyDocument | None:
-        return await written(
-            info.context,
-            "update",
-            collection,
-            key=key,
-            update=update,
-            array_filters=array_filters,
-            upsert=upsert,
-            if_version=if_version,
-            idempotency_key=idempotency_key,
-        )
-
-    @strawberry.mutation(description="Change a document by a merge patch (RFC 7396).")
-    async def merge_document(
-        self,
-        info: Info,
-        collection: Collection,
-        key: Key,
-        patch: JSON,
-        upsert: bool | None = None,  # noqa: FBT001 -- an argument by name
-        if_version: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> AnyDocument | None:
-        return await written(
-            info.context,
-            "update",
-            collection,
-            key=key,
-            patch=patch,
-            upsert=upsert,
-            if_version=if_version,
-            idempotency_key=idempotency_key,
-        )
-
-    @strawberry.mutation(description="Delete a document. Returns its key.")
-    async def delete_document(
-        self,
-        info: Info,
-        collection: Collection,
-        key: Key,
-        if_version: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> JSON:
-        await write(
-            info.context,
-            "delete",
-            collection,
-            key=key,
-            if_version=if_version,
-            idempotency_key=idempotency_key,
-        )
-        return key
+    """What changes many documents. Fields that write one of them are in `writes`."""
 
     @strawberry.mutation(description="Update whatever matches.")
     async def update_documents(

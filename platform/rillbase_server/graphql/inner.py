@@ -6,9 +6,13 @@ and audit. Only the network is left out.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 from urllib.parse import quote, urlencode
+
+from strawberry.dataloader import DataLoader
 
 from foundation.api.rendering import to_json
 from foundation.asgi import App, Message, Scope
@@ -23,25 +27,46 @@ _KEPT = frozenset(
 _FAILED = 400
 
 
-@dataclass(frozen=True, slots=True)
+#: A path and its query.
+Reading: TypeAlias = tuple[str, bytes]
+
+
+@dataclass(slots=True)
 class Inner:
     """The application behind the edge, and the request that asks for something in it."""
 
     app: App
     scope: Scope
+    #: What was read: fields that ask for the same thing share one call, until something changes.
+    _read: DataLoader[Reading, JsonObject] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._read = DataLoader(load_fn=self._read_all)
 
     async def get(self, path: str, **query: str | int | None) -> JsonObject:
         given = {name: value for name, value in query.items() if value is not None}
-        return _object(await self._call("GET", path, urlencode(given).encode(), b"", {}))
+        return await self._read.load((path, urlencode(given).encode()))
 
     async def post(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
-        return _object(await self._call("POST", path, b"", to_json(body), headers))
+        return _object(await self._change("POST", path, to_json(body), headers))
 
     async def patch(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
-        return _object(await self._call("PATCH", path, b"", to_json(body), headers))
+        return _object(await self._change("PATCH", path, to_json(body), headers))
 
     async def delete(self, path: str, **headers: str) -> None:
-        await self._call("DELETE", path, b"", b"", headers)
+        await self._change("DELETE", path, b"", headers)
+
+    async def _change(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> JsonValue:
+        self._read.clear_all()
+        return await self._call(method, path, b"", body, headers)
+
+    async def _read_all(self, wanted: list[Reading]) -> list[JsonObject | BaseException]:
+        """Make calls side by side; one that fails fails for those who asked for it."""
+        calls = (self._call("GET", path, query, b"", {}) for path, query in wanted)
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        return [each if isinstance(each, BaseException) else _object(each) for each in found]
 
     async def _call(
         self, method: str, path: str, query: bytes, body: bytes, headers: dict[str, str]

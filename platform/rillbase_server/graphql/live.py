@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, cast
+from typing import Protocol, TypedDict, cast
 
 import strawberry
 from strawberry.scalars import JSON
@@ -60,6 +60,11 @@ class Deliver(Enum):
     RESULT = "result"
 
 
+def options(deliver: Deliver, throttle_ms: int) -> JsonObject:
+    """Return how a subscriber wants to be told, as `subscribe` has it."""
+    return {"deliver": deliver.value, "throttle_ms": throttle_ms}
+
+
 @strawberry.type(description="The group of changes that a change belongs to.")
 class LiveTransaction:
     id: str
@@ -67,29 +72,91 @@ class LiveTransaction:
     count: int
 
     @classmethod
-    def of(cls, txn: JsonObject) -> LiveTransaction:
+    def of(cls, frame: JsonObject) -> LiveTransaction | None:
+        """Return the group that a frame names, if it does."""
+        txn = frame.get("txn")
+        if not isinstance(txn, dict):
+            return None
         return cls(id=str(txn["id"]), index=int(str(txn["index"])), count=int(str(txn["count"])))
 
 
-@strawberry.type(description="One message of a live query.")
-class LiveDocuments:
+@strawberry.type
+class LiveMessage:
+    """What the messages of all subscriptions have."""
+
     kind: LiveKind
-    items: list[AnyDocument] | None = strawberry.field(
-        description="With RESULT: documents of the answer. Part 0 replaces what was held."
-    )
     part: int | None
     last: bool | None = strawberry.field(description="With RESULT: no part of the answer follows.")
     seq: int | None = strawberry.field(description="With EVENT: rises by one.")
     match: Match | None
-    node: AnyDocument | None = strawberry.field(
-        description="With EVENT: the document; what was removed has no content."
-    )
-    index: int | None
-    old_index: int | None
-    transaction: LiveTransaction | None
     state: LiveState | None
     reason: str | None
     resume: strawberry.Private[str | None]
+
+
+class Told(TypedDict):
+    """The members of a `LiveMessage`."""
+
+    kind: LiveKind
+    part: int | None
+    last: bool | None
+    seq: int | None
+    match: Match | None
+    state: LiveState | None
+    reason: str | None
+    resume: str | None
+
+
+def told(frame: JsonObject) -> Told:
+    """Return what a frame says, whatever it is about."""
+    match, state = frame.get("match"), frame.get("state")
+    return Told(
+        kind=LiveKind(frame["type"]),
+        part=cast("int | None", frame.get("part")),
+        last=cast("bool | None", frame.get("last")),
+        seq=cast("int | None", frame.get("seq")),
+        match=None if match is None else Match(match),
+        state=None if state is None else LiveState(state),
+        reason=cast("str | None", frame.get("reason")),
+        resume=cast("str | None", frame.get("resume")),
+    )
+
+
+@strawberry.type
+class LiveRow(LiveMessage):
+    """What the messages have besides whose rows have places in an answer."""
+
+    index: int | None
+    old_index: int | None
+    transaction: LiveTransaction | None
+
+
+class Placed(Told):
+    """The members of a `LiveRow`."""
+
+    index: int | None
+    old_index: int | None
+    transaction: LiveTransaction | None
+
+
+def placed(frame: JsonObject) -> Placed:
+    """Return what a frame says, and where."""
+    return Placed(
+        **told(frame),
+        index=cast("int | None", frame.get("index")),
+        old_index=cast("int | None", frame.get("old_index")),
+        transaction=LiveTransaction.of(frame),
+    )
+
+
+@strawberry.type(description="One message of a live query.")
+class LiveDocuments(LiveRow):
+    items: list[AnyDocument] | None = strawberry.field(
+        description="With RESULT: documents of the answer. Part 0 replaces what was held."
+    )
+    node: AnyDocument | None = strawberry.field(
+        description="With EVENT: the document; what was removed has no content."
+    )
 
 
 class Party(Protocol):
@@ -174,29 +241,21 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
 
 def payload(collection: str, frame: JsonObject) -> LiveDocuments:
     """Return the payload that a frame becomes."""
-    is_event = frame["type"] == "event"
-    items, txn = frame.get("items"), frame.get("txn")
-    match, state = frame.get("match"), frame.get("state")
+    items = items_of(frame)
     envelope = {**frame, "id": frame.get("key")}
     return LiveDocuments(
-        kind=LiveKind(frame["type"]),
-        items=None if not isinstance(items, list) else [row(collection, _item(i)) for i in items],
-        part=cast("int | None", frame.get("part")),
-        last=cast("bool | None", frame.get("last")),
-        seq=cast("int | None", frame.get("seq")),
-        match=None if match is None else Match(match),
-        node=row(collection, envelope) if is_event else None,
-        index=cast("int | None", frame.get("index")),
-        old_index=cast("int | None", frame.get("old_index")),
-        transaction=LiveTransaction.of(txn) if isinstance(txn, dict) else None,
-        state=None if state is None else LiveState(state),
-        reason=cast("str | None", frame.get("reason")),
-        resume=cast("str | None", frame.get("resume")),
+        **placed(frame),
+        items=None if items is None else [row(collection, item) for item in items],
+        node=row(collection, envelope) if frame["type"] == "event" else None,
     )
 
 
-def _item(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}
+def items_of(frame: JsonObject) -> list[JsonObject] | None:
+    """Return the rows of a frame that has some."""
+    items = frame.get("items")
+    if not isinstance(items, list):
+        return None
+    return [item if isinstance(item, dict) else {} for item in items]
 
 
 def _raise(problem: JsonValue) -> None:
@@ -230,7 +289,7 @@ class DocumentSubscriptions:
             "offset": offset,
             "limit": limit,
             "resume": resume,
-            "options": {"deliver": deliver.value, "throttle_ms": throttle_ms},
+            "options": options(deliver, throttle_ms),
         }
         async for found in watch(info.context, cast("JsonObject", message)):
             yield found

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from documents.api import queries
+from documents.api.queries import MAX_OFFSET
 from documents.store.queries import MAX_LIMIT
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidBody
@@ -35,17 +36,18 @@ class Place:
         return base64.urlsafe_b64encode(to_json([self.start, self.passed])).decode()
 
     @classmethod
-    def read(cls, cursor: str | None) -> Place:
+    def read(cls, cursor: str | None, most: int) -> Place:
+        """Read a cursor of a connection whose cursors pass over at most so many rows."""
         if cursor is None:
             return cls(None, 0)
         try:
             start, passed = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         except (ValueError, TypeError, binascii.Error, RecursionError):
-            raise _wrong("after", "This is no cursor of a connection.") from None
+            raise _no_cursor() from None
         if not (start is None or isinstance(start, str)) or type(passed) is not int:
-            raise _wrong("after", "This is no cursor of a connection.")
-        if not 0 <= passed <= MAX_LIMIT - MAX_FIRST:
-            raise _wrong("after", "This is no cursor of a connection.")
+            raise _no_cursor()
+        if not 0 <= passed <= most:
+            raise _no_cursor()
         return cls(start, passed)
 
 
@@ -55,8 +57,9 @@ class Rows:
 
     items: list[JsonObject]
     begin: Place
-    #: The next page's beginning; None: nothing follows.
+    #: The next page's beginning, where that is known otherwise than by counting.
     following: str | None
+    has_next: bool
     has_previous: bool
 
     def cursor(self, number: int) -> str:
@@ -70,17 +73,43 @@ async def read(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> Rows:
     """Read the rows of a query that follow a place."""
-    wanted = DEFAULT_FIRST if first is None else first
-    if not 0 < wanted <= MAX_FIRST:
-        raise _wrong("first", f"A whole number from 1 to {MAX_FIRST}.")
-    place = Place.read(after)
+    wanted = _number(first)
+    place = Place.read(after, MAX_LIMIT - MAX_FIRST)
     body: dict[str, JsonValue] = {**query, "limit": wanted + place.passed, "cursor": place.start}
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     items, following = answer["items"], answer["next_cursor"]
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
         raise TypeError("a page has items and a cursor")
     rows = cast("list[JsonObject]", items[place.passed :])
-    return Rows(rows, place, following, has_previous=after is not None)
+    has_next = following is not None
+    return Rows(rows, place, following, has_next=has_next, has_previous=after is not None)
+
+
+async def read_groups(
+    context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
+) -> Rows:
+    """Read the rows of a query that groups. They are counted from the first one."""
+    wanted = _number(first)
+    place = Place.read(after, MAX_OFFSET)
+    if place.start is not None:
+        raise _no_cursor()
+    body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": wanted + 1}
+    answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
+    rows = cast("list[JsonObject]", answer["rows"])
+    has_next = len(rows) > wanted
+    return Rows(rows[:wanted], place, None, has_next=has_next, has_previous=after is not None)
+
+
+def _number(first: int | None) -> int:
+    """Return how many rows a page has."""
+    wanted = DEFAULT_FIRST if first is None else first
+    if not 0 < wanted <= MAX_FIRST:
+        raise _wrong("first", f"A whole number from 1 to {MAX_FIRST}.")
+    return wanted
+
+
+def _no_cursor() -> InvalidBody:
+    return _wrong("after", "This is no cursor of a connection.")
 
 
 def _wrong(member: str, detail: str) -> InvalidBody:

@@ -33,13 +33,11 @@ from realtime.socket.crowd import Crowd, Verdict
 from realtime.socket.held import Held
 from realtime.socket.outgoing import Outgoing
 from rillbase_server.graphql import failures, persisted
-from rillbase_server.graphql.aggregates import LiveRows
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import PATH
 from rillbase_server.graphql.inner import Inner
-from rillbase_server.graphql.live import Feed, LiveContext, LiveDocuments
+from rillbase_server.graphql.live import Feed, LiveContext, LiveMessage
 from rillbase_server.graphql.operations import Prepared, Refused, Request, answer, begun
-from rillbase_server.graphql.topics import LivePublications
 from tenants.data_plane import let_in
 
 SUBPROTOCOL = "graphql-transport-ws"
@@ -47,9 +45,6 @@ GREETING_S = 5.0
 LAST_WORDS_S = 2.0
 MAX_MESSAGE_BYTES = 1024 * 1024
 MAX_OPERATIONS = 1_000
-
-#: What a client may go on from.
-_RESUMABLE = (LiveDocuments, LivePublications, LiveRows)
 
 
 class Closing(Exception):
@@ -319,7 +314,7 @@ class Connection:
         try:
             async for event in stream.source:
                 found = await stream.rendered(event)
-                if isinstance(event, _RESUMABLE) and event.resume is not None:
+                if isinstance(event, LiveMessage) and event.resume is not None:
                     found["extensions"] = {"resume": event.resume}
                 await self._sent(to_json({"id": name, "type": "next", "payload": found}))
         finally:

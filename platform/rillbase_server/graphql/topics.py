@@ -20,7 +20,7 @@ from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject
 from rillbase_server.graphql.context import Context, Info
 from rillbase_server.graphql.documents import PageInfo
-from rillbase_server.graphql.live import LiveKind, LiveState, Match, frames
+from rillbase_server.graphql.live import LiveMessage, frames, told
 from storage_engine.topics import facts
 from storage_engine.topics.api import calls
 from storage_engine.topics.api.calls import MAX_LIMIT, USUAL_LIMIT
@@ -87,19 +87,11 @@ class Published:
 
 
 @strawberry.type(description="One message of a subscription to a topic.")
-class LivePublications:
-    kind: LiveKind
+class LivePublications(LiveMessage):
     items: list[TopicPublication] | None = strawberry.field(
         description="With RESULT: what has been published. Part 0 replaces what was held."
     )
-    part: int | None
-    last: bool | None = strawberry.field(description="With RESULT: no part of the answer follows.")
-    seq: int | None = strawberry.field(description="With EVENT: rises by one.")
-    match: Match | None
     node: TopicPublication | None = strawberry.field(description="With EVENT: what is published.")
-    state: LiveState | None
-    reason: str | None
-    resume: strawberry.Private[str | None]
 
 
 async def _ask(
@@ -143,18 +135,10 @@ def _publications(found: object) -> list[TopicPublication] | None:
 
 def payload(frame: JsonObject) -> LivePublications:
     """Return the payload that a frame becomes."""
-    match, state = frame.get("match"), frame.get("state")
     return LivePublications(
-        kind=LiveKind(frame["type"]),
+        **told(frame),
         items=_publications(frame.get("items")),
-        part=cast("int | None", frame.get("part")),
-        last=cast("bool | None", frame.get("last")),
-        seq=cast("int | None", frame.get("seq")),
-        match=None if match is None else Match(match),
         node=publication(frame) if frame["type"] == "event" else None,
-        state=None if state is None else LiveState(state),
-        reason=cast("str | None", frame.get("reason")),
-        resume=cast("str | None", frame.get("resume")),
     )
 
 

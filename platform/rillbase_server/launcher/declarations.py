@@ -67,7 +67,7 @@ class Plan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    ports = _free_ports(8, avoid=options.port)
+    ports = _free_ports(9, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
     store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
     node = StorageNode(directory.node, secrets.storage_token, ports[2], ports[3], account)
@@ -82,7 +82,8 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = Plan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
-    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4]), _views(plan, ports[6])]
+    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
+    ours += [_views(plan, ports[6]), _sources(plan, ports[8])]
     # Last, so that Spark takes no processor from those for whom somebody waits.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
     pipeline = _pipeline(replace(plan, after=(*plan.after, *_names(ours))), ports[7])
@@ -221,6 +222,18 @@ def _views(plan: Plan, port: int) -> Service:
     )
 
 
+def _sources(plan: Plan, port: int) -> Service:
+    return _watched(
+        plan,
+        "sources",
+        port,
+        # Collections that follow tables elsewhere say themselves how they stand.
+        awaited=False,
+        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=TASKS_RANK,
+    )
+
+
 def _grid(plan: Plan, port: int) -> Service:
     return _watched(
         plan,
@@ -240,19 +253,25 @@ def _pipeline(plan: Plan, port: int) -> Service:
         port,
         # What was uploaded is seen without it; it only makes queries cheaper. And it takes memory.
         awaited=False,
-        needed=partial(_has_analytics_work, _analytics_folder(plan)),
+        needed=partial(_has_analytics_work, _analytics_place(plan)),
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
         stop_rank=WEB_RANK,
     )
 
 
-def _analytics_folder(plan: Plan) -> Path:
+def _analytics_place(plan: Plan) -> str:
     given = plan.environment.get("RILLBASE_ANALYTICS_DIR")
-    return Path(given) if given else Path(plan.environment["RILLBASE_DATA_DIR"]) / "analytics"
+    return given or str(Path(plan.environment["RILLBASE_DATA_DIR"]) / "analytics")
 
 
-def _has_analytics_work(folder: Path) -> bool:
-    """Tell whether a dataset has files that are not in the authority, or were before a while."""
+def _has_analytics_work(place: str) -> bool:
+    """Tell whether a dataset has files that are not in the authority, or were before a while.
+
+    A store is not asked: who has one has datasets.
+    """
+    if place.startswith("s3://"):
+        return True
+    folder = Path(place)
     stages = (f"*/{stage}/*" for stage in ANALYTICS_STAGES)
     return any(True for stage in stages for _ in folder.glob(stage))
 

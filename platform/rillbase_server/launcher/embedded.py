@@ -8,7 +8,7 @@ is tried again, and the servers follow their parent into death.
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -114,10 +114,16 @@ class EmbeddedPostgres(_EmbeddedServer):
         superuser_password: str,
         port: int | None = None,
         durable: bool = True,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(directory, stop_signal=signal.SIGINT)
         self.cluster = PostgresCluster(
-            self.directory, superuser_password, port or free_port(), self.account, durable
+            self.directory,
+            superuser_password,
+            port or free_port(),
+            self.account,
+            durable,
+            settings or {},
         )
 
     @property

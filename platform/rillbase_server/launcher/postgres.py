@@ -11,7 +11,8 @@ kill in the middle leaves nothing that looks like a cluster.
 import os
 import shutil
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -69,6 +70,8 @@ class PostgresCluster:
     port: int
     account: Account | None = None
     durable: bool = True
+    #: Beside what every cluster has.
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:
@@ -122,6 +125,7 @@ class PostgresCluster:
         }
         if not self.durable:
             settings |= UNSAFE_SETTINGS
+        settings |= self.settings
         argv = [str(binary("postgres")), "-D", str(self.data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]

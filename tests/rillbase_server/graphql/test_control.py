@@ -69,6 +69,59 @@ def test_an_admin_key_makes_changes_and_removes_what_a_tenant_has(server: str) -
     wait_until(lambda: revoked.get("/v1/whoami").status_code == 401, what="the key to be refused")
 
 
+def test_topics_aggregates_and_datasets_are_made_read_changed_and_removed(server: str) -> None:
+    made = make_tenant(plan="dedicated")
+    asking = Asking(with_key(server, made.admin_key))
+    asking.ask(
+        """mutation ($t: String!, $measures: JSON!, $tables: JSON!) {
+             createTopic(tenant: $t, input: {name: "traffic", kind: geo, retention_s: 60}) { name }
+             createAggregate(
+               tenant: $t, input: {name: "visits", dimensions: ["page"], measures: $measures}
+             ) { name }
+             createDataset(tenant: $t, input: {name: "posts", tables: $tables}) { name }
+             updateTopic(tenant: $t, topic: "traffic", input: {retention_s: 120}, ifVersion: 1) {
+               version
+             }
+           }""",
+        t=made.slug,
+        measures={"count": {"op": "count"}},
+        tables={"posts": {"columns": {"id": "int64"}, "key": ["id"]}},
+    )
+    read = """query ($t: String!) {
+      tenant(slug: $t) {
+        topics { nodes { name } } aggregates { nodes { name } } datasets { nodes { name } }
+        topic(name: "traffic") { kind retention_s version }
+        cluster { launcher state grids { query_partitions } }
+      }
+    }"""
+    tenant = asking.ask(read, t=made.slug)["tenant"]
+    assert tenant["topic"] == {"kind": "geo", "retention_s": 120, "version": 2}
+    assert [each["name"] for each in tenant["aggregates"]["nodes"]] == ["visits"]
+    assert [each["name"] for each in tenant["datasets"]["nodes"]] == ["posts"]
+    assert tenant["cluster"]["launcher"] == "shared"
+    late = """mutation ($t: String!) {
+      deleteTopic(tenant: $t, topic: "traffic", ifVersion: 1)
+    }"""
+    assert asking.refused(late, t=made.slug)["extensions"]["status"] == 412
+    assert asking.ask(late.replace("1)", "2)"), t=made.slug) == {"deleteTopic": True}
+    assert asking.refused(read, t=made.slug)["path"] == ["tenant", "topic"]
+
+
+def test_a_tenant_is_changed_deleted_and_brought_back_by_its_owner(server: str) -> None:
+    made = make_tenant()
+    asking = Asking(signed_in(server, made.owner))
+    found = asking.ask(
+        """mutation ($t: String!) {
+             updateTenant(tenant: $t, input: {name: "Corner shop"}) { name }
+             deleteTenant(tenant: $t)
+             restoreTenant(tenant: $t) { slug state }
+           }""",
+        t=made.slug,
+    )
+    assert found["updateTenant"] == {"name": "Corner shop"}
+    assert found["restoreTenant"] == {"slug": made.slug, "state": "active"}
+
+
 def test_what_the_control_plane_refuses_is_told_with_its_code(server: str) -> None:
     made, strange = make_tenant(), make_tenant()
     asking = Asking(signed_in(server, made.owner))

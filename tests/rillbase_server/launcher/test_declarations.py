@@ -29,7 +29,7 @@ def declared(tmp_path: Path, **options: object) -> dict[str, Service]:
 def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) -> None:
     services = declared(tmp_path)
     servers = ["initdb", "postgres", "valkey", "node"]
-    ours = ["web", "worker", "beat", "relay", "views", "grid", "pipeline"]
+    ours = ["web", "worker", "beat", "relay", "views", "sources", "grid", "pipeline"]
     assert list(services) == [*servers, "prepare", *ours]
     for service in services.values():
         assert set(service.after) <= set(services)
@@ -65,6 +65,7 @@ def test_servers_given_by_url_are_used_instead_of_embedded_ones(
         "beat",
         "relay",
         "views",
+        "sources",
         "grid",
         "pipeline",
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import cast
 
 from graphql import (
     GraphQLArgument,
-    GraphQLBoolean,
     GraphQLField,
     GraphQLInt,
     GraphQLInterfaceType,
@@ -30,6 +30,7 @@ from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.typed.filters import Filters, as_filter, as_sort, sort_input
 from rillbase_server.graphql.typed.shapes import Record
 from rillbase_server.graphql.typed.types import Types, written
+from rillbase_server.graphql.writes import Writes
 
 Fields = dict[str, GraphQLField]
 
@@ -156,47 +157,10 @@ class CollectionFields:
 
     def mutations(self) -> Fields:
         """Return the fields that write."""
-        shape, name, field = self.declared.shape, self.declared.type, self.declared.field
-        content = GraphQLArgument(GraphQLNonNull(self.types.input(shape, name)))
-        some = GraphQLArgument(GraphQLNonNull(self.types.json))
-        once = {"idempotencyKey": GraphQLArgument(GraphQLString)}
-        at_version = {"ifVersion": GraphQLArgument(GraphQLInt), **once}
-        changing = {"upsert": GraphQLArgument(GraphQLBoolean), **at_version}
-        return {
-            f"{field}Insert": self._write("insert", {"document": content, **once}),
-            f"{field}Replace": self._write(
-                "replace", {"key": self._key(), "document": content, **at_version}
-            ),
-            f"{field}Update": self._write(
-                "update",
-                {
-                    "key": self._key(),
-                    "update": some,
-                    "arrayFilters": GraphQLArgument(self.types.json),
-                    **changing,
-                },
-            ),
-            f"{field}Merge": self._write("update", {"key": self._key(), "patch": some, **changing}),
-            f"{field}Delete": GraphQLField(
-                GraphQLNonNull(self.types.json),
-                {"key": self._key(), **at_version},
-                resolve=self._delete,
-            ),
-        }
-
-    def _write(self, kind: str, arguments: dict[str, GraphQLArgument]) -> GraphQLField:
-        async def resolve(_: object, info: Resolving, **given: object) -> AnyDocument | None:
-            members = {_SPELLED.get(word, word): value for word, value in given.items()}
-            if "document" in members:
-                members["document"] = written(self.declared.shape, members["document"])
-            return await documents.written(info.context, kind, self.declared.collection, **members)
-
-        return GraphQLField(self.node, arguments, resolve=resolve)
-
-    async def _delete(self, _: object, info: Resolving, **given: object) -> object:
-        members = {_SPELLED.get(word, word): value for word, value in given.items()}
-        await documents.write(info.context, "delete", self.declared.collection, **members)
-        return given["key"]
+        shape = self.declared.shape
+        content = self.types.input(shape, self.declared.type)
+        writes = Writes(self.types.json, self.node, content, partial(written, shape))
+        return writes.of(self.declared.collection, self.declared.field)
 
     def subscriptions(self) -> Fields:
         """Return the field that watches."""
@@ -226,24 +190,14 @@ class CollectionFields:
     def _watch(
         self, _: object, info: Resolving, **asked: object
     ) -> AsyncGenerator[LiveDocuments, None]:
-        deliver = cast("live.Deliver", asked.get("deliver", live.Deliver.EVENTS))
+        deliver = live.Deliver(asked.get("deliver", live.Deliver.EVENTS))
         message: dict[str, object] = {
             "collection": self.declared.collection,
             **self._query(asked),
             **{name: asked.get(name) for name in ("offset", "limit", "resume")},
-            "options": {
-                "deliver": getattr(deliver, "value", deliver),
-                "throttle_ms": asked.get("throttleMs", 0),
-            },
+            "options": live.options(deliver, cast("int", asked.get("throttleMs", 0))),
         }
         return live.watch(info.context, cast("JsonObject", message))
-
-
-_SPELLED = {
-    "idempotencyKey": "idempotency_key",
-    "ifVersion": "if_version",
-    "arrayFilters": "array_filters",
-}
 
 
 def _many(of: GraphQLObjectType) -> GraphQLNonNull[GraphQLList[GraphQLNonNull[GraphQLObjectType]]]:

@@ -1,0 +1,49 @@
+"""Datasets: rows of a table, as fresh as a query asks for. Uploads are streams, and go by REST."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import strawberry
+from strawberry.scalars import JSON
+
+from analytics.api.loading import loaded
+from foundation.api.rendering import to_json
+from foundation.http.body import JSON as MEDIA_TYPE
+from foundation.json_types import JsonObject
+from rillbase_server.graphql.context import Info
+from tenants.asked import Asked
+
+_QUERY = loaded("queries", "query")
+
+Dataset = Annotated[str, strawberry.argument(description="The dataset's name.")]
+Query = Annotated[JSON, strawberry.argument(description="As the REST call's body.")]
+
+
+@strawberry.type(description="Rows of a table, and what they are worth.")
+class DatasetRows:
+    rows: list[JSON]
+    state: int = strawberry.field(description="The state of the dataset that they are of.")
+    freshness_s: float = strawberry.field(description="How old that state is at most.")
+    read: JSON = strawberry.field(description="What was looked at for them.")
+
+
+@strawberry.type
+class DatasetQueries:
+    @strawberry.field(description="Rows of a dataset's table, as fresh as the query asks.")
+    async def dataset_rows(self, info: Info, dataset: Dataset, query: Query) -> DatasetRows:
+        asked = Asked(
+            _QUERY,
+            "POST",
+            f"/v1/datasets/{dataset}/query",
+            {"dataset": dataset},
+            to_json(query),
+            {"Content-Type": MEDIA_TYPE},
+        )
+        found = cast("JsonObject", await info.context.ask(asked))
+        return DatasetRows(
+            rows=cast("list[JSON]", found["rows"]),
+            state=int(str(found["state"])),
+            freshness_s=float(str(found["freshness_s"])),
+            read=cast("JSON", found["read"]),
+        )

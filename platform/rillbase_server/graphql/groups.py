@@ -1,0 +1,142 @@
+"""Fields over groups: one row for all documents with the same values, asked for or watched.
+
+A row is no document. It has no version, and no global id either: two questions may have a row for
+the same values, and a client that keeps what it knows by ids would take one for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, cast
+
+import strawberry
+from strawberry.scalars import JSON
+
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql import pages
+from rillbase_server.graphql.context import Info
+from rillbase_server.graphql.documents import Collection, PageInfo, page_info
+from rillbase_server.graphql.live import Deliver, LiveRow, frames, items_of, options, placed
+from rillbase_server.graphql.pages import Rows
+
+By = Annotated[
+    list[str], strawberry.argument(description="Fields; documents equal in all of them are a row.")
+]
+Measures = Annotated[
+    JSON | None,
+    strawberry.argument(description='By their names, such as `{total: {op: "sum", field: "n"}}`.'),
+]
+
+
+@strawberry.type(description="One row for all documents with the same values.")
+class DocumentGroup:
+    key: JSON = strawberry.field(description="The values that its documents share.")
+    document: JSON | None = strawberry.field(
+        description="These values and the measures. Null: its last document has gone."
+    )
+
+
+@strawberry.type
+class DocumentGroupEdge:
+    cursor: str
+    node: DocumentGroup
+
+
+@strawberry.type(description="Rows in the order that was asked for, or in that of their values.")
+class DocumentGroupConnection:
+    rows: strawberry.Private[Rows]
+
+    @strawberry.field
+    def nodes(self) -> list[DocumentGroup]:
+        return [_group(item) for item in self.rows.items]
+
+    @strawberry.field
+    def edges(self) -> list[DocumentGroupEdge]:
+        return [
+            DocumentGroupEdge(cursor=self.rows.cursor(number), node=_group(item))
+            for number, item in enumerate(self.rows.items)
+        ]
+
+    @strawberry.field
+    def page_info(self) -> PageInfo:
+        return page_info(self.rows)
+
+
+@strawberry.type(description="One message of a live query that groups.")
+class LiveGroups(LiveRow):
+    items: list[DocumentGroup] | None = strawberry.field(
+        description="With RESULT: rows of the answer. Part 0 replaces what was held."
+    )
+    node: DocumentGroup | None = strawberry.field(description="With EVENT: the row.")
+
+
+def _group(envelope: JsonObject) -> DocumentGroup:
+    return DocumentGroup(
+        key=cast("JSON", envelope["id"]), document=cast("JSON | None", envelope.get("document"))
+    )
+
+
+def payload(frame: JsonObject) -> LiveGroups:
+    """Return the payload that a frame becomes."""
+    items = items_of(frame)
+    is_event = frame["type"] == "event"
+    return LiveGroups(
+        **placed(frame),
+        items=None if items is None else [_group(item) for item in items],
+        node=_group({**frame, "id": frame["key"]}) if is_event else None,
+    )
+
+
+def _asked(by: list[str], measures: JSON | None, **members: JSON | None) -> JsonObject:
+    """Return the members of the REST call and of `subscribe` that a question consists of."""
+    fields = cast("list[JsonValue]", by)
+    named = {} if measures is None else cast("JsonValue", measures)
+    return {**cast("JsonObject", members), "group": {"by": fields, "measures": named}}
+
+
+@strawberry.type
+class GroupQueries:
+    @strawberry.field(description="Documents of a collection by groups, page by page.")
+    async def groups(
+        self,
+        info: Info,
+        collection: Collection,
+        by: By,
+        measures: Measures = None,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+        sort: JSON | None = None,
+        first: int | None = None,
+        after: str | None = None,
+    ) -> DocumentGroupConnection:
+        query = _asked(by, measures, filter=filter, sort=sort)
+        rows = await pages.read_groups(info.context, collection, query, first, after)
+        return DocumentGroupConnection(rows=rows)
+
+
+@strawberry.type
+class GroupSubscriptions:
+    @strawberry.subscription(description="Groups of documents, and then each row that changes.")
+    async def groups(
+        self,
+        info: Info,
+        collection: Collection,
+        by: By,
+        measures: Measures = None,
+        filter: JSON | None = None,  # noqa: A002 -- the API's name
+        sort: JSON | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        resume: str | None = None,
+        deliver: Deliver = Deliver.EVENTS,
+        throttle_ms: int = 0,
+    ) -> AsyncGenerator[LiveGroups, None]:
+        message: JsonObject = {
+            **_asked(by, measures, filter=filter, sort=sort),
+            "collection": collection,
+            "offset": offset,
+            "limit": limit,
+            "resume": resume,
+            "options": options(deliver, throttle_ms),
+        }
+        async for frame in frames(info.context, message):
+            yield payload(frame)

@@ -1,0 +1,177 @@
+"""What tenants have in the control plane: the table that its fields are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that is read and changed by REST calls."""
+
+    #: As fields and types call one of them, and several.
+    one: str
+    many: str
+    segment: str
+    #: Names of components.
+    answer: str
+    #: What one is known by in an address: a member of the answer. None: one is not read alone.
+    key: str | None = "id"
+    creation: str | None = None
+    created: str | None = None
+    change: str | None = None
+    deletable: bool = False
+    #: Whether the list comes page by page.
+    paged: bool = True
+    #: Further calls: a word for the field, the call's suffix, the components.
+    calls: tuple[tuple[str, str, str | None, str], ...] = ()
+    #: To what of the tenant's they belong, where that is not the tenant: a segment, and what one
+    #: of those is called.
+    of: tuple[str, str] | None = None
+
+
+TENANT = Resource(
+    "tenant",
+    "tenants",
+    "tenants",
+    "TenantAnswer",
+    key="slug",
+    creation="TenantCreationRequest",
+    change="PatchedTenantChangeRequest",
+    deletable=True,
+    calls=(("restore", ":restore", None, "TenantAnswer"),),
+)
+#: What each tenant has one of.
+CLUSTER = Resource(
+    "cluster",
+    "cluster",
+    "cluster",
+    "ClusterAnswer",
+    creation="ClusterCreationRequest",
+    change="PatchedClusterChangeRequest",
+    deletable=True,
+)
+#: What tenants have several of.
+RESOURCES = (
+    Resource(
+        "member",
+        "members",
+        "members",
+        "MemberAnswer",
+        key="user_id",
+        change="PatchedMemberChangeRequest",
+        deletable=True,
+    ),
+    Resource(
+        "invitation",
+        "invitations",
+        "invitations",
+        "InvitationAnswer",
+        creation="InvitationCreationRequest",
+        deletable=True,
+        calls=(("resend", ":resend", None, "InvitationAnswer"),),
+    ),
+    Resource(
+        "apiKey",
+        "apiKeys",
+        "api-keys",
+        "ApiKeyAnswer",
+        creation="ApiKeyCreationRequest",
+        created="NewApiKeyAnswer",
+        change="PatchedApiKeyChangeRequest",
+        deletable=True,
+        calls=(("rotate", "/rotate", "ApiKeyRotationRequest", "NewApiKeyAnswer"),),
+    ),
+    Resource(
+        "collection",
+        "collections",
+        "collections",
+        "CollectionAnswer",
+        key="name",
+        creation="CollectionCreationRequest",
+        change="PatchedCollectionChangeRequest",
+        deletable=True,
+    ),
+    Resource(
+        "topic",
+        "topics",
+        "topics",
+        "TopicAnswer",
+        key="name",
+        creation="TopicCreationRequest",
+        change="PatchedTopicChangeRequest",
+        deletable=True,
+    ),
+    Resource(
+        "aggregate",
+        "aggregates",
+        "aggregates",
+        "AggregateAnswer",
+        key="name",
+        creation="AggregateCreationRequest",
+        change="PatchedAggregateChangeRequest",
+        deletable=True,
+        calls=(("rebuild", ":rebuild", None, "AggregateAnswer"),),
+    ),
+    Resource(
+        "dataset",
+        "datasets",
+        "datasets",
+        "DatasetAnswer",
+        key="name",
+        creation="DatasetCreationRequest",
+        change="PatchedDatasetChangeRequest",
+        deletable=True,
+    ),
+    Resource(
+        "issuer",
+        "issuers",
+        "issuers",
+        "IssuerAnswer",
+        creation="IssuerCreationRequest",
+        deletable=True,
+    ),
+    Resource(
+        "webhook",
+        "webhooks",
+        "webhooks",
+        "WebhookAnswer",
+        creation="WebhookCreationRequest",
+        created="NewWebhookAnswer",
+        change="PatchedWebhookChangeRequest",
+        deletable=True,
+        calls=(
+            ("verify", ":verify", None, "WebhookAnswer"),
+            ("test", ":test", None, "DeliveryAnswer"),
+            ("rotateSecretOf", ":rotate-secret", None, "NewWebhookAnswer"),
+        ),
+    ),
+    Resource(
+        "delivery",
+        "deliveries",
+        "deliveries",
+        "DeliveryAnswer",
+        of=("webhooks", "webhook"),
+        calls=(("resend", ":redeliver", None, "DeliveryAnswer"),),
+    ),
+    Resource(
+        "personalToken",
+        "personalTokens",
+        "tokens",
+        "TenantTokenAnswer",
+        creation="TokenCreationRequest",
+        created="NewTokenAnswer",
+        deletable=True,
+    ),
+    Resource("auditEntry", "auditLog", "audit-log", "AuditEntryAnswer", key=None),
+    Resource("error", "errors", "errors", "ErrorEntryAnswer", key=None),
+    Resource(
+        "subscription",
+        "subscriptions",
+        "subscriptions",
+        "SubscriptionAnswer",
+        key=None,
+        deletable=True,
+        paged=False,
+    ),
+)

@@ -1,0 +1,123 @@
+"""The fields that write one document: of any collection, or of one in its own types.
+
+A field stands for the message of the native protocol that writes the same, with its members in
+GraphQL's spelling. What differs between collections is the type of the document and of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from graphql import (
+    GraphQLArgument,
+    GraphQLBoolean,
+    GraphQLField,
+    GraphQLInputType,
+    GraphQLInt,
+    GraphQLNonNull,
+    GraphQLOutputType,
+    GraphQLScalarType,
+    GraphQLString,
+)
+
+from rillbase_server.graphql import documents
+from rillbase_server.graphql.context import Resolving
+from rillbase_server.graphql.typed.types import Nullable
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What a field does, and what it has to be told."""
+
+    verb: str
+    #: The message that it stands for.
+    message: str
+    arguments: tuple[str, ...]
+    description: str
+
+
+_CHANGE = ("ifVersion", "idempotencyKey")
+WRITES = (
+    Write("insert", "insert", ("document", "idempotencyKey"), "Insert a document."),
+    Write("replace", "replace", ("key", "document", *_CHANGE), "Replace a document, or create it."),
+    Write(
+        "update",
+        "update",
+        ("key", "update", "arrayFilters", "upsert", *_CHANGE),
+        "Change a document by update operators.",
+    ),
+    Write(
+        "merge",
+        "update",
+        ("key", "patch", "upsert", *_CHANGE),
+        "Change a document by a merge patch (RFC 7396).",
+    ),
+    Write("delete", "delete", ("key", *_CHANGE), "Delete a document. Returns its key."),
+)
+#: What native messages call arguments that GraphQL spells otherwise.
+_MEMBERS: Mapping[str, str] = MappingProxyType(
+    {
+        "arrayFilters": "array_filters",
+        "ifVersion": "if_version",
+        "idempotencyKey": "idempotency_key",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Makes the fields from the types that they take and answer with."""
+
+    json: GraphQLScalarType
+    #: A document as it stands after a write.
+    node: GraphQLOutputType
+    #: A document as a field takes it, and what makes of it what is stored.
+    content: Nullable
+    as_stored: Callable[[object], object] = lambda document: document
+
+    def of_any_collection(self) -> dict[str, GraphQLField]:
+        """Return fields such as `insertDocument`, which take the collection's name."""
+        name = GraphQLArgument(GraphQLNonNull(GraphQLString), description="The collection's name.")
+        return {
+            f"{write.verb}Document": self._field(write, {"collection": name}) for write in WRITES
+        }
+
+    def of(self, collection: str, field: str) -> dict[str, GraphQLField]:
+        """Return fields such as `todosInsert`, for the collection whose field is `todos`."""
+        return {
+            f"{field}{write.verb.capitalize()}": self._field(write, {}, collection)
+            for write in WRITES
+        }
+
+    def _field(
+        self, write: Write, arguments: dict[str, GraphQLArgument], of: str = ""
+    ) -> GraphQLField:
+        async def resolve(
+            _: object, info: Resolving, *, collection: str = of, **members: object
+        ) -> object:
+            if "document" in members:
+                members["document"] = self.as_stored(members["document"])
+            if write.verb == "delete":
+                await documents.write(info.context, write.message, collection, **members)
+                return members["key"]
+            return await documents.written(info.context, write.message, collection, **members)
+
+        taken = {**arguments, **{name: self._argument(name) for name in write.arguments}}
+        answer = GraphQLNonNull(self.json) if write.verb == "delete" else self.node
+        return GraphQLField(answer, taken, resolve=resolve, description=write.description)
+
+    def _argument(self, name: str) -> GraphQLArgument:
+        types: dict[str, tuple[GraphQLInputType, str | None]] = {
+            "key": (GraphQLNonNull(self.json), "The document's `_id`, as Extended JSON."),
+            "document": (GraphQLNonNull(self.content), None),
+            "update": (GraphQLNonNull(self.json), "Update operators, such as `$set`."),
+            "patch": (GraphQLNonNull(self.json), None),
+            "arrayFilters": (self.json, None),
+            "upsert": (GraphQLBoolean, "Create the document if there is none."),
+            "ifVersion": (GraphQLInt, "Only if this is the document's version."),
+            "idempotencyKey": (GraphQLString, "What is sent twice with the same key happens once."),
+        }
+        taken, description = types[name]
+        return GraphQLArgument(taken, description=description, out_name=_MEMBERS.get(name, name))

@@ -1,0 +1,31 @@
+"""Datasets by GraphQL."""
+
+from __future__ import annotations
+
+from tests.analytics.made import make_dataset
+from tests.rillbase_server.graphql.asking import Asking
+
+ROWS = """
+query ($d: String!, $q: JSON!) {
+  datasetRows(dataset: $d, query: $q) { rows state freshnessS read }
+}
+"""
+BY_CUSTOMER = {
+    "table": "orders",
+    "group_by": ["customer"],
+    "aggregates": {"orders": {"op": "count"}},
+    "order": [["customer", 1]],
+    "freshness": 0,
+}
+
+
+def test_rows_are_asked_for_as_fresh_as_need_be(server: str) -> None:
+    shop = make_dataset(server)
+    shop.insert("orders", *({"id": n, "customer": "ab"[n % 2]} for n in range(5)))
+    asking = Asking(shop.caller)
+    found = asking.ask(ROWS, d=shop.name, q=BY_CUSTOMER)["datasetRows"]
+    assert found["rows"] == [{"customer": "a", "orders": 3}, {"customer": "b", "orders": 2}]
+    assert found["state"] == 1
+    wrong = asking.refused(ROWS, d=shop.name, q={**BY_CUSTOMER, "table": "none"})
+    assert wrong["extensions"]["code"] == "invalid_body"
+    assert asking.refused(ROWS, d="nowhere", q=BY_CUSTOMER)["extensions"]["code"] == "not_found"

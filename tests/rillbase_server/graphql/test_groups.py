@@ -1,0 +1,117 @@
+"""Groups of documents: one row for those with the same values, asked for and watched."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.documents.collection import MadeCollection
+from tests.rillbase_server.graphql.asking import Asking
+from tests.rillbase_server.graphql.listening import greeted
+from tests.rillbase_server.graphql.test_socket import key_of
+
+MEASURES = {"sum": {"op": "sum", "field": "n"}}
+PAGE = """
+query ($c: String!, $m: JSON, $filter: JSON, $sort: JSON, $first: Int, $after: String) {
+  groups(
+    collection: $c, by: ["kind"], measures: $m, filter: $filter, sort: $sort, first: $first
+    after: $after
+  ) {
+    nodes { key document }
+    edges { cursor node { key } }
+    pageInfo { hasNextPage hasPreviousPage endCursor }
+  }
+}
+"""
+WATCH = """
+subscription ($c: String!, $m: JSON, $sort: JSON, $limit: Int, $resume: String, $how: Deliver!) {
+  groups(
+    collection: $c, by: ["kind"], measures: $m, sort: $sort, limit: $limit, resume: $resume
+    deliver: $how
+  ) {
+    kind items { key document } seq match node { key document } index oldIndex
+    transaction { index count } state reason
+  }
+}
+"""
+
+
+@pytest.fixture
+def kinds(things: MadeCollection) -> MadeCollection:
+    """Six documents, the first three kinds of two each."""
+    things.insert_many([{"_id": n, "kind": "abc"[n % 3], "n": n} for n in range(6)])
+    return things
+
+
+def test_documents_with_the_same_values_are_one_row(asking: Asking, kinds: MadeCollection) -> None:
+    found = asking.ask(PAGE, c=kinds.name, m=MEASURES, filter={"n": {"$gt": 0}})["groups"]
+    assert found["nodes"] == [
+        {"key": {"kind": kind}, "document": {"kind": kind, "sum": total}}
+        for kind, total in (("a", 3), ("b", 5), ("c", 7))
+    ]
+    assert found["pageInfo"]["hasNextPage"] is False
+
+
+def test_whoever_follows_the_cursors_sees_every_row_once(
+    asking: Asking, kinds: MadeCollection
+) -> None:
+    sort, seen, after = [["sum", -1]], [], None
+    while True:
+        found = asking.ask(PAGE, c=kinds.name, m=MEASURES, sort=sort, first=2, after=after)
+        seen += [edge["node"]["key"]["kind"] for edge in found["groups"]["edges"]]
+        page = found["groups"]["pageInfo"]
+        assert page["hasPreviousPage"] == (after is not None)
+        if not page["hasNextPage"]:
+            break
+        after = page["endCursor"]
+    assert seen == ["c", "b", "a"]
+
+
+def test_what_is_wrong_with_a_group_is_told_with_the_rest_apis_code(
+    asking: Asking, kinds: MadeCollection
+) -> None:
+    wrong = asking.refused(PAGE, c=kinds.name, m={"sum": {"op": "guess"}})
+    assert wrong["extensions"]["code"] == "invalid_group"
+    page = "documents(collection: $c, first: 2) { pageInfo { endCursor } }"
+    found = asking.ask(f"query ($c: String!) {{ {page} }}", c=kinds.name)["documents"]
+    cursor = found["pageInfo"]["endCursor"]
+    strange = asking.refused(PAGE, c=kinds.name, m=MEASURES, after=cursor)
+    assert strange["extensions"]["errors"][0]["pointer"] == "/after"
+
+
+@pytest.mark.usefixtures("live")
+def test_rows_are_told_as_documents_come_and_go_and_again_after_a_break(
+    server: str, kinds: MadeCollection
+) -> None:
+    asked = {"c": kinds.name, "m": MEASURES, "sort": [["sum", -1]], "how": "EVENTS"}
+    with greeted(server, token=key_of(kinds)) as listening:
+        listening.subscribe("s", WATCH, **asked)
+        (result,) = listening.until_ready("s", "groups")
+        assert [item["key"]["kind"] for item in result["items"]] == ["c", "b", "a"]
+        kinds.insert({"_id": 10, "kind": "a", "n": 100})
+        payload = listening.payload("s")
+        token, told = payload["extensions"]["resume"], payload["data"]["groups"]
+        assert (told["kind"], told["match"], told["seq"]) == ("EVENT", "CHANGE_INDEX", 1)
+        assert (told["index"], told["oldIndex"]) == (0, 2)
+        assert told["node"] == {"key": {"kind": "a"}, "document": {"kind": "a", "sum": 103}}
+    kinds.caller.delete(f"{kinds.path}/documents/~1")
+    kinds.caller.delete(f"{kinds.path}/documents/~4")
+    with greeted(server, token=key_of(kinds)) as listening:
+        listening.subscribe("s", WATCH, **asked, resume=token)
+        matches = []
+        while "REMOVE" not in matches:
+            told = listening.event("s", "groups")
+            assert told["kind"] == "EVENT"
+            matches.append(told["match"])
+        assert told["node"] == {"key": {"kind": "b"}, "document": None}
+
+
+@pytest.mark.usefixtures("live")
+def test_the_whole_answer_can_be_told_each_time(server: str, kinds: MadeCollection) -> None:
+    with greeted(server, token=key_of(kinds)) as listening:
+        listening.subscribe("s", WATCH, c=kinds.name, m=None, limit=2, how="RESULT")
+        (result,) = listening.until_ready("s", "groups")
+        assert [item["document"] for item in result["items"]] == [{"kind": "a"}, {"kind": "b"}]
+        kinds.insert({"_id": 10, "kind": "Z"})
+        told = listening.event("s", "groups")
+        assert told["kind"] == "RESULT"
+        assert [item["key"]["kind"] for item in told["items"]] == ["Z", "a"]
