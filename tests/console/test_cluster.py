@@ -9,8 +9,7 @@ import pytest
 
 from realtime.grid.size import Size
 from tests.console.conftest import OpenWindow
-from tests.console.test_pages import AXE, VIOLATIONS, opened
-from tests.console.window import Window
+from tests.console.looking import opened, take_pictures, violations
 from tests.realtime.pretended import pretended_grid
 
 if TYPE_CHECKING:
@@ -63,7 +62,8 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
     window.sees(f"1 {TIMES} 3", "[aria-label=Cluster] .facts")
     with pretended_grid(dedicated, Size(3), valkey_url, busy_ppm=720_000):
         window.sees("72% of the time", "[aria-label=Cluster] .notice")
-        take_pictures(window, pictures)
+        take_pictures(window, pictures, "cluster", phone=(390, 1100))
+        assert violations(window) == []
         window.click("[aria-label=Cluster] .notice button", "Resize")
         window.sees(f"1 {TIMES} 6 partitions?", "dialog")
         window.click("dialog button.main", "Resize")
@@ -77,12 +77,3 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
     window.click("dialog button.main", "Give it up")
     window.sees("deleting", "[aria-label=Cluster] .badge")
     assert window.complaints == []
-
-
-def take_pictures(window: Window, folder: Path) -> None:
-    for size, width, height in (("desk", 1280, 800), ("phone", 390, 1100)):
-        for theme in ("light", "dark"):
-            picture = folder / f"cluster-{size}-{theme}.png"
-            window.page.picture(picture, width=width, height=height, dark=theme == "dark")
-    window.evaluate(AXE.read_text() + "; 0")
-    assert window.evaluate(VIOLATIONS) == []

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.console.conftest import OpenWindow
-from tests.console.test_pages import AXE, VIOLATIONS, opened
+from tests.console.looking import opened, take_pictures, violations
 from tests.console.window import Window
 
 if TYPE_CHECKING:
@@ -44,12 +44,6 @@ def window(open_window: OpenWindow, posts: Made) -> Window:
     return opened(open_window, posts.made)
 
 
-def upload(window: Window, file: Path) -> None:
-    window.choose_file("dialog input[type=file]", file)
-    window.sees(file.name, "dialog button")
-    window.click("dialog button.main", "Upload")
-
-
 def test_a_dataset_is_made_and_what_is_wrong_with_it_is_said(
     open_window: OpenWindow, dedicated: MadeTenant
 ) -> None:
@@ -77,10 +71,10 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
     pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS).append_column("x", [[1, 2]]), file)
     window.open("/datasets/posts")
     window.click("header button", "Upload")
-    upload(window, file)
+    window.hand_over(file, "Upload")
     window.sees("x", "dialog [role=alert]")
     pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS), file)
-    upload(window, file)
+    window.hand_over(file, "Upload")
     window.sees("2 rows uploaded: state 1", "dialog [role=status]")
     window.click("dialog footer button", "Close")
     window.sees("2", "[data-stage=unsorted] .stage-rows")
@@ -122,11 +116,7 @@ def test_a_dataset_looks_right_and_keeps_nobody_out(
             window.click("[aria-label=Examples] button", "By author")
             window.click(".asking button.main", "Ask")
             window.sees("author ", ".dataset-rows")
-        for size, width, height in (("desk", 1280, 900), ("phone", 390, 1400)):
-            for theme in ("light", "dark"):
-                picture = pictures / f"dataset{tab.replace('/', '-')}-{size}-{theme}.png"
-                window.page.picture(picture, width=width, height=height, dark=theme == "dark")
-                assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        window.evaluate(AXE.read_text() + "; 0")
-        assert window.evaluate(VIOLATIONS) == [], tab
+        name = f"dataset{tab.replace('/', '-')}"
+        take_pictures(window, pictures, name, desk=(1280, 900), phone=(390, 1400))
+        assert violations(window) == [], tab
     assert window.complaints == []

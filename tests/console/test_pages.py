@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import chromium
 from tests.console.conftest import OpenWindow
+from tests.console.looking import opened, take_pictures, violations
 from tests.console.window import Window
 
 if TYPE_CHECKING:
+    from tests.console.furnished import Furnished
     from tests.documents.collection import MadeCollection
-    from tests.make import MadeTenant
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
-ROOT = Path(__file__).resolve().parents[2]
-AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 
 #: Each page with what shows that it is there.
 PAGES = {
@@ -45,33 +43,51 @@ PAGES = {
     "/audit": "table, .empty",
     "/settings": "textarea",
 }
+#: Pages that look otherwise once there is something to show.
+FILLED = {
+    "/collections/notes": "[data-key=note-0]",
+    "/topics": "table",
+    "/aggregates": "table",
+    "/datasets": "table",
+    "/webhooks": "table",
+    "/errors": "table",
+    "/audit": "table",
+}
+#: What opens: on which page, by which button, and what is there then.
+OPENED = (
+    ("/collections/notes", ("[data-key=note-0] [aria-colindex='2']",), ".panel .tree"),
+    ("/collections/notes/indexes", ("button", "New index"), "dialog input"),
+    ("/keys", ("button", "New key"), "dialog input"),
+    ("/members", ("button", "Invite"), "dialog input"),
+    ("/topics", ("button", "New topic"), "dialog input"),
+    ("/aggregates", ("button", "New aggregate"), "dialog .editor-host"),
+    ("/datasets", ("button", "New dataset"), "dialog .editor-host"),
+    ("/webhooks", ("button", "New webhook"), "dialog input"),
+)
 #: What stands for the others in the tests of every change.
 EVERYDAY = ("/start", "/collections/notes", "/collections/notes/rules", "/keys", "/usage")
-VIOLATIONS = """
-axe.run(document, {resultTypes: ["violations"]}).then(({violations}) =>
-  violations.map(({id, nodes}) => `${id}: ${nodes.map(({target}) => target.join(" ")).join(", ")}`))
-"""
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def opened(open_window: OpenWindow, made: MadeTenant) -> Window:
-    window = open_window(made)
-    window.page.call("Emulation.setEmulatedMedia", features=[chromium.STILL])
-    return window
+@pytest.fixture
+def furnished(server: str) -> Furnished:
+    from tests.console.furnished import furnish
+
+    return furnish(server)
 
 
-def go(window: Window, path: str) -> None:
+def go(window: Window, path: str, there: str) -> None:
     window.open(path)
-    window.wait(f"document.querySelector({PAGES[path]!r})")
+    window.wait(f"document.querySelector({there!r})")
 
 
-def complaints_of_axe(window: Window, paths: Iterable[str]) -> dict[str, list[str]]:
-    axe = AXE.read_text()
+def complaints_of_axe(window: Window, pages: Mapping[str, str]) -> dict[str, list[str]]:
     found = {}
-    for path in paths:
-        go(window, path)
-        window.evaluate(axe + "; 0")
-        if violations := window.evaluate(VIOLATIONS):
-            found[path] = violations
+    for path, there in pages.items():
+        go(window, path, there)
+        if complaints := violations(window):
+            found[path] = complaints
     return found
 
 
@@ -79,7 +95,7 @@ def test_pages_have_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
     window = opened(open_window, notes.made)
-    assert complaints_of_axe(window, EVERYDAY) == {}
+    assert complaints_of_axe(window, {path: PAGES[path] for path in EVERYDAY}) == {}
     assert window.complaints == []
 
 
@@ -92,35 +108,55 @@ def test_every_page_has_nothing_that_keeps_people_out(
     assert window.complaints == []
 
 
+@pytest.mark.long
+def test_pages_that_show_something_keep_nobody_out_and_are_taken_pictures_of(
+    open_window: OpenWindow, furnished: Furnished, pictures: Path
+) -> None:
+    window = opened(open_window, furnished.made)
+    pages = {**FILLED, **furnished.pages}
+    for path, there in pages.items():
+        go(window, path, there)
+        name = _UUID.sub("one", path).replace("/", "-")
+        take_pictures(window, pictures, f"filled{name}")
+        assert violations(window) == [], path
+    assert window.complaints == []
+
+
+@pytest.mark.long
+def test_what_opens_over_a_page_keeps_nobody_out(
+    open_window: OpenWindow, furnished: Furnished, pictures: Path
+) -> None:
+    window = opened(open_window, furnished.made)
+    for path, button, there in OPENED:
+        go(window, path, "h1")
+        window.click(*button)
+        window.wait(f"document.querySelector({there!r})")
+        name = f"opened{path.replace('/', '-')}"
+        take_pictures(window, pictures, name)
+        assert violations(window) == [], path
+    assert window.complaints == []
+
+
 def test_the_way_in_has_nothing_that_keeps_people_out(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
     window = opened(open_window, notes.made)
     window.page.open(f"{window.base}/account")
     window.wait("document.querySelector('table')")
-    window.evaluate(AXE.read_text() + "; 0")
-    assert window.evaluate(VIOLATIONS) == []
+    assert violations(window) == []
     window.page.call("Network.clearBrowserCookies")
     for path in ("/", "/sign-up", "/forgot-password"):
         window.page.open(window.base + path)
         window.wait("document.querySelector('form')")
-        window.evaluate(AXE.read_text() + "; 0")
-        assert window.evaluate(VIOLATIONS) == []
+        assert violations(window) == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pictures_of_every_page(
-    open_window: OpenWindow, notes: MadeCollection, pictures: Path, *, dark: bool
+    open_window: OpenWindow, notes: MadeCollection, pictures: Path
 ) -> None:
     window = opened(open_window, notes.made)
-    theme = "dark" if dark else "light"
-    for path in PAGES:
-        for size, width, height in (("desk", 1280, 800), ("phone", 390, 844)):
-            go(window, path)
-            name = f"{path.strip('/').replace('/', '-')}-{size}-{theme}.png"
-            window.page.picture(pictures / name, width=width, height=height, dark=dark)
-            assert (pictures / name).stat().st_size > 1_000
-            assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    window.evaluate(AXE.read_text() + "; 0")
-    assert window.evaluate(VIOLATIONS) == []
+    for path, there in PAGES.items():
+        go(window, path, there)
+        take_pictures(window, pictures, path.strip("/").replace("/", "-"))
+    assert violations(window) == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.test_pages import AXE, VIOLATIONS, opened
+from tests.console.looking import opened, take_pictures, violations
 from tests.realtime.client import greeted
 from tests.realtime.live.answer import subscribe
 from tests.realtime.live.test_bounds import key_of
@@ -39,10 +39,6 @@ def test_the_way_of_a_change_is_told_stage_by_stage(
             window.click(".why button", "Why?")
             window.wait(f"document.querySelector('.why-steps > li.{stage}:last-child')")
             window.sees(told.replace("`", ""), within=".why-steps > li:last-child")
-            for size, width, height in (("desk", 1280, 1500), ("phone", 390, 1900)):
-                for theme in ("light", "dark"):
-                    picture = pictures / f"why-{document}-{size}-{theme}.png"
-                    window.page.picture(picture, width=width, height=height, dark=theme == "dark")
-        window.evaluate(AXE.read_text() + "; 0")
-        assert window.evaluate(VIOLATIONS) == []
+            take_pictures(window, pictures, f"why-{document}", desk=(1280, 1500), phone=(390, 1900))
+        assert violations(window) == []
         assert window.complaints == []

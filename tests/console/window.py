@@ -92,6 +92,12 @@ class Window:
         found = self.page.call("Runtime.evaluate", expression=expression)["result"]["objectId"]
         self.page.call("DOM.setFileInputFiles", objectId=found, files=[str(file)])
 
+    def hand_over(self, file: Path, action: str) -> None:
+        """Choose a file in a dialogue, and have done with it what the button says."""
+        self.choose_file("dialog input[type=file]", file)
+        self.sees(file.name, "dialog button")
+        self.click("dialog button.main", action)
+
     def press(self, key: str, *, ctrl: bool = False) -> None:
         code, text = KEYS[key] if key in KEYS else (ord(key.upper()), "" if ctrl else key)
         event = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 2 if ctrl else 0}

@@ -41,6 +41,8 @@ export interface Collection {
   readonly access_rules: Rules;
   readonly indexes: readonly Index[];
   readonly ttl: { readonly field: string; readonly after_s: number } | null;
+  /** Whether its documents come from a source, and from nowhere else. */
+  readonly read_only: boolean;
   readonly version: number;
   readonly created_at: string;
   readonly updated_at: string;

@@ -1,4 +1,4 @@
-/** Drops what a page is about, once its name was typed, and goes to the list of its kind. */
+/** Drops what a page is about, once its name was typed, and leaves the page. */
 
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
@@ -18,14 +18,7 @@ interface DropButtonProps {
 }
 
 export function DropButton({ list, name, label, children }: DropButtonProps) {
-  const { slug } = useTenant();
-  const change = useChange(list);
-  const [, go] = useLocation();
   const [isAsking, setAsking] = useState(false);
-  async function drop() {
-    await change(`${list}/${name}`, { method: "DELETE" });
-    go(`/t/${slug}/${list}`);
-  }
   return (
     <>
       <button
@@ -38,16 +31,34 @@ export function DropButton({ list, name, label, children }: DropButtonProps) {
         <Icon name="trash" size={14} />
       </button>
       {isAsking && (
-        <Confirm
-          title={`Drop ${name}?`}
-          action="Drop"
-          typed={name}
-          onConfirm={drop}
-          onClose={() => setAsking(false)}
-        >
+        <ConfirmDrop list={list} name={name} next={list} onClose={() => setAsking(false)}>
           {children}
-        </Confirm>
+        </ConfirmDrop>
       )}
     </>
+  );
+}
+
+interface ConfirmDropProps {
+  readonly list: string;
+  readonly name: string;
+  /** The page that is gone to: its address below the tenant's. */
+  readonly next: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+export function ConfirmDrop({ list, name, next, onClose, children }: ConfirmDropProps) {
+  const { slug } = useTenant();
+  const change = useChange(list);
+  const [, go] = useLocation();
+  async function drop() {
+    await change(`${list}/${name}`, { method: "DELETE" });
+    go(`/t/${slug}/${next}`);
+  }
+  return (
+    <Confirm title={`Drop ${name}?`} action="Drop" typed={name} onConfirm={drop} onClose={onClose}>
+      {children}
+    </Confirm>
   );
 }

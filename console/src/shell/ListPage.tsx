@@ -15,6 +15,8 @@ interface ListPageProps<T> {
   /** What the button says. */
   readonly action: string;
   readonly heads: readonly string[];
+  /** The heads that stand over numbers. */
+  readonly numbers?: readonly string[];
   readonly none: { readonly icon: IconName; readonly title: string; readonly about: string };
   /** Returns the cells of one of them. */
   readonly cells: (item: T) => ReactNode;
@@ -27,6 +29,7 @@ export function ListPage<T extends { readonly id: string }>({
   path,
   action,
   heads,
+  numbers = [],
   none,
   cells,
   dialog,
@@ -53,7 +56,7 @@ export function ListPage<T extends { readonly id: string }>({
             }
           >
             {(items) => (
-              <Table heads={heads}>
+              <Table heads={heads} numbers={numbers}>
                 {items.map((item) => (
                   <tr key={item.id}>{cells(item)}</tr>
                 ))}

@@ -3,8 +3,8 @@
 import { type ReactNode, useState } from "react";
 import { ServerError } from "rillbase";
 import { failureOf } from "../api/failure";
-import { Icon } from "./Icon";
 import { JsonEditor, type Mistake } from "./JsonEditor";
+import { Mistakes } from "./Mistakes";
 import { useToasts } from "./toasts";
 
 interface DeclarationProps {
@@ -52,18 +52,7 @@ export function Declaration({
         mistakes={mistakes}
         {...(mayChange ? { onChange: setDraft, onSubmit: save } : {})}
       />
-      {mistakes.length > 0 && (
-        <div className="notice bad" role="alert">
-          <Icon name="alert" />
-          <ul className="grow">
-            {mistakes.map(({ pointer, message }) => (
-              <li key={pointer + message}>
-                {pointer !== "" && <code>{pointer.slice(1)}</code>} {message}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
+      <Mistakes mistakes={mistakes} />
       {(isChanged || children) && (
         <div className="section-head">
           <div>{children}</div>

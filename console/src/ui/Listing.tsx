@@ -25,9 +25,12 @@ export function Listing<T>({ read: { data, error, refetch }, empty, children }: 
 /** A table in a frame that scrolls sideways where there is no room. */
 export function Table({
   heads,
+  numbers = [],
   children,
 }: {
   readonly heads: readonly string[];
+  /** The heads that stand over numbers. */
+  readonly numbers?: readonly string[];
   readonly children: ReactNode;
 }) {
   const frame = useReachable();
@@ -41,7 +44,11 @@ export function Table({
                 // biome-ignore lint/suspicious/noArrayIndexKey: heads stay where they are.
                 <td key={place} />
               ) : (
-                <th key={head} scope="col">
+                <th
+                  key={head}
+                  scope="col"
+                  className={numbers.includes(head) ? "number" : undefined}
+                >
                   {head}
                 </th>
               ),

@@ -14,6 +14,7 @@ import { Table } from "../../ui/Listing";
 import { Time } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
 import { SecretDialog } from "../keys/SecretDialog";
+import { NameInput, NewPasswordInput, PasswordInput } from "./fields";
 
 export default function Account() {
   useEffect(() => {
@@ -56,14 +57,7 @@ function Profile() {
   return (
     <section className="card life" aria-label="Profile">
       <h2>{user.email}</h2>
-      <Field label="Your name">
-        <input
-          className="input"
-          autoComplete="name"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-      </Field>
+      <NameInput value={name} onChange={setName} />
       {name !== user.name && (
         <div>
           <button type="button" className="button main" onClick={() => attempt(save)}>
@@ -93,24 +87,16 @@ function Password() {
   return (
     <form className="card life" aria-label="Password" onSubmit={save}>
       <h2>Password</h2>
-      <Field label="Present password">
-        <input
-          className="input"
-          type="password"
-          autoComplete="current-password"
-          value={values.current_password}
-          onChange={(event) => setValues({ ...values, current_password: event.target.value })}
-        />
-      </Field>
-      <Field label="New password" hint="At least ten characters.">
-        <input
-          className="input"
-          type="password"
-          autoComplete="new-password"
-          value={values.new_password}
-          onChange={(event) => setValues({ ...values, new_password: event.target.value })}
-        />
-      </Field>
+      <PasswordInput
+        label="Present password"
+        value={values.current_password}
+        onChange={(typed) => setValues({ ...values, current_password: typed })}
+      />
+      <NewPasswordInput
+        label="New password"
+        value={values.new_password}
+        onChange={(typed) => setValues({ ...values, new_password: typed })}
+      />
       {error !== null && <ErrorNotice error={error} />}
       <div>
         <button

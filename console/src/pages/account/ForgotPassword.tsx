@@ -3,8 +3,8 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import { call } from "../../api/control";
-import { Field } from "../../ui/Field";
 import { Door, DoorForm } from "./Door";
+import { EmailInput } from "./fields";
 
 export default function ForgotPassword() {
   const [email, setEmail] = useState("");
@@ -24,16 +24,7 @@ export default function ForgotPassword() {
     >
       {!isSent && (
         <DoorForm action="Send the link" onSubmit={send}>
-          <Field label="E-mail address">
-            <input
-              className="input"
-              type="email"
-              autoComplete="username"
-              required
-              value={email}
-              onChange={(event) => setEmail(event.target.value)}
-            />
-          </Field>
+          <EmailInput value={email} onChange={setEmail} />
         </DoorForm>
       )}
       <div className="more">

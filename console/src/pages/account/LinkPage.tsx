@@ -11,8 +11,8 @@ import { Link, useLocation } from "wouter";
 import { call } from "../../api/control";
 import { type SignedIn, useSession, useSigning } from "../../api/session";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { Field } from "../../ui/Field";
 import { Door, DoorForm } from "./Door";
+import { NameInput, NewPasswordInput } from "./fields";
 
 export default function LinkPage() {
   const [path] = useLocation();
@@ -112,17 +112,7 @@ function ResetPassword({ token }: Token) {
   return (
     <Door title="Set a new password">
       <DoorForm action="Set the password" onSubmit={reset}>
-        <Field label="New password" hint="At least ten characters.">
-          <input
-            className="input"
-            type="password"
-            autoComplete="new-password"
-            minLength={10}
-            required
-            value={password}
-            onChange={(event) => setPassword(event.target.value)}
-          />
-        </Field>
+        <NewPasswordInput label="New password" value={password} onChange={setPassword} />
       </DoorForm>
     </Door>
   );
@@ -187,25 +177,11 @@ function JoinAnew({ token, invited }: Token & { readonly invited: Invited }) {
   }
   return (
     <DoorForm action="Make an account and join" onSubmit={join}>
-      <Field label="Your name">
-        <input
-          className="input"
-          autoComplete="name"
-          value={values.name}
-          onChange={(event) => setValues({ ...values, name: event.target.value })}
-        />
-      </Field>
-      <Field label="Password" hint="At least ten characters.">
-        <input
-          className="input"
-          type="password"
-          autoComplete="new-password"
-          minLength={10}
-          required
-          value={values.password}
-          onChange={(event) => setValues({ ...values, password: event.target.value })}
-        />
-      </Field>
+      <NameInput value={values.name} onChange={(name) => setValues({ ...values, name })} />
+      <NewPasswordInput
+        value={values.password}
+        onChange={(password) => setValues({ ...values, password })}
+      />
     </DoorForm>
   );
 }

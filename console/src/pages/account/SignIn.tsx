@@ -3,8 +3,8 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import { useSigning } from "../../api/session";
-import { Field } from "../../ui/Field";
 import { Door, DoorForm } from "./Door";
+import { EmailInput, PasswordInput } from "./fields";
 
 export function SignIn() {
   const { signIn } = useSigning();
@@ -13,28 +13,8 @@ export function SignIn() {
   return (
     <Door title="Sign in" lead="Welcome back. Your data has kept moving.">
       <DoorForm action="Sign in" onSubmit={() => signIn(email, password)}>
-        <Field label="E-mail address">
-          <input
-            className="input"
-            type="email"
-            name="email"
-            autoComplete="username"
-            required
-            value={email}
-            onChange={(event) => setEmail(event.target.value)}
-          />
-        </Field>
-        <Field label="Password">
-          <input
-            className="input"
-            type="password"
-            name="password"
-            autoComplete="current-password"
-            required
-            value={password}
-            onChange={(event) => setPassword(event.target.value)}
-          />
-        </Field>
+        <EmailInput value={email} onChange={setEmail} />
+        <PasswordInput value={password} onChange={setPassword} />
       </DoorForm>
       <div className="more">
         <Link href="/sign-up">Make an account</Link>

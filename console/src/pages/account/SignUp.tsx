@@ -3,8 +3,8 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import { call } from "../../api/control";
-import { Field } from "../../ui/Field";
 import { Door, DoorForm } from "./Door";
+import { EmailInput, NameInput, NewPasswordInput } from "./fields";
 
 export default function SignUp() {
   const [values, setValues] = useState({ name: "", email: "", password: "" });
@@ -26,35 +26,12 @@ export default function SignUp() {
   return (
     <Door title="Make an account">
       <DoorForm action="Sign up" onSubmit={signUp}>
-        <Field label="Your name">
-          <input
-            className="input"
-            autoComplete="name"
-            value={values.name}
-            onChange={(event) => setValues({ ...values, name: event.target.value })}
-          />
-        </Field>
-        <Field label="E-mail address">
-          <input
-            className="input"
-            type="email"
-            autoComplete="username"
-            required
-            value={values.email}
-            onChange={(event) => setValues({ ...values, email: event.target.value })}
-          />
-        </Field>
-        <Field label="Password" hint="At least ten characters.">
-          <input
-            className="input"
-            type="password"
-            autoComplete="new-password"
-            minLength={10}
-            required
-            value={values.password}
-            onChange={(event) => setValues({ ...values, password: event.target.value })}
-          />
-        </Field>
+        <NameInput value={values.name} onChange={(name) => setValues({ ...values, name })} />
+        <EmailInput value={values.email} onChange={(email) => setValues({ ...values, email })} />
+        <NewPasswordInput
+          value={values.password}
+          onChange={(password) => setValues({ ...values, password })}
+        />
       </DoorForm>
       <div className="more">
         <Link href="/">I have an account</Link>

@@ -7,15 +7,16 @@ import { useOne } from "../../api/list";
 import { useTenant } from "../../api/tenant";
 import { DropButton } from "../../shell/DropButton";
 import { PageHead } from "../../shell/Shell";
+import { RowBars } from "../../ui/charts/RowBars";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
-import { Table } from "../../ui/Listing";
 import { useToasts } from "../../ui/toasts";
 import { LiveState } from "../collections/documents/GridFoot";
 import { textOf } from "../collections/documents/values";
 import { AggregateState, dimensionsOf } from "./Aggregates";
+import { OverTime } from "./OverTime";
 import type { Aggregate } from "./types";
 import "./aggregates.css";
 
@@ -135,6 +136,15 @@ function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
         )}
         <LiveState state={found.state} />
       </div>
+      {aggregate.time !== null && measure !== "" && (
+        <OverTime
+          rows={rows}
+          time={aggregate.time}
+          measure={measure}
+          op={aggregate.measures[measure]?.op ?? ""}
+          from={from}
+        />
+      )}
       {found.error !== null && <ErrorNotice error={found.error} />}
       {found.isLoading && <Skeleton />}
       {!found.isLoading && found.error === null && (
@@ -160,37 +170,18 @@ function RowTable({ rows, groupBy, measures, shown }: RowTableProps) {
       </Empty>
     );
   }
-  const most = Math.max(...rows.map((row) => numberOf(row[shown])), 0) || 1;
   return (
-    <Table heads={[...groupBy, shown, ...measures.filter((name) => name !== shown)]}>
-      {rows.map((row) => (
-        <tr key={JSON.stringify(groupBy.map((name) => row[name]))}>
-          {groupBy.map((name) => (
-            <td key={name} className="mono">
-              {textOf(row[name])}
-            </td>
-          ))}
-          <td className="number bar-cell">
-            <span className="bar" style={{ width: `${(numberOf(row[shown]) / most) * 100}%` }} />
-            <span>{textOf(row[shown])}</span>
-          </td>
-          {measures
-            .filter((name) => name !== shown)
-            .map((name) => (
-              <td key={name} className="number mono">
-                {textOf(row[name])}
-              </td>
-            ))}
-        </tr>
-      ))}
-    </Table>
+    <RowBars
+      heads={groupBy}
+      measures={measures}
+      drawn={shown}
+      textOf={textOf}
+      rows={rows.map((row) => {
+        const labels = groupBy.map((name) => textOf(row[name]));
+        return { key: labels.join("\n"), labels, measures: row };
+      })}
+    />
   );
-}
-
-function numberOf(value: unknown): number {
-  const found =
-    typeof value === "object" && value !== null ? Number(String(value)) : Number(value ?? 0);
-  return Number.isFinite(found) ? Math.max(0, found) : 0;
 }
 
 function AddEvents({ aggregate }: { readonly aggregate: Aggregate }) {

@@ -1,24 +1,21 @@
 /** One collection: its documents, and what holds for all of them. */
 
-import { Link } from "wouter";
 import { useHeld } from "../../api/held";
-import { useTenant } from "../../api/tenant";
 import type { Collection } from "../../api/types";
-import { PageHead } from "../../shell/Shell";
-import { Skeleton } from "../../ui/Empty";
-import { ErrorNotice } from "../../ui/ErrorNotice";
-import { Icon } from "../../ui/Icon";
+import { TabbedPage } from "../../shell/TabbedPage";
 import { DocumentsTab } from "./documents/DocumentsTab";
 import { IndexesTab } from "./IndexesTab";
 import { LifeTab } from "./LifeTab";
 import { RulesTab } from "./RulesTab";
 import { SchemaTab } from "./SchemaTab";
+import { SourceTab } from "./SourceTab";
 
 const TABS = [
   ["documents", "Documents"],
   ["schema", "Schema"],
   ["rules", "Access rules"],
   ["indexes", "Indexes"],
+  ["source", "Source"],
   ["life", "Lifetime"],
 ] as const;
 
@@ -34,40 +31,20 @@ interface PageProps {
 }
 
 export default function CollectionPage({ name, tab }: PageProps) {
-  const { slug } = useTenant();
   const { held, error } = useCollection(name);
-  const path = `/t/${slug}/collections/${name}`;
   return (
-    <>
-      <PageHead
-        name={name}
-        title={
-          <>
-            <Icon name="collection" />
-            <h1 className="mono cut">{name}</h1>
-          </>
-        }
-      >
-        <nav className="tabs" aria-label="Parts of the collection">
-          {TABS.map(([id, title]) => (
-            <Link
-              key={id}
-              href={id === "documents" ? path : `${path}/${id}`}
-              aria-current={tab === id ? "page" : undefined}
-            >
-              {title}
-            </Link>
-          ))}
-        </nav>
-      </PageHead>
-      {error !== null && (
-        <div className="column">
-          <ErrorNotice error={error} />
-        </div>
-      )}
-      {held === null && error === null && <Skeleton rows={10} />}
-      {held !== null && <Tab held={held} tab={tab} />}
-    </>
+    <TabbedPage
+      list="collections"
+      name={name}
+      icon="collection"
+      label="Parts of the collection"
+      tabs={TABS}
+      tab={tab}
+      held={held}
+      error={error}
+    >
+      {(shown) => <Tab held={shown} tab={tab} />}
+    </TabbedPage>
   );
 }
 
@@ -84,6 +61,7 @@ function Tab({ held, tab }: { readonly held: Held; readonly tab: string }) {
       {tab === "schema" && <SchemaTab held={held} />}
       {tab === "rules" && <RulesTab held={held} />}
       {tab === "indexes" && <IndexesTab held={held} />}
+      {tab === "source" && <SourceTab held={held} />}
       {tab === "life" && <LifeTab held={held} />}
     </div>
   );

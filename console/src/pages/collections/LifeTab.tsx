@@ -1,11 +1,8 @@
 /** When documents expire, and the end of the collection itself. */
 
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useLocation } from "wouter";
-import { call } from "../../api/control";
 import { useTenant } from "../../api/tenant";
-import { Confirm } from "../../ui/Confirm";
+import { ConfirmDrop } from "../../shell/DropButton";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
 import { useToasts } from "../../ui/toasts";
@@ -89,15 +86,7 @@ function Ttl({ held: { collection, change } }: { readonly held: Held }) {
 }
 
 function Drop({ name }: { readonly name: string }) {
-  const { slug, api } = useTenant();
-  const client = useQueryClient();
-  const [, go] = useLocation();
   const [isAsking, setAsking] = useState(false);
-  async function drop() {
-    await call(`${api}/collections/${name}`, { method: "DELETE" });
-    go(`/t/${slug}/start`);
-    await client.invalidateQueries({ queryKey: [slug, "collections"] });
-  }
   return (
     <section className="card life" aria-label="Drop the collection">
       <h2>Drop the collection</h2>
@@ -108,15 +97,9 @@ function Drop({ name }: { readonly name: string }) {
         </button>
       </div>
       {isAsking && (
-        <Confirm
-          title={`Drop ${name}?`}
-          action="Drop"
-          typed={name}
-          onConfirm={drop}
-          onClose={() => setAsking(false)}
-        >
+        <ConfirmDrop list="collections" name={name} next="start" onClose={() => setAsking(false)}>
           This cannot be undone.
-        </Confirm>
+        </ConfirmDrop>
       )}
     </section>
   );

@@ -8,6 +8,7 @@ import { useTenant } from "../../api/tenant";
 import type { Rules } from "../../api/types";
 import { FormDialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
+import { isName, NameField } from "../../ui/NameField";
 
 type Access = "closed" | "read" | "owner";
 
@@ -42,21 +43,11 @@ export function NewCollection({ onClose }: { readonly onClose: () => void }) {
       title="New collection"
       lead="Documents need no schema. You can declare one later, with indexes and rules."
       action="Create collection"
-      canSubmit={/^[a-z][a-z0-9_-]{0,62}$/.test(name)}
+      canSubmit={isName(name)}
       onSubmit={create}
       onClose={onClose}
     >
-      <Field
-        label="Name"
-        hint="A lower-case letter, then letters, digits, _ and -. It cannot be changed."
-      >
-        <input
-          className="input mono"
-          autoComplete="off"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-      </Field>
+      <NameField value={name} onChange={setName} />
       <Field label="Apps with a publishable key" hint="You can write finer rules at any time.">
         <select
           className="select"

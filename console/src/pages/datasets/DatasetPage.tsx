@@ -1,13 +1,10 @@
 /** One dataset: where its rows are, what they say, and what its tables are. */
 
 import { useState } from "react";
-import { Link } from "wouter";
 import { type HeldBody, useHeld } from "../../api/held";
 import { useTenant } from "../../api/tenant";
 import { DropButton } from "../../shell/DropButton";
-import { PageHead } from "../../shell/Shell";
-import { Skeleton } from "../../ui/Empty";
-import { ErrorNotice } from "../../ui/ErrorNotice";
+import { TabbedPage } from "../../shell/TabbedPage";
 import { Icon } from "../../ui/Icon";
 import { PipelineTab } from "./PipelineTab";
 import { QueryTab } from "./QueryTab";
@@ -28,41 +25,21 @@ interface PageProps {
 }
 
 export default function DatasetPage({ name, tab }: PageProps) {
-  const { slug } = useTenant();
   const { held, error } = useHeld<Dataset>("datasets", name);
-  const path = `/t/${slug}/datasets/${name}`;
   return (
-    <>
-      <PageHead
-        name={name}
-        title={
-          <>
-            <Icon name="layers" />
-            <h1 className="mono cut">{name}</h1>
-          </>
-        }
-      >
-        <nav className="tabs" aria-label="Parts of the dataset">
-          {TABS.map(([id, title]) => (
-            <Link
-              key={id}
-              href={id === "pipeline" ? path : `${path}/${id}`}
-              aria-current={tab === id ? "page" : undefined}
-            >
-              {title}
-            </Link>
-          ))}
-        </nav>
-        {held !== null && <Actions dataset={held.body} />}
-      </PageHead>
-      {error !== null && (
-        <div className="column">
-          <ErrorNotice error={error} />
-        </div>
-      )}
-      {held === null && error === null && <Skeleton rows={10} />}
-      {held !== null && <Tab held={held} tab={tab} />}
-    </>
+    <TabbedPage
+      list="datasets"
+      name={name}
+      icon="layers"
+      label="Parts of the dataset"
+      tabs={TABS}
+      tab={tab}
+      held={held}
+      error={error}
+      actions={held !== null && <Actions dataset={held.body} />}
+    >
+      {(shown) => <Tab held={shown} tab={tab} />}
+    </TabbedPage>
   );
 }
 

@@ -9,6 +9,7 @@ import { mistakesOf } from "../../ui/Declaration";
 import { FormDialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
 import { JsonEditor, type Mistake } from "../../ui/JsonEditor";
+import { isName, NameField } from "../../ui/NameField";
 import { Time } from "../../ui/Time";
 import { size } from "../../ui/units";
 import type { Dataset } from "./types";
@@ -34,6 +35,7 @@ export default function Datasets() {
       action="New dataset"
       none={{ icon: "layers", title: "No datasets yet", about: ABOUT }}
       heads={["Name", "Tables", "Uploads", "Stored", "Made"]}
+      numbers={["Uploads", "Stored"]}
       cells={(dataset) => (
         <>
           <td>
@@ -77,21 +79,11 @@ function NewDataset({ onClose }: { readonly onClose: () => void }) {
       lead="Its tables are uploaded to and seen together. Tables and columns can be added later."
       action="Create dataset"
       wide
-      canSubmit={/^[a-z][a-z0-9_-]{0,62}$/.test(name)}
+      canSubmit={isName(name)}
       onSubmit={create}
       onClose={onClose}
     >
-      <Field
-        label="Name"
-        hint="A lower-case letter, then letters, digits, _ and -. It cannot be changed."
-      >
-        <input
-          className="input mono"
-          autoComplete="off"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-      </Field>
+      <NameField value={name} onChange={setName} />
       <Field
         label="Tables"
         hint={

@@ -9,6 +9,7 @@ import { Table } from "../../ui/Listing";
 import { Time } from "../../ui/Time";
 import { size } from "../../ui/units";
 import { type Dataset, STAGES } from "./types";
+import "../../ui/charts/charts.css";
 
 const LOOK_MS = 1_000;
 
@@ -143,7 +144,7 @@ function Reads({ reads }: { readonly reads: Pipeline["reads"] }) {
   return (
     <section className="life" aria-label="What queries read">
       <h2>What a query reads</h2>
-      <Table heads={["As fresh as", "State", "Rows to look at", "Files"]}>
+      <Table heads={["As fresh as", "State", "Rows to look at", "Files"]} numbers={["State"]}>
         {reads.map(({ freshness, state, files, rows }) => (
           <tr key={freshness}>
             <td>{freshnessText(freshness)}</td>
@@ -185,7 +186,10 @@ function Uploads({ uploads }: { readonly uploads: readonly Upload[] }) {
   return (
     <section className="life" aria-label="Newest uploads">
       <h2>Newest uploads</h2>
-      <Table heads={["State", "Upload", "Stage", "Rows", "Size", "Committed"]}>
+      <Table
+        heads={["State", "Upload", "Stage", "Rows", "Size", "Committed"]}
+        numbers={["State", "Rows", "Size"]}
+      >
         {uploads.map((upload) => (
           <tr key={upload.id}>
             <td className="number">{upload.state}</td>

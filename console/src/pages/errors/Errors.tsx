@@ -16,6 +16,7 @@ import "./errors.css";
 /** Servers write errors down every second. */
 const TOLD_MS = 2_000;
 const HEADS = ["Last seen", "Error", "Where", "Times", ""];
+const NUMBERS = ["Times"];
 
 const AREAS: Readonly<Record<ErrorArea, string>> = {
   request: "Refused calls",
@@ -49,7 +50,7 @@ export default function Errors() {
             empty={<Nothing isNarrowed={isNarrowed} onWiden={() => setNarrowed(EVERYTHING)} />}
           >
             {(entries) => (
-              <Table heads={HEADS}>
+              <Table heads={HEADS} numbers={NUMBERS}>
                 {entries.map((entry) => (
                   <Row
                     key={entry.id}

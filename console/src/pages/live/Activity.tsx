@@ -69,7 +69,7 @@ export default function Activity() {
                 <Chart
                   title="Subscriptions"
                   value={String(now.subscriptions)}
-                  note={`${now.queries} different queries`}
+                  note={now.queries === 1 ? "one query" : `${now.queries} different queries`}
                   samples={samples}
                   pick={[["subscriptions", (s) => s.subscriptions]]}
                   format={whole}

@@ -17,6 +17,9 @@ import { useSubscriptions } from "./useSubscriptions";
 import { Why } from "./Why";
 import "./activity.css";
 
+const ABOUT = ["Watches", "User", "State"];
+const FIGURES = ["Age", "Events", "Rate", "Lag"];
+
 export default function Subscriptions() {
   const { slug } = useTenant();
   const subscriptions = useSubscriptions();
@@ -57,7 +60,7 @@ export default function Subscriptions() {
             }
           >
             {(items) => (
-              <Table heads={["Watches", "User", "State", "Age", "Events", "Rate", "Lag", ""]}>
+              <Table heads={[...ABOUT, ...FIGURES, ""]} numbers={FIGURES}>
                 {items
                   .filter((row) => isFound(row, text))
                   .map((row) => (

@@ -1,16 +1,22 @@
 /** The answer as it is now. */
 
 import { useMemo, useState } from "react";
-import type { Query } from "rillbase";
+import type { Group, Query } from "rillbase";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { columnsOf } from "../collections/documents/columns";
 import { DocumentGrid } from "../collections/documents/DocumentGrid";
 import { GridFoot } from "../collections/documents/GridFoot";
 import { useWatched } from "../collections/documents/useLiveDocuments";
+import { GroupResult } from "./GroupResult";
 
 const NOBODY: ReadonlySet<string> = new Set();
 
-export function LiveResult({ query }: { readonly query: Query<Record<string, unknown>> }) {
+interface LiveResultProps {
+  readonly query: Query<Record<string, unknown>>;
+  readonly group: Group | undefined;
+}
+
+export function LiveResult({ query, group }: LiveResultProps) {
   const live = useWatched(query);
   const [opened, setOpened] = useState<string | null>(null);
   const isEmpty = live.items.length === 0;
@@ -27,6 +33,8 @@ export function LiveResult({ query }: { readonly query: Query<Record<string, unk
     <>
       {isEmpty ? (
         <p className="soft pad">{live.hasAnswer ? "Nothing matches now." : ""}</p>
+      ) : group !== undefined ? (
+        <GroupResult live={live} group={group} />
       ) : (
         <DocumentGrid
           live={live}
@@ -41,7 +49,7 @@ export function LiveResult({ query }: { readonly query: Query<Record<string, unk
           onSave={() => {}}
         />
       )}
-      <GridFoot live={live} count={null} />
+      <GridFoot live={live} count={null} hasKeys={group === undefined} what={group && "rows"} />
     </>
   );
 }

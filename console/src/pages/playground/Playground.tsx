@@ -1,7 +1,7 @@
 /** A query by hand: asked once or watched, explained, with a log of what the server tells. */
 
 import { useEffect, useMemo, useState } from "react";
-import { parse, type Query } from "rillbase";
+import type { Query } from "rillbase";
 import { failureOf } from "../../api/failure";
 import { dataCall, useCollections, useTenant } from "../../api/tenant";
 import { PageHead } from "../../shell/Shell";
@@ -11,30 +11,22 @@ import { Segments } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { CodeDialog } from "../collections/documents/CodeDialog";
+import { type Asked, bodyOf, type Plain, queryOf, read, type Typed } from "./asked";
 import { EventLog, type Logged } from "./EventLog";
 import { Explained } from "./Explained";
 import { LiveResult } from "./LiveResult";
+import { QueryFields } from "./QueryFields";
 import "./playground.css";
 
-type Plain = Record<string, unknown>;
 type View = "result" | "events" | "explain";
 
-interface Asked {
-  readonly collection: string;
-  readonly filter: Plain;
-  readonly sort: readonly (readonly [string, 1 | -1])[];
-  readonly limit: number;
-}
-
-const MAX_LIMIT = 1_000;
+const NOTHING_TYPED = { filter: "{}", sort: "", limit: "20", by: "", measures: "" };
 
 export default function Playground() {
   const { client, slug } = useTenant();
   const { data: collections = [] } = useCollections();
   const [collection, setCollection] = useState("");
-  const [filter, setFilter] = useState("{}");
-  const [sort, setSort] = useState("");
-  const [limit, setLimit] = useState("20");
+  const [typed, setTyped] = useState<Omit<Typed, "collection">>(NOTHING_TYPED);
   const [view, setView] = useState<View>("result");
   const [asked, setAsked] = useState<Asked | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -44,10 +36,10 @@ export default function Playground() {
   function run() {
     setError(null);
     try {
-      setAsked(read(name, filter, sort, limit));
+      setAsked(read({ ...typed, collection: name }));
     } catch (thrown) {
       setAsked(null);
-      setError(new SyntaxError(`The filter cannot be read: ${failureOf(thrown).title}`));
+      setError(new SyntaxError(`The query cannot be read: ${failureOf(thrown).title}`));
     }
   }
   const query = useMemo(() => asked && queryOf(client, asked), [client, asked]);
@@ -70,43 +62,23 @@ export default function Playground() {
       <div className="page-body fill">
         <div className="playground">
           <div className="asking">
-            <div className="row-fields">
-              <select
-                className="select"
-                aria-label="Collection"
-                value={name}
-                onChange={(event) => setCollection(event.target.value)}
-              >
-                {collections.map((found) => (
-                  <option key={found.name}>{found.name}</option>
-                ))}
-              </select>
-              <input
-                className="input mono"
-                aria-label="Sort"
-                placeholder="sort: -rank, title"
-                value={sort}
-                onChange={(event) => setSort(event.target.value)}
-              />
-              <input
-                className="input number"
-                aria-label="Limit"
-                type="number"
-                min={1}
-                max={MAX_LIMIT}
-                value={limit}
-                onChange={(event) => setLimit(event.target.value)}
-              />
-            </div>
+            <QueryFields
+              collections={collections.map((found) => found.name)}
+              collection={name}
+              typed={typed}
+              onCollection={setCollection}
+              onType={(members) => setTyped((held) => ({ ...held, ...members }))}
+            />
             <JsonEditor
               label="Filter"
-              value={filter}
-              onChange={setFilter}
+              value={typed.filter}
+              onChange={(filter) => setTyped((held) => ({ ...held, filter }))}
               onSubmit={run}
               height="100%"
             />
             <p className="soft hint">
-              A filter in MongoDB's language. <kbd>Ctrl</kbd> <kbd>↵</kbd> runs it.
+              A filter in MongoDB's language. <kbd>Ctrl</kbd> <kbd>↵</kbd> runs it. Group by fields,
+              and the rows of the answer are groups.
             </p>
           </div>
           <div className="answer">
@@ -133,7 +105,9 @@ export default function Playground() {
                 here. The log shows each event as the server tells it.
               </Empty>
             )}
-            {query !== null && view === "result" && <LiveResult query={query} />}
+            {query !== null && view === "result" && (
+              <LiveResult query={query} group={asked?.group} />
+            )}
             {query !== null && view === "events" && <EventLog log={log} />}
             {asked !== null && view === "explain" && (
               <Explained
@@ -151,38 +125,12 @@ export default function Playground() {
           collection={asked.collection}
           filter={asked.filter}
           sort={asked.sort}
+          group={asked.group}
           onClose={() => setShowsCode(false)}
         />
       )}
     </>
   );
-}
-
-function read(collection: string, filter: string, sort: string, limit: string): Asked {
-  const parsed = parse(filter.trim() === "" ? "{}" : filter);
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
-    throw new SyntaxError("A filter is an object.");
-  const parts = sort
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
-  return {
-    collection,
-    filter: parsed as Plain,
-    sort: parts.map((part) => (part.startsWith("-") ? [part.slice(1), -1] : [part, 1])),
-    limit: Math.min(MAX_LIMIT, Math.max(1, Number(limit) || 20)),
-  };
-}
-
-function queryOf(client: ReturnType<typeof useTenant>["client"], asked: Asked): Query<Plain> {
-  let query: Query<Plain> = client.collection<Plain>(asked.collection);
-  if (Object.keys(asked.filter).length > 0) query = query.filter(asked.filter);
-  for (const [field, direction] of asked.sort) query = query.sort(field, direction);
-  return query.limit(asked.limit);
-}
-
-function bodyOf({ filter, sort, limit }: Asked): object {
-  return { filter, sort, limit };
 }
 
 const MAX_LOGGED = 200;

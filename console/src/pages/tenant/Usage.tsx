@@ -93,7 +93,11 @@ function QuotaTile({ name, limit, used }: TileProps) {
 }
 
 function titleOf(name: string): string {
-  const text = name.replace(/_bytes$/, "").replaceAll("_", " ");
+  const text = name
+    .replace(/_bytes$/, "")
+    .replace(/_per_s$/, " each second")
+    .replace(/^api_/, "API ")
+    .replaceAll("_", " ");
   return text[0]?.toUpperCase() + text.slice(1);
 }
 

@@ -25,6 +25,8 @@ interface Box {
 const WORLD: Box = { left: -180, bottom: -80, right: 180, top: 80 };
 const METRES_PER_DEGREE = 111_320;
 const LINES = 8;
+/** The map may be wider or higher than what it is fitted to: lines go on, by so many views. */
+const BEYOND = 4;
 const LEAST_DEGREES = 0.02;
 
 export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: MapProps) {
@@ -39,6 +41,8 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
     : 1;
   const x = (value: number) => (value - view.left) * squeeze;
   const y = (value: number) => view.top - value;
+  const around = within(whole(topic), view, BEYOND);
+  const lines = graticule(around, (view.right - view.left) / LINES);
   return (
     // biome-ignore lint/a11y: places are typed as well, in the form beside the map.
     <svg
@@ -54,13 +58,13 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
         onPoint(round(at.x / squeeze + view.left), round(view.top - at.y));
       }}
     >
-      {graticule(view).map(({ key, vertical, at }) => (
+      {lines.map(({ key, vertical, at }) => (
         <line
           key={key}
           className="graticule"
           {...(vertical
-            ? { x1: x(at), x2: x(at), y1: 0, y2: height }
-            : { x1: 0, x2: width * squeeze, y1: y(at), y2: y(at) })}
+            ? { x1: x(at), x2: x(at), y1: y(around.top), y2: y(around.bottom) }
+            : { x1: x(around.left), x2: x(around.right), y1: y(at), y2: y(at) })}
         />
       ))}
       {publications.map(({ publication_id: id, geo, data }) => {
@@ -136,8 +140,20 @@ function fitted(boxes: readonly Box[], everything: Box, isGeo: boolean): Box {
   };
 }
 
-function graticule(view: Box): { key: string; vertical: boolean; at: number }[] {
-  const step = (view.right - view.left) / LINES;
+/** Returns a box with so much more of it on each side, as far as there is anything. */
+function within(everything: Box, box: Box, more: number): Box {
+  const wide = (box.right - box.left) * more;
+  const high = (box.top - box.bottom) * more;
+  return {
+    left: Math.max(everything.left, box.left - wide),
+    bottom: Math.max(everything.bottom, box.bottom - high),
+    right: Math.min(everything.right, box.right + wide),
+    top: Math.min(everything.top, box.top + high),
+  };
+}
+
+/** Returns lines at even places, about a step from one another. */
+function graticule(view: Box, step: number): { key: string; vertical: boolean; at: number }[] {
   const power = 10 ** Math.floor(Math.log10(step));
   const even = ([1, 2, 5, 10].find((factor) => factor * power >= step) ?? 10) * power;
   const lines: { key: string; vertical: boolean; at: number }[] = [];

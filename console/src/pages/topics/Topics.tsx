@@ -8,6 +8,7 @@ import type { Topic } from "../../api/types";
 import { ListPage } from "../../shell/ListPage";
 import { FormDialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
+import { isName, NameField } from "../../ui/NameField";
 import { duration, Time } from "../../ui/Time";
 
 const KINDS: Readonly<Record<Topic["kind"], string>> = {
@@ -30,6 +31,7 @@ export default function Topics() {
       action="New topic"
       none={{ icon: "pin", title: "No topics yet", about: ABOUT }}
       heads={["Name", "What meets", "Kept for", "Made"]}
+      numbers={["Kept for"]}
       cells={(topic) => (
         <>
           <td>
@@ -68,17 +70,11 @@ function NewTopic({ onClose }: { readonly onClose: () => void }) {
     <FormDialog
       title="New topic"
       action="Create topic"
-      canSubmit={name !== ""}
+      canSubmit={isName(name)}
       onSubmit={create}
       onClose={onClose}
     >
-      <Field label="Name">
-        <input
-          className="input mono"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-      </Field>
+      <NameField value={name} onChange={setName} />
       <Field label="What meets">
         <select
           className="select"

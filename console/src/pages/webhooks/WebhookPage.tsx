@@ -152,7 +152,10 @@ function Deliveries({ id }: { readonly id: string }) {
       }
     >
       {(items) => (
-        <Table heads={["When", "Event", "State", "Attempts", "Answer", ""]}>
+        <Table
+          heads={["When", "Event", "State", "Attempts", "Answer", ""]}
+          numbers={["Attempts", "Answer"]}
+        >
           {items.map((delivery) => (
             <Fragment key={delivery.id}>
               <tr>

@@ -1,6 +1,7 @@
 /** Shows the query as code. */
 
 import { useState } from "react";
+import type { Group } from "rillbase";
 import { Code } from "../../../ui/Code";
 import { Dialog } from "../../../ui/Dialog";
 import { Segments } from "../../../ui/Field";
@@ -11,6 +12,7 @@ interface CodeDialogProps {
   readonly collection: string;
   readonly filter: Record<string, unknown>;
   readonly sort: Asked["sort"];
+  readonly group?: Group | undefined;
   readonly onClose: () => void;
 }
 

@@ -7,6 +7,7 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
+import { flashClass } from "../../../ui/flashes";
 import { Icon } from "../../../ui/Icon";
 import { CellEditor, CellValue } from "./Cell";
 import type { Column } from "./columns";
@@ -170,9 +171,7 @@ interface RowProps extends GridProps {
 function GridRow(props: RowProps) {
   const { row, index, top, width, columns, live, selected, opened, mayWrite, onSelect } = props;
   const key = keyOf(row.id);
-  const flashes = live.flashes.get(key) ?? 0;
-  const classes = ["row"];
-  if (flashes > 0) classes.push(flashes % 2 === 0 ? "flash-even" : "flash-odd");
+  const classes = ["row", flashClass(live.flashes.get(key) ?? 0)];
   if (row.isPending) classes.push("pending");
   if (opened === key) classes.push("opened");
   const isSelected = selected.has(key);

@@ -8,6 +8,7 @@ import { CopyButton } from "../../../ui/Code";
 import { Segments } from "../../../ui/Field";
 import { Icon } from "../../../ui/Icon";
 import { JsonEditor, type Mistake } from "../../../ui/JsonEditor";
+import { Mistakes } from "../../../ui/Mistakes";
 import { useToasts } from "../../../ui/toasts";
 import { ValueTree } from "./ValueTree";
 import { hasAwkwardNames, keyOf, prettyText, updateBetween } from "./values";
@@ -136,18 +137,7 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
         mistakes={mistakes}
         {...(mayWrite ? { onChange: setText, onSubmit: save } : {})}
       />
-      {mistakes.length > 0 && (
-        <div className="notice bad" role="alert">
-          <Icon name="alert" />
-          <ul className="grow">
-            {mistakes.map(({ pointer, message }) => (
-              <li key={pointer + message}>
-                {pointer !== "" && <code>{pointer.slice(1)}</code>} {message}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
+      <Mistakes mistakes={mistakes} />
       {isChanged && (
         <footer>
           {isBehind && base.version !== null && (

@@ -24,7 +24,7 @@ type Plain = Record<string, unknown>;
 export function DocumentsTab({ collection }: { readonly collection: Collection }) {
   const { client, slug, may } = useTenant();
   const { name, schema } = collection;
-  const mayWrite = may("developer");
+  const mayWrite = may("developer") && !collection.read_only;
   const [asked, setAsked] = useState(EVERYTHING);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [opened, setOpened] = useState<unknown>(undefined);

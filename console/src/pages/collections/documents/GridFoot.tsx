@@ -21,13 +21,23 @@ export function LiveState({ state }: { readonly state: QueryState }) {
   );
 }
 
-export function GridFoot({
-  live,
-  count,
-}: {
+const KEYS = [
+  ["↑↓←→", "move"],
+  ["Enter", "edit"],
+  ["Space", "open"],
+  ["X", "select"],
+] as const;
+
+interface GridFootProps {
   readonly live: LiveDocuments;
   readonly count: number | null;
-}) {
+  /** What is counted. */
+  readonly what?: string | undefined;
+  /** Whether the grid's keys are worth a word. */
+  readonly hasKeys?: boolean;
+}
+
+export function GridFoot({ live, count, what = "documents", hasKeys = true }: GridFootProps) {
   const held = live.items.length;
   const isCut = held >= MAX_ROWS && count !== null && count > held;
   return (
@@ -39,7 +49,7 @@ export function GridFoot({
         </button>
       )}
       <span className="number" data-testid="count">
-        {(live.isComplete ? held : (count ?? held)).toLocaleString("en")} documents
+        {(live.isComplete ? held : (count ?? held)).toLocaleString("en")} {what}
       </span>
       {isCut && (
         <span>
@@ -47,20 +57,15 @@ export function GridFoot({
           rest.
         </span>
       )}
-      <span className="end wide-only">
-        <span>
-          <kbd>↑↓←→</kbd> move
+      {hasKeys && (
+        <span className="end wide-only">
+          {KEYS.map(([key, does]) => (
+            <span key={key}>
+              <kbd>{key}</kbd> {does}
+            </span>
+          ))}
         </span>
-        <span>
-          <kbd>Enter</kbd> edit
-        </span>
-        <span>
-          <kbd>Space</kbd> open
-        </span>
-        <span>
-          <kbd>X</kbd> select
-        </span>
-      </span>
+      )}
     </footer>
   );
 }

@@ -104,7 +104,7 @@ function Leaf({ value, hasChildren, label, onEdit }: LeafProps) {
     );
   }
   return (
-    <button type="button" className="leaf" aria-label={`Edit ${label}`} onClick={onEdit}>
+    <button type="button" className="leaf" title={`Edit ${label}`} onClick={onEdit}>
       <CellValue value={value} isPlain />
     </button>
   );

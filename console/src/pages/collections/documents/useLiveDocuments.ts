@@ -7,7 +7,8 @@
  */
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { Item, Query, QueryState, RillbaseError } from "rillbase";
+import { type Item, type Query, type QueryState, type RillbaseError, stringify } from "rillbase";
+import { type Flashes, type Marked, noteFlashes } from "../../../ui/flashes";
 import { keyOf } from "./values";
 
 /** The largest window that the server watches has 10,000 rows. */
@@ -69,12 +70,12 @@ function useSnapshots(
   const [shown, setShown] = useState(NOTHING);
   const [attempt, setAttempt] = useState(0);
   const again = useCallback(() => setAttempt((number) => number + 1), []);
-  const flashes = useRef(new Map<string, number>());
-  const versions = useRef(new Map<string, number | null>());
+  const flashes = useRef<Flashes>(new Map());
+  const marks = useRef(new Map<string, Marked["mark"]>());
   // biome-ignore lint/correctness/useExhaustiveDependencies: another origin begins anew.
   useEffect(() => {
     setShown(NOTHING);
-    versions.current = new Map();
+    marks.current = new Map();
     flashes.current = new Map();
   }, [origin]);
   const key = query?.key;
@@ -88,7 +89,7 @@ function useSnapshots(
           setShown((before) => ({ ...before, state }));
           return;
         }
-        note(items, versions, flashes.current);
+        marks.current = noteFlashes(items.map(markOf), marks.current, flashes.current);
         setShown({ items, state, hasAnswer, error });
       }),
     [key, attempt],
@@ -96,25 +97,7 @@ function useSnapshots(
   return { ...shown, flashes: flashes.current, again };
 }
 
-/** Counts a flash for each row whose version differs from the one that was shown. */
-function note(
-  items: readonly Row[],
-  versions: { current: Map<string, number | null> },
-  flashes: Map<string, number>,
-): void {
-  const before = versions.current;
-  const isFirst = before.size === 0;
-  // More than a screenful at once is another window, not news.
-  const fresh = items.filter(({ id }) => !before.has(keyOf(id))).length;
-  const showsNew = !isFirst && fresh <= 50;
-  const now = new Map<string, number | null>();
-  for (const { id, version } of items) {
-    const key = keyOf(id);
-    now.set(key, version);
-    const isNew = !before.has(key);
-    if (isNew ? showsNew : before.get(key) !== version && version !== null) {
-      flashes.set(key, (flashes.get(key) ?? 0) + 1);
-    }
-  }
-  versions.current = now;
+/** Rows that stand for several documents have no version: their content tells. */
+function markOf({ id, version, document, isPending }: Row): Marked {
+  return { key: keyOf(id), mark: isPending ? null : (version ?? stringify(document)) };
 }

@@ -1,0 +1,71 @@
+/** One measure over time: a bar for each bucket, as they grow. */
+
+import type { Aggregate as AggregateHandle } from "rillbase";
+import { useAggregate } from "rillbase/react";
+import { Bars } from "../../ui/charts/Bars";
+import { amountOf } from "../../ui/charts/RowBars";
+import { textOf } from "../collections/documents/values";
+import type { Aggregate } from "./types";
+
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** Of more bars one would see none. */
+const MAX_BARS = 96;
+
+type Row = Readonly<Record<string, unknown>>;
+
+interface OverTimeProps {
+  readonly rows: AggregateHandle<Row>;
+  readonly time: NonNullable<Aggregate["time"]>;
+  readonly measure: string;
+  /** What the measure does with what it measures. */
+  readonly op: string;
+  /** Since when, such as `-24h`. */
+  readonly from: string;
+}
+
+export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
+  const { bucket, stepMs, slots } = bucketsOf(time.bucket, from);
+  const found = useAggregate(rows, {
+    groupBy: [time.field],
+    measures: [measure],
+    from,
+    bucket,
+    limit: slots + 1,
+  });
+  if (found.rows.length === 0) return null;
+  return (
+    <section className="card life" aria-label="Over time">
+      <h2>
+        {measure} <span className="soft">each {bucket}</span>
+      </h2>
+      <Bars
+        label={`${measure} each ${bucket}`}
+        points={found.rows.map((row) => ({
+          at: new Date(row[time.field] as Date | string).toISOString(),
+          value: amountOf(row[measure]),
+        }))}
+        slots={slots}
+        stepMs={stepMs}
+        format={(value) => textOf(Number(value.toPrecision(6)))}
+        isSum={op === "count" || op === "sum"}
+      />
+      <div className="chart-ends">
+        <span>{from.slice(1)} ago</span>
+        <span>now</span>
+      </div>
+    </section>
+  );
+}
+
+/** Returns buckets of a multiple of the aggregate's own length, few enough to be told apart. */
+function bucketsOf(own: string, from: string): { bucket: string; stepMs: number; slots: number } {
+  const spanMs = lengthMs(from.slice(1));
+  const times = Math.max(1, Math.ceil(spanMs / lengthMs(own) / MAX_BARS));
+  const stepMs = lengthMs(own) * times;
+  const bucket = `${Number.parseInt(own, 10) * times}${own.slice(-1)}`;
+  return { bucket, stepMs, slots: Math.ceil(spanMs / stepMs) + 1 };
+}
+
+function lengthMs(length: string): number {
+  return Number.parseInt(length, 10) * (UNITS_MS[length.slice(-1) as keyof typeof UNITS_MS] ?? 1);
+}

@@ -1,0 +1,226 @@
+/** The table that a collection's documents come from, and how it stands; or a form to name one. */
+
+import { type FormEvent, useState } from "react";
+import { useAttempt, useChange, useOne } from "../../api/list";
+import { useTenant } from "../../api/tenant";
+import { Confirm } from "../../ui/Confirm";
+import { Skeleton } from "../../ui/Empty";
+import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Field } from "../../ui/Field";
+import { Time } from "../../ui/Time";
+import { size } from "../../ui/units";
+import type { Held } from "./CollectionPage";
+
+interface Source {
+  readonly connection: string;
+  readonly schema: string;
+  readonly table: string;
+  readonly key: readonly string[];
+  readonly paused: boolean;
+  readonly state: "starting" | "copying" | "live" | "paused" | "waiting" | "halted";
+  readonly condition: { readonly code: string; readonly detail: string } | null;
+  readonly rows_copied: number;
+  readonly copy_reason: string | null;
+  readonly confirmed_lsn: string | null;
+  readonly slot_bytes: number | null;
+  readonly lag_bytes: number | null;
+  readonly lag_ms: number | null;
+  readonly seen_at: string | null;
+}
+
+const LOOK_MS = 1_000;
+/** The collection, as the page holds it, says whether it has a source. */
+const HELD = "held";
+
+export function SourceTab({ held: { collection } }: { readonly held: Held }) {
+  return (
+    <div className="column">
+      {collection.read_only ? (
+        <Followed collection={collection.name} />
+      ) : (
+        <Declare collection={collection.name} />
+      )}
+    </div>
+  );
+}
+
+function Followed({ collection }: { readonly collection: string }) {
+  const path = `collections/${collection}/source`;
+  const { may } = useTenant();
+  const { data: source, error } = useOne<Source>(path, { refetchMs: LOOK_MS });
+  return (
+    <section className="card life" aria-label="Source">
+      {error !== null && <ErrorNotice error={error} />}
+      {source === undefined && error === null && <Skeleton />}
+      {source !== undefined && (
+        <>
+          <div className="section-head">
+            <h2>
+              Follows{" "}
+              <span className="mono">
+                {source.schema}.{source.table}
+              </span>
+            </h2>
+            <State source={source} />
+          </div>
+          {source.condition !== null && (
+            <p role="alert">
+              <span className="mono">{source.condition.code}</span>: {source.condition.detail}
+            </p>
+          )}
+          <Facts source={source} />
+          {may("developer") && <Buttons collection={collection} source={source} />}
+        </>
+      )}
+    </section>
+  );
+}
+
+function State({ source: { state } }: { readonly source: Source }) {
+  const tone = state === "live" ? "good" : state === "halted" ? "bad" : "warn";
+  return <span className={`badge ${tone}`}>{state}</span>;
+}
+
+function Facts({ source }: { readonly source: Source }) {
+  const { lag_ms: lag, lag_bytes: behind, slot_bytes: kept } = source;
+  return (
+    <dl className="facts">
+      <div>
+        <dt>Database</dt>
+        <dd className="mono">{source.connection}</dd>
+      </div>
+      <div>
+        <dt>Documents are named by</dt>
+        <dd className="mono">{source.key.join(", ")}</dd>
+      </div>
+      <div>
+        <dt>Last transaction arrived after</dt>
+        <dd className="number">{lag === null ? "—" : `${lag.toLocaleString()} ms`}</dd>
+      </div>
+      <div>
+        <dt>Log not looked through</dt>
+        <dd className="number">{behind === null ? "—" : size(behind)}</dd>
+      </div>
+      <div>
+        <dt>Log that the slot keeps</dt>
+        <dd className="number">{kept === null ? "—" : size(kept)}</dd>
+      </div>
+      <div>
+        <dt>Documents stand for</dt>
+        <dd className="mono">{source.confirmed_lsn ?? "—"}</dd>
+      </div>
+      <div>
+        <dt>Last copy</dt>
+        <dd>
+          <span className="number">{source.rows_copied.toLocaleString()}</span> rows,{" "}
+          <span className="mono">{source.copy_reason ?? "not yet"}</span>
+        </dd>
+      </div>
+      <div>
+        <dt>Looked at</dt>
+        <dd>
+          <Time at={source.seen_at} />
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+interface ButtonsProps {
+  readonly collection: string;
+  readonly source: Source;
+}
+
+function Buttons({ collection, source }: ButtonsProps) {
+  const path = `collections/${collection}/source`;
+  const change = useChange(path);
+  const changeCollection = useChange(HELD);
+  const attempt = useAttempt();
+  const [isAsking, setAsking] = useState(false);
+  const pause = () => change(path, { method: "PATCH", body: { paused: !source.paused } });
+  return (
+    <div>
+      <button type="button" className="button main" onClick={() => attempt(pause)}>
+        {source.paused ? "Go on" : "Pause"}
+      </button>{" "}
+      <button
+        type="button"
+        className="button"
+        onClick={() => attempt(() => change(`${path}:rebuild`, { method: "POST" }))}
+      >
+        Rebuild
+      </button>{" "}
+      <button type="button" className="button danger" onClick={() => setAsking(true)}>
+        Remove
+      </button>
+      {isAsking && (
+        <Confirm
+          title="Remove the source?"
+          action="Remove"
+          onConfirm={() => changeCollection(path, { method: "DELETE" })}
+          onClose={() => setAsking(false)}
+        >
+          Slot and publication are dropped. The documents stay, and can be written from then on.
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+function Declare({ collection }: { readonly collection: string }) {
+  const { may } = useTenant();
+  const change = useChange(HELD);
+  const [connection, setConnection] = useState("");
+  const [table, setTable] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  async function declare(event: FormEvent) {
+    event.preventDefault();
+    setError(null);
+    const [name = "", schema = "public"] = table.split(".").reverse();
+    const body = { connection, schema, table: name };
+    try {
+      await change(`collections/${collection}/source`, { method: "POST", body });
+    } catch (thrown) {
+      setError(thrown);
+    }
+  }
+  return (
+    <form className="card life" aria-label="Source" onSubmit={declare}>
+      <h2>Follow a PostgreSQL table</h2>
+      <p className="soft">
+        The documents of an empty collection can come from a table of your own PostgreSQL: copied
+        once, then kept up to date with what is committed there. They can only be read here.
+      </p>
+      <Field label="Connection">
+        <input
+          className="input mono"
+          autoComplete="off"
+          placeholder="postgresql://user:password@host:5432/database?sslmode=require"
+          value={connection}
+          onChange={(event) => setConnection(event.target.value)}
+        />
+      </Field>
+      <Field label="Table">
+        <input
+          className="input mono"
+          autoComplete="off"
+          placeholder="public.orders"
+          value={table}
+          onChange={(event) => setTable(event.target.value)}
+        />
+      </Field>
+      {error !== null && <ErrorNotice error={error} />}
+      {may("developer") && (
+        <div>
+          <button
+            type="submit"
+            className="button main"
+            disabled={connection === "" || table === ""}
+          >
+            Follow
+          </button>
+        </div>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,54 @@
+/** What a query consists of besides its filter. */
+
+import { MAX_LIMIT, type Typed } from "./asked";
+
+interface QueryFieldsProps {
+  readonly collections: readonly string[];
+  readonly collection: string;
+  readonly typed: Pick<Typed, "sort" | "limit" | "by" | "measures">;
+  readonly onCollection: (name: string) => void;
+  readonly onType: (members: Partial<Typed>) => void;
+}
+
+const TEXTS = [
+  ["sort", "Sort", "sort: -rank, title"],
+  ["by", "Group by", "group by: owner"],
+  ["measures", "Measures", "count, sum(n)"],
+] as const;
+
+export function QueryFields(props: QueryFieldsProps) {
+  const { collections, collection, typed, onCollection, onType } = props;
+  return (
+    <div className="row-fields">
+      <select
+        className="select"
+        aria-label="Collection"
+        value={collection}
+        onChange={(event) => onCollection(event.target.value)}
+      >
+        {collections.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+      <input
+        className="input number"
+        aria-label="Limit"
+        type="number"
+        min={1}
+        max={MAX_LIMIT}
+        value={typed.limit}
+        onChange={(event) => onType({ limit: event.target.value })}
+      />
+      {TEXTS.map(([member, label, placeholder]) => (
+        <input
+          key={member}
+          className={member === "sort" ? "input mono whole" : "input mono"}
+          aria-label={label}
+          placeholder={placeholder}
+          value={typed[member]}
+          onChange={(event) => onType({ [member]: event.target.value })}
+        />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+/** What is asked in the playground, from the texts of its fields. */
+
+import { type Client, type Group, type Measure, parse, type Query } from "rillbase";
+
+export type Plain = Record<string, unknown>;
+
+export interface Typed {
+  readonly collection: string;
+  readonly filter: string;
+  readonly sort: string;
+  readonly limit: string;
+  /** Fields, and measures such as `count, sum(price)`. Where both are empty, documents are asked for. */
+  readonly by: string;
+  readonly measures: string;
+}
+
+export interface Asked {
+  readonly collection: string;
+  readonly filter: Plain;
+  readonly sort: readonly (readonly [string, 1 | -1])[];
+  readonly limit: number;
+  readonly group?: Group;
+}
+
+export const MAX_LIMIT = 1_000;
+
+/** Returns the query, or throws a `SyntaxError` that says what cannot be read. */
+export function read({ collection, filter, sort, limit, by, measures }: Typed): Asked {
+  const parsed = parse(filter.trim() === "" ? "{}" : filter);
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw new SyntaxError("A filter is an object.");
+  const fields = parts(by);
+  const named = measuresOf(measures);
+  const isGrouped = fields.length > 0 || Object.keys(named).length > 0;
+  return {
+    collection,
+    filter: parsed as Plain,
+    sort: parts(sort).map((part) => (part.startsWith("-") ? [part.slice(1), -1] : [part, 1])),
+    limit: Math.min(MAX_LIMIT, Math.max(1, Number(limit) || 20)),
+    ...(isGrouped ? { group: { by: fields, measures: named } } : {}),
+  };
+}
+
+function parts(text: string): string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+/** `count`, `sum(price)`, and with a name of one's own `total: sum(price)`. */
+const MEASURE = /^(?:([A-Za-z_]\w*)\s*:\s*)?(?:(count)|(sum|avg|min|max)\s*\(\s*([^()\s]+)\s*\))$/;
+
+function measuresOf(text: string): Record<string, Measure> {
+  const found: Record<string, Measure> = {};
+  for (const part of parts(text)) {
+    const [, name, count, op, field] = MEASURE.exec(part) ?? [];
+    if (count !== undefined) found[name ?? count] = { op: "count" };
+    else if (op !== undefined && field !== undefined)
+      found[name ?? `${op}_${field.replaceAll(".", "_")}`] = { op, field } as Measure;
+    else throw new SyntaxError(`${part}: a measure is count, or sum, avg, min or max of a field.`);
+  }
+  return found;
+}
+
+export function queryOf(client: Client, asked: Asked): Query<Plain> {
+  let query: Query<Plain> = client.collection<Plain>(asked.collection);
+  if (Object.keys(asked.filter).length > 0) query = query.filter(asked.filter);
+  if (asked.group !== undefined) query = query.group(asked.group.by, asked.group.measures);
+  for (const [field, direction] of asked.sort) query = query.sort(field, direction);
+  return query.limit(asked.limit);
+}
+
+export function bodyOf({ collection: _, ...body }: Asked): object {
+  return body;
+}

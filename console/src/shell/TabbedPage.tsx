@@ -1,0 +1,73 @@
+/** A page about one thing that has several parts, each at an address of its own. */
+
+import { type ReactNode, useEffect, useRef } from "react";
+import { Link } from "wouter";
+import { useTenant } from "../api/tenant";
+import { Skeleton } from "../ui/Empty";
+import { ErrorNotice } from "../ui/ErrorNotice";
+import { Icon, type IconName } from "../ui/Icon";
+import { PageHead } from "./Shell";
+
+interface TabbedPageProps<T> {
+  /** The list that it is in: its address below the tenant's. */
+  readonly list: string;
+  readonly name: string;
+  readonly icon: IconName;
+  /** What the parts are parts of. */
+  readonly label: string;
+  /** The first one is at the address of the thing itself. */
+  readonly tabs: readonly (readonly [id: string, title: string])[];
+  readonly tab: string;
+  readonly held: T | null;
+  readonly error: unknown;
+  readonly actions?: ReactNode;
+  /** Shows a part of what is held. */
+  readonly children: (held: T) => ReactNode;
+}
+
+export function TabbedPage<T>(props: TabbedPageProps<T>) {
+  const { list, name, icon, label, tabs, tab, held, error, actions, children } = props;
+  const { slug } = useTenant();
+  const path = `/t/${slug}/${list}/${name}`;
+  const strip = useRef<HTMLElement>(null);
+  // On a phone there are more tabs than fit: the open one is shown.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the tab that moves the strip
+  useEffect(() => {
+    strip.current
+      ?.querySelector('[aria-current="page"]')
+      ?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [tab]);
+  return (
+    <>
+      <PageHead
+        name={name}
+        title={
+          <>
+            <Icon name={icon} />
+            <h1 className="mono cut">{name}</h1>
+          </>
+        }
+      >
+        <nav className="tabs" aria-label={label} ref={strip}>
+          {tabs.map(([id, title], place) => (
+            <Link
+              key={id}
+              href={place === 0 ? path : `${path}/${id}`}
+              aria-current={tab === id ? "page" : undefined}
+            >
+              {title}
+            </Link>
+          ))}
+        </nav>
+        {actions}
+      </PageHead>
+      {error !== null && (
+        <div className="column">
+          <ErrorNotice error={error} />
+        </div>
+      )}
+      {held === null && error === null && <Skeleton rows={10} />}
+      {held !== null && children(held)}
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+"""The table that a collection follows, in the console: named, looked at, paused, removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.conftest import OpenWindow
+from tests.console.looking import opened, take_pictures, violations
+from tests.launcher_command import reachable_directory
+
+if TYPE_CHECKING:
+    from tests.make import MadeTenant
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+def test_a_collection_follows_a_table_and_says_how_it_stands(
+    server: str, open_window: OpenWindow, dedicated: MadeTenant, pictures: Path
+) -> None:
+    from sources.following.service import Service
+    from tests.aggregates.backstage import running
+    from tests.documents.collection import make_collection
+    from tests.sources.upstream import database, running_server
+
+    make_collection(server, made=dedicated, name="orders")
+    window = opened(open_window, dedicated)
+    with (
+        reachable_directory() as directory,
+        running_server(Path(directory)) as theirs,
+        database(theirs) as shop,
+        running(Service),
+    ):
+        shop.run(
+            "CREATE TABLE orders (id int PRIMARY KEY, total numeric)",
+            "INSERT INTO orders SELECT k, k * 1.5 FROM generate_series(1, 40) k",
+        )
+        window.open("/collections/orders/source")
+        window.type("[aria-label=Source] input[placeholder^=postgresql]", shop.url)
+        window.type("[aria-label=Source] input[placeholder='public.orders']", "missing")
+        window.click("button", "Follow")
+        window.sees("There is no table public.missing", "[role=alert]")
+        window.type("[aria-label=Source] input[placeholder='public.orders']", "orders")
+        window.click("button", "Follow")
+        window.sees("live", "[aria-label=Source] .badge")
+        window.sees("40", "[aria-label=Source] .facts")
+        take_pictures(window, pictures, "source", phone=(390, 1000))
+        assert violations(window) == []
+        window.click("button", "Pause")
+        window.sees("paused", "[aria-label=Source] .badge")
+        window.click("button", "Go on")
+        window.sees("live", "[aria-label=Source] .badge")
+        window.click("button", "Remove")
+        window.click("dialog button.danger", "Remove")
+        window.sees("Follow a PostgreSQL table", "[aria-label=Source]")
+    assert window.complaints == []
