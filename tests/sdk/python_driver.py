@@ -104,6 +104,8 @@ class Driver:
             query = query.filter(command["filter"])
         if "group" in command:
             query = query.group(**command["group"])
+        for one in command.get("lookup", []):
+            query = query.lookup(one["from"], one["local"], one["as"])
         for field, direction in command.get("sort", []):
             query = query.sort(field, descending=direction == -1)
         return query.limit(command["limit"]) if "limit" in command else query

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.documents.collection import make_collection
 from tests.own_server import another_server
 from tests.sdk.conftest import options_of
 from tests.sdk.driver import Program, ask, shows
@@ -61,6 +62,28 @@ def test_groups_are_asked_and_watched_and_wait_for_the_server(
     body = {"_id": "d9", "n": 9, "odd": True}
     client.say("insert", "w", collection=todos.name, body=body)
     shows(client, "q", [{"odd": True, "sum": 13}, {"odd": False, "sum": 6}])
+
+
+def test_what_is_looked_up_is_asked_and_watched_and_changes_on_both_sides(
+    client: Program, todos: MadeCollection
+) -> None:
+    people = make_collection(todos.caller.base, made=todos.made)
+    people.insert({"_id": "ann", "age": 1})
+    todos.insert({"_id": "a", "owner": "ann"})
+    lookup = [{"from": people.name, "local": "owner", "as": "by"}]
+    of = {"collection": todos.name, "lookup": lookup}
+    shown = {"_id": "a", "owner": "ann", "by": {"_id": "ann", "age": 1}}
+    assert ask(client, "fetch", "f", **of)["documents"] == [shown]
+    client.say("watch", "q", **of)
+    shows(client, "q", [shown])
+    people.caller.patch(f"{people.path}/documents/ann", {"$set": {"age": 2}})
+    shows(client, "q", [{**shown, "by": {"_id": "ann", "age": 2}}])
+    client.say("insert", "w", collection=todos.name, body={"_id": "b", "owner": "bob"})
+    shows(
+        client,
+        "q",
+        [{**shown, "by": {"_id": "ann", "age": 2}}, {"_id": "b", "owner": "bob", "by": None}],
+    )
 
 
 def test_nothing_is_lost_and_nothing_repeated_when_the_network_cuts(

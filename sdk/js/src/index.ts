@@ -50,7 +50,7 @@ export type { QueryEvent } from "./live/changes.js";
 export type { ConnectionState } from "./live/connection.js";
 export type { RowsSnapshot } from "./live/live-rows.js";
 export type { Item, ItemChange, QuerySnapshot, QueryState } from "./live/snapshot.js";
-export type { Group, Measure, QuerySpec } from "./live/spec.js";
+export type { Group, Lookup, Measure, QuerySpec } from "./live/spec.js";
 export { Query, type SnapshotListener, type WhereOperator } from "./query.js";
 export type { StepList, TransactionSteps } from "./steps.js";
 export type { Dial, Socket, SocketEvents } from "./transport/socket.js";

@@ -99,6 +99,15 @@ export class Query<T extends Document = Document> {
     return new Query<R>(this.core, { ...this.spec, group: { by, measures } });
   }
 
+  /**
+   * Shows with each document, as `as`, the one of another collection whose id stands in the field
+   * `local`, or the list of those: `.lookup("users", "owner", "user")`.
+   */
+  lookup<R extends Document = T>(from: string, local: string, as: string): Query<R> {
+    const lookup = [...(this.spec.lookup ?? []), { from, local, as }];
+    return new Query<R>(this.core, { ...this.spec, lookup });
+  }
+
   /** Asks once and returns the documents, all of them or as many as `limit` says. */
   async fetch(options: CallOptions = {}): Promise<T[]> {
     const found: T[] = [];

@@ -9,6 +9,7 @@ import {
   createClient,
   type Document,
   type Group,
+  type Lookup,
   memoryQueue,
   type Query,
   RillbaseError,
@@ -35,6 +36,7 @@ export interface Command {
   readonly collection?: string;
   readonly filter?: Record<string, unknown>;
   readonly group?: Group;
+  readonly lookup?: readonly Lookup[];
   readonly sort?: readonly (readonly [string, 1 | -1])[];
   readonly limit?: number;
   readonly id?: unknown;
@@ -142,6 +144,7 @@ export class Driver {
     let query: Query = this.collection(command);
     if (command.filter !== undefined) query = query.filter(command.filter);
     if (command.group !== undefined) query = query.group(command.group.by, command.group.measures);
+    for (const { from, local, as } of command.lookup ?? []) query = query.lookup(from, local, as);
     for (const [field, direction] of command.sort ?? []) query = query.sort(field, direction);
     return command.limit === undefined ? query : query.limit(command.limit);
   }

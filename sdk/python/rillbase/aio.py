@@ -138,6 +138,14 @@ class AsyncQuery:
         """
         return AsyncQuery(self._core, self._spec.grouped(by, measures))
 
+    def lookup(self, source: str, local: str, name: str) -> AsyncQuery:
+        """Show with each document others that it refers to.
+
+        As `name` there is the document of the collection `source` whose id stands in the field
+        `local`, or the list of those: `.lookup("users", "owner", "user")`.
+        """
+        return AsyncQuery(self._core, self._spec.looking_up(source, local, name))
+
     async def fetch(self) -> list[Document]:
         """Return the documents, all of them or as many as `limit` says."""
         return [document async for page in self.pages() for document in page]

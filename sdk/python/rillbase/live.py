@@ -185,7 +185,8 @@ class LiveQuery:
         self._tell(changes)
         if self._foresight is not None:
             self._foresight.told(changes)
-        if frame.get("omitted") is not None:
+        # What is looked up with a document does not come with it when it is read by its id.
+        if frame.get("omitted") is not None and "lookup" not in self._query:
             task = asyncio.create_task(self._complete(frame["key"]))
             self._reading.add(task)
             task.add_done_callback(self._reading.discard)

@@ -34,6 +34,8 @@ class Spec:
     limit: int | None = None
     #: How documents are grouped into rows: `by` and `measures`.
     group: Document | None = None
+    #: Other documents that are shown with each: `from`, `local` and `as` of each lookup.
+    lookup: tuple[Document, ...] = ()
 
     def narrowed(self, more: Mapping[str, object]) -> Self:
         both = {"$and": [self.filter, dict(more)]} if self.filter else dict(more)
@@ -52,6 +54,10 @@ class Spec:
     def grouped(self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]) -> Self:
         named = {name: dict(measure) for name, measure in measures.items()}
         return replace(self, group={"by": list(by), "measures": named})
+
+    def looking_up(self, source: str, local: str, name: str) -> Self:
+        lookup: Document = {"from": source, "local": local, "as": name}
+        return replace(self, lookup=(*self.lookup, lookup))
 
     def bounded(self, *, offset: int | None = None, limit: int | None = None) -> Self:
         return replace(
@@ -73,5 +79,6 @@ class Spec:
             "offset": self.offset,
             "limit": self.limit,
             "group": self.group,
+            "lookup": list(self.lookup) or None,
         }
         return {name: value for name, value in named.items() if value is not None}

@@ -82,6 +82,16 @@ def _narrowing(
     return made
 
 
+class _Named(Face):
+    """What has a name within its tenant."""
+
+    _inner: AsyncCollection | AsyncAggregate | AsyncDataset
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+
 class Query(Face):
     """A query, asked once or watched. Immutable: methods that narrow it return another one."""
 
@@ -92,6 +102,7 @@ class Query(Face):
     offset = _narrowing(AsyncQuery.offset)
     project = _narrowing(AsyncQuery.project)
     group = _narrowing(AsyncQuery.group)
+    lookup = _narrowing(AsyncQuery.lookup)
 
     fetch = waiting(AsyncQuery.fetch)
     first = waiting(AsyncQuery.first)
@@ -104,14 +115,10 @@ class Query(Face):
     to_arrow = waiting(AsyncQuery.to_arrow)
 
 
-class Collection(Query):
+class Collection(_Named, Query):
     """A collection: reads and writes of its documents, and queries over it."""
 
     _inner: AsyncCollection
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
     @property
     def later(self) -> Later:
@@ -141,14 +148,10 @@ class Later(Face):
     bulk = beginning(AsyncCollection.bulk)
 
 
-class Aggregate(Face):
+class Aggregate(_Named):
     """One aggregate: events go in, rows come out, once or as they change."""
 
     _inner: AsyncAggregate
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
     add = waiting(AsyncAggregate.add)
     query = waiting(AsyncAggregate.query)
@@ -157,14 +160,10 @@ class Aggregate(Face):
     changes = iterating(AsyncAggregate.changes)
 
 
-class Dataset(Face):
+class Dataset(_Named):
     """A dataset: rows go in by uploads, and are asked for as fresh as need be."""
 
     _inner: AsyncDataset
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
     upload = waiting(AsyncDataset.upload)
     query = waiting(AsyncDataset.query)

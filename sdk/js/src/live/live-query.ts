@@ -10,7 +10,7 @@ import type { Holder, LocalWrites, Pending } from "../local/writes.js";
 import type { Connection } from "./connection.js";
 import { type Done, Followed } from "./followed.js";
 import type { EventFrame } from "./frames.js";
-import { difference, type ItemChange, type QuerySnapshot } from "./snapshot.js";
+import { difference, type ItemChange, NO_ANSWER, type QuerySnapshot } from "./snapshot.js";
 import { type QuerySpec, specBody } from "./spec.js";
 import type { Change, Effect, Row } from "./view.js";
 
@@ -34,19 +34,9 @@ export interface Surroundings {
  */
 const CAUGHT_UP_MS = 3_000;
 
-const EMPTY: QuerySnapshot<unknown> = {
-  documents: [],
-  items: [],
-  changes: [],
-  state: "connecting",
-  hasAnswer: false,
-  hasPendingWrites: false,
-  error: null,
-};
-
 export class LiveQuery extends Followed implements Holder {
   /** What listeners were shown last. A new object whenever it is not the same. */
-  snapshot: QuerySnapshot<unknown> = EMPTY;
+  snapshot: QuerySnapshot<unknown> = NO_ANSWER;
   private shown: Shown[] = [];
   private isFirst = true;
   private readonly listeners = new Set<() => void>();
@@ -62,6 +52,7 @@ export class LiveQuery extends Followed implements Holder {
     private readonly unused: () => void,
   ) {
     super();
+    this.view.versionsTell = spec.lookup === undefined;
   }
 
   /** Calls the listener whenever `snapshot` has changed. Returns how to stop. */
@@ -142,7 +133,9 @@ export class LiveQuery extends Followed implements Holder {
       this.tellReplaced(done.before);
     } else {
       this.tell({ kind: "changes", changes: done.changes });
-      for (const { row } of done.changes) if (row.isOmitted) this.complete(row);
+      // What is looked up with a document does not come with it when it is read by its id.
+      const fetched = this.spec.lookup === undefined ? done.changes : [];
+      for (const { row } of fetched) if (row.isOmitted) this.complete(row);
     }
     this.catchUp();
   }

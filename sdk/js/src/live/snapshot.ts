@@ -83,3 +83,14 @@ function isSame<T>(left: Item<T>, right: Item<T>): boolean {
     left.isPending === right.isPending
   );
 }
+
+/** What there is before the server has answered. */
+export const NO_ANSWER: QuerySnapshot<never> = {
+  documents: [],
+  items: [],
+  changes: [],
+  state: "connecting",
+  hasAnswer: false,
+  hasPendingWrites: false,
+  error: null,
+};

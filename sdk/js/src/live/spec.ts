@@ -13,6 +13,15 @@ export interface QuerySpec {
   readonly limit?: number;
   /** Rows that stand for all documents with the same values, instead of documents. */
   readonly group?: Group;
+  /** Other documents that are shown with each document. */
+  readonly lookup?: readonly Lookup[];
+}
+
+/** Shows documents with the one, or the list of those, of a collection whose ids stand in a field. */
+export interface Lookup {
+  readonly from: string;
+  readonly local: string;
+  readonly as: string;
 }
 
 /** What is measured of the documents of a group. */
@@ -33,6 +42,6 @@ export function specBody(spec: QuerySpec): Plain {
 
 /** Returns a text that is equal for equal queries. */
 export function specKey(spec: QuerySpec): string {
-  const { collection, filter, sort, projection, offset, limit, group } = spec;
-  return stringify([collection, filter, sort, projection, offset, limit, group]);
+  const { collection, filter, sort, projection, offset, limit, group, lookup } = spec;
+  return stringify([collection, filter, sort, projection, offset, limit, group, lookup]);
 }

@@ -43,6 +43,8 @@ export class View {
   rows: Row[] = [];
   /** Whether there has been a result. */
   hasResult = false;
+  /** Whether rows of one version are the same. What is looked up changes without the document. */
+  versionsTell = true;
   /** Where to go on from after an interruption. */
   resume: string | undefined;
   private seq = 0;
@@ -69,7 +71,9 @@ export class View {
     const before = this.rows;
     const held = new Map(before.map((row) => [row.key, row]));
     // What has not changed stays the same object, so that nobody draws it again.
-    this.rows = this.parts.map((row) => sameOr(held.get(row.key), row));
+    this.rows = this.versionsTell
+      ? this.parts.map((row) => sameOr(held.get(row.key), row))
+      : this.parts;
     this.parts = [];
     this.hasResult = true;
     this.resume = frame.resume ?? this.resume;

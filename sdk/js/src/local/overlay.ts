@@ -33,8 +33,8 @@ export function overlaid(
   spec: QuerySpec,
 ): Shown[] {
   const shown = rows.map(shownRow);
-  // What a write does to a row that stands for many documents only the server can tell.
-  if (spec.group !== undefined) return shown;
+  // What a write does to a row that is made of several documents only the server can tell.
+  if (spec.group !== undefined || spec.lookup !== undefined) return shown;
   for (const write of pending) apply(shown, write, spec);
   return spec.limit === undefined ? shown : shown.slice(0, spec.limit);
 }

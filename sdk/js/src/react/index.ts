@@ -6,7 +6,7 @@ import type { DocumentRef } from "../document.js";
 import { stringify } from "../ejson/encode.js";
 import type { RillbaseError } from "../errors.js";
 import { NO_ROWS, type RowsSnapshot } from "../live/live-rows.js";
-import type { Item, QuerySnapshot, QueryState } from "../live/snapshot.js";
+import { type Item, NO_ANSWER, type QuerySnapshot, type QueryState } from "../live/snapshot.js";
 import type { Query } from "../query.js";
 import type { Document } from "../types.js";
 
@@ -29,16 +29,6 @@ export interface DocumentResult<T> {
   readonly hasPendingWrites: boolean;
   readonly error: RillbaseError | null;
 }
-
-const NOTHING: QuerySnapshot<never> = {
-  documents: [],
-  items: [],
-  changes: [],
-  state: "connecting",
-  hasAnswer: false,
-  hasPendingWrites: false,
-  error: null,
-};
 
 /**
  * Keeps a component up to date with a query's answer. The query may be built anew at each
@@ -96,6 +86,6 @@ function useSnapshot<T extends Document>(query: Query<T> | null): QuerySnapshot<
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query.
   const live = useMemo(() => query?.core.live.of(query.spec), [core, key]);
   const subscribe = useCallback((told: () => void) => live?.listen(told) ?? (() => {}), [live]);
-  const read = () => (live?.snapshot ?? NOTHING) as QuerySnapshot<T>;
-  return useSyncExternalStore(subscribe, read, () => NOTHING);
+  const read = () => (live?.snapshot ?? NO_ANSWER) as QuerySnapshot<T>;
+  return useSyncExternalStore(subscribe, read, () => NO_ANSWER);
 }

@@ -12,7 +12,16 @@ import { BROKEN, type Dial, type Socket, type SocketEvents } from "./socket.js";
 const UNAUTHENTICATED = 4401;
 /** Streams have no welcome; this is the server's heartbeat. */
 const HEARTBEAT_MS = 10_000;
-const IN_ADDRESS = ["filter", "sort", "projection", "offset", "limit", "group", "options"];
+const IN_ADDRESS = [
+  "filter",
+  "sort",
+  "projection",
+  "offset",
+  "limit",
+  "group",
+  "lookup",
+  "options",
+];
 
 type Message = Record<string, unknown> & { readonly type: string; readonly id?: string };
 

@@ -19,8 +19,8 @@ from rillbase.view import Item
 def overlaid(items: Iterable[Item], pending: Sequence[Pending], spec: Spec) -> list[Item]:
     """Return the answer with the writes applied that the server has not shown yet."""
     shown = list(items)
-    if spec.group is not None:
-        # What a write does to a row that stands for many documents only the server can tell.
+    if spec.group is not None or spec.lookup:
+        # What a write does to a row that is made of several documents only the server can tell.
         return shown
     for write in pending:
         _apply(shown, write, spec)
