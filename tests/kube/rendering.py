@@ -73,8 +73,24 @@ MATRIX: Mapping[str, Mapping[str, Any]] = {
         "worker": {"replicas": 1},
         "relay": {"replicas": 1},
         "views": {"replicas": 1},
+        "sources": {"replicas": 1, "networks": ["10.20.0.0/16"]},
         "analytics": {"enabled": True, "storage": {"existingClaim": "mine"}},
         "networkPolicies": {"enabled": False},
+    },
+    "object store": {
+        **MINIMAL,
+        "analytics": {
+            "enabled": True,
+            "storage": {
+                "s3": {
+                    "url": "s3://rillbase/analytics",
+                    "endpoint": "http://minio.storage:9000",
+                    "region": "here-1",
+                    "secret": "store-keys",
+                }
+            },
+            "pipeline": {"master": "kubernetes"},
+        },
     },
 }
 

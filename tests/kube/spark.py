@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 import yaml
 
+from tests.kube.rendering import CHART
 from tests.own_valkey import free_port
 
 if TYPE_CHECKING:
     from tests.kube.control_plane import ControlPlane
+    from tests.kube.release import Installation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,6 +47,61 @@ def as_executor(pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     container = pod.spec.containers[0]
     return [str(ROOT / "images/spark-entrypoint.sh"), *container.args], environment
+
+
+@contextmanager
+def driver_pod(
+    release: Installation, part: str, values: Mapping[str, Any], folder: Path
+) -> Iterator[dict[str, str]]:
+    """Install a release whose `part` has executors' pods. Yield what its driver needs to be told.
+
+    The driver itself runs on this machine; its own pod, which executors belong to, only seems to.
+    """
+    from tests.kube.kubelet import Kubelet
+
+    account = f"rb-rillbase-{part}"
+    (folder / "pods").mkdir()
+    kubelet = Kubelet(release.plane, folder / "pods", as_executor)
+    try:
+        # Servers are those of the tests: what is of use here are rights and settings.
+        release.helm("install", "rb", str(CHART), values=values)
+        made = release.kubectl("get", "deployment", account, "-o", "yaml")
+        template = yaml.safe_load(made)["spec"]["template"]["spec"]
+        driver = {"apiVersion": "v1", "kind": "Pod", "spec": {**template, "initContainers": []}}
+        name = {"name": "driver", "namespace": release.namespace}
+        release.plane.apply({**driver, "metadata": name})
+        told = lay_out(release.plane, release.namespace, f"{account}-spark", account, folder)
+        yield {**told, "POD_NAME": "driver"}
+    finally:
+        kubelet.close()
+
+
+def executors(release: Installation) -> list[str]:
+    return release.kubectl("get", "pods", "-l", "spark-role=executor", "-o", "name").split()
+
+
+@contextmanager
+def managed(command: str, folder: Path, *, port: int, **more: str) -> Iterator[None]:
+    """Run `manage.py COMMAND` on this machine."""
+    path = folder / f"{command}.log"
+    with path.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", command, "--port", str(port)],
+            cwd=ROOT,
+            env={**os.environ, **more},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        print(path.read_text()[-6000:])  # noqa: T201 -- shown when it failed
 
 
 def lay_out(
@@ -73,9 +134,4 @@ def lay_out(
     kept = [line for line in lines if line.split(" ")[0] not in here]
     text = "\n".join([*kept, *(f"{name} {value}" for name, value in here.items())])
     (directory / "spark-defaults.conf").write_text(text + "\n")
-    return {
-        "RILLBASE_GRID": "spark",
-        "RILLBASE_GRID_MASTER": f"k8s://{plane.url}",
-        "SPARK_CONF_DIR": str(directory),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    return {"SPARK_CONF_DIR": str(directory), "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -159,17 +159,22 @@ def test_a_secret_of_ones_own_is_used_and_none_is_made() -> None:
 @every_values
 def test_every_key_that_is_referred_to_is_in_the_secret(name: str) -> None:
     release = rendered(name)
-    referred = {
-        each["valueFrom"]["secretKeyRef"]["key"]
+    referred = [
+        each["valueFrom"]["secretKeyRef"]
         for _, pod in release.pods()
         for container in containers(pod)
         for each in container.get("env", [])
         if "secretKeyRef" in each.get("valueFrom", {})
-    }
+    ]
     described = (CHART / "values.yaml").read_text()
-    assert all(key in described for key in referred)
+    assert all(each["key"] in described for each in referred)
+    made = {secret["metadata"]["name"] for secret in release.of("Secret")}
+    # The keys of an object store are in a Secret of their own, which is not the chart's.
+    stranger = {each["name"] for each in referred} - made
+    assert stranger <= {"mine", "store-keys"}
     for secret in release.of("Secret"):
-        assert referred <= set(secret["data"])
+        name = secret["metadata"]["name"]
+        assert {each["key"] for each in referred if each["name"] == name} <= set(secret["data"])
         assert secret["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
@@ -254,6 +259,23 @@ def test_the_files_of_datasets_are_where_they_are_written_read_and_moved() -> No
     folder = "RILLBASE_ANALYTICS_DIR"
     assert all(folder in variables(pod) for part, pod in release.pods() if part == "app")
     assert all(folder not in variables(pod) for _, pod in rendered("minimal").pods())
+
+
+def test_the_files_of_datasets_may_be_in_a_store_instead() -> None:
+    release = rendered("object store")
+    assert not [c for c in release.of("PersistentVolumeClaim") if "analytics" in str(c)]
+    for part, pod in release.pods():
+        mounts = [each["name"] for each in pod["spec"]["containers"][0].get("volumeMounts", [])]
+        assert "analytics" not in mounts
+        if part in {"app", "worker", "pipeline", "pipeline-executor"}:
+            given = {each["name"]: each for each in pod["spec"]["containers"][0]["env"]}
+            assert given["RILLBASE_ANALYTICS_DIR"]["value"] == "s3://rillbase/analytics"
+            assert given["AWS_ENDPOINT_URL"]["value"] == "http://minio.storage:9000"
+            assert given["AWS_REGION"]["value"] == "here-1"
+            key = given["AWS_SECRET_ACCESS_KEY"]["valueFrom"]["secretKeyRef"]
+            assert key == {"name": "store-keys", "key": "secret-access-key"}
+    (rule,) = release.one("NetworkPolicy", "-external")["spec"]["egress"]
+    assert rule == {"ports": [{"port": 9000, "protocol": "TCP"}]}
 
 
 def test_what_is_kept_is_on_volumes_that_outlive_the_release() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ import pytest
 import yaml
 
 from scripts import kube_tools
+from tests.kube.release import CLAIMS, Installation
 from tests.kube.rendering import CHART, MINIMAL
-from tests.make import unique
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -21,68 +20,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 WAIT = ("--wait", "--wait-for-jobs", "--timeout", "300s")
-#: Objects that the chart makes and that must be gone when it is uninstalled.
-CLAIMS = (
-    "data-rb-rillbase-postgresql-0",
-    "data-rb-rillbase-storage-node-0",
-    "data-rb-rillbase-valkey-broker-0",
-)
 KINDS = (
     "deployments,statefulsets,jobs,services,configmaps,serviceaccounts,poddisruptionbudgets,"
     "horizontalpodautoscalers,networkpolicies,ingresses,roles,rolebindings"
 )
-
-
-class Installation:
-    """A release called `rb` in a namespace of its own that admits only restricted pods."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self.plane, self.namespace = plane, unique("data")
-        plane.kubectl("create", "namespace", self.namespace)
-        enforced = "pod-security.kubernetes.io/enforce=restricted"
-        plane.kubectl("label", "namespace", self.namespace, enforced)
-        for claim in CLAIMS:
-            self._offer(claim)
-
-    def _offer(self, claim: str) -> None:
-        """Make a volume for a claim: nobody provides any here."""
-        volume = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"{self.namespace}-{claim}"},
-            "spec": {
-                "capacity": {"storage": "20Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "claimRef": {"namespace": self.namespace, "name": claim},
-                "hostPath": {"path": f"/nonexistent/{claim}"},
-            },
-        }
-        self.plane.apply(volume)
-
-    def helm(self, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
-        command = [str(kube_tools.helm()), "--kubeconfig", str(self.plane.kubeconfig)]
-        command += ["--namespace", self.namespace, *arguments]
-        if values is not None:
-            command += ["--values", "-"]
-        done = subprocess.run(
-            command,
-            input=yaml.safe_dump(dict(values or {})),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr + self.kubectl("get", "pods,jobs,events")
-        return done.stdout
-
-    def kubectl(self, *arguments: str) -> str:
-        return self.plane.kubectl("--namespace", self.namespace, *arguments)
-
-    def names(self, kinds: str) -> list[str]:
-        return self.kubectl("get", kinds, "--output", "name").split()
-
-    def secret(self) -> dict[str, str]:
-        found = yaml.safe_load(self.kubectl("get", "secret", "rb-rillbase-secrets", "-o", "yaml"))
-        return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
 
 
 @pytest.fixture
@@ -108,7 +49,8 @@ def ready_pods(installation: Installation) -> list[str]:
 def test_a_release_lives_from_install_to_uninstall(installation: Installation) -> None:
     installation.helm("install", "rb", str(CHART), *WAIT, values=MINIMAL)
     servers = ["postgresql", "storage-node", "valkey-broker", "valkey-events"]
-    ours = ["app", "app", "beat", "grid", *(2 * ["relay"]), *(2 * ["views"]), *(2 * ["worker"])]
+    twice = ["app", "relay", "sources", "views", "worker"]
+    ours = ["beat", "grid", *(2 * twice)]
     # The second app server is the autoscaler's, which looks every fifteen seconds.
     wait_until(lambda: ready_pods(installation) == sorted(ours + servers), what="all pods")
     assert installation.names("jobs") == ["job.batch/rb-rillbase-migrations-1"]

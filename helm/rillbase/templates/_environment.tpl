@@ -5,6 +5,7 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
 {{- define "rillbase.environment" -}}
 {{- include "rillbase.secretVariables" (list . (dict "RILLBASE_SECRET_KEY" "secret-key" "RILLBASE_KEY_PEPPER" "key-pepper" "RILLBASE_METRICS_TOKEN" "metrics-token" "RILLBASE_EMAIL_URL" "email-url" "STORAGE_TOKEN" "node-token")) }}
 {{- include "rillbase.valkeyVariables" . }}
+{{- include "rillbase.analyticsSecrets" . }}
 - name: STORAGE_URL
   value: redis://admin:$(STORAGE_TOKEN)@{{ include "rillbase.part" (list . "storage-node") }}:6390
 - name: DATABASE_URL
@@ -67,7 +68,8 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
   "HOME" "/tmp"
 -}}
 {{- if .Values.clusters.enabled }}{{ $plain = merge $plain (include "rillbase.clusterVariables" . | fromYaml) }}{{ end }}
-{{- if .Values.analytics.enabled }}{{ $_ := set $plain "RILLBASE_ANALYTICS_DIR" (include "rillbase.analyticsFolder" .) }}{{ end }}
+{{- if .Values.analytics.enabled }}{{ $plain = merge $plain (include "rillbase.analyticsVariables" . | fromYaml) }}{{ end }}
+{{- with .Values.sources.networks }}{{ $_ := set $plain "RILLBASE_SOURCE_NETWORKS" (join "," .) }}{{ end }}
 {{- range $name, $value := merge (deepCopy .Values.settings) $plain }}
 - name: {{ $name }}
   value: {{ $value | toString | quote }}
