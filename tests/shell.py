@@ -18,7 +18,7 @@ class Shell:
 
     def __init__(self, folder: Path | None = None, **variables: str) -> None:
         self._shell = subprocess.Popen(
-            ["bash", "-m"],
+            ["bash"],
             cwd=folder,
             env={**os.environ, **variables},
             stdin=subprocess.PIPE,
@@ -27,6 +27,9 @@ class Shell:
             bufsize=0,
         )
         self.transcript = ""
+        # Jobs are process groups then, so that what a job has started ends with it. Said here and
+        # not as bash's option, which is void where the shell has no terminal.
+        self.paste("set -m")
 
     def paste(self, block: str) -> str:
         """Run a block to its end and return what was printed meanwhile."""
@@ -49,4 +52,5 @@ class Shell:
 
     def close(self) -> None:
         """Leave the shell; what a failed test left running in it ends first."""
-        self._shell.communicate(b"kill $(jobs -p) 2>/dev/null\n", timeout=ANSWER_TIMEOUT_S)
+        ending = b"for job in $(jobs -p); do kill -- -$job; done\n"
+        self._shell.communicate(ending, timeout=ANSWER_TIMEOUT_S)

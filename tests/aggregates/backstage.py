@@ -32,9 +32,20 @@ def running(made: type[Starts]) -> Iterator[Starts]:
         yield found
     finally:
         do(found.stop())
+        do(_let_go())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+async def _let_go() -> None:
+    """Close what writing has opened for this loop, as a process does at its end."""
+    # Settings can be imported once there is an environment.
+    from documents.outbox import publisher
+    from documents.store.database import close_pool
+
+    await publisher.close()
+    await close_pool()
 
 
 def _make(made: type[Starts], loop: asyncio.AbstractEventLoop) -> Starts:

@@ -180,7 +180,8 @@ class Reader:
 
     def _graphql(self, fence: Fence, following: Sequence[Fence]) -> None:
         names = re.findall(r"\$(\w+)\s*:", fence.text)
-        variables: Json = {name: VARIABLES[name] for name in names}
+        known = {**VARIABLES, "slug": self._made.slug}
+        variables: Json = {name: known[name] for name in names}
         for after in following:
             if after.attributes.get("is") == "variables":
                 (given,) = read(after.text)

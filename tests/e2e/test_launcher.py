@@ -19,7 +19,7 @@ from tests.launcher_command import argv, environment, processes_below, reachable
 from tests.waiting import wait_until
 
 SERVICES = {"postgres", "valkey", "node", "prepare"} | {
-    *("web", "worker", "beat", "relay", "views", "grid")
+    *("web", "worker", "beat", "relay", "views", "grid", "sources")
 }
 
 pytestmark = pytest.mark.timeout(600)

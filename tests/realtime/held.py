@@ -24,6 +24,8 @@ class Held:
     ready: bool = False
     state: str = "live"
     ended: Frame | None = None
+    #: Documents are shown with others, which change without them: a version may come again.
+    looks_up: bool = False
     #: The newest version that was named of each key since the last reset.
     _named: dict[str, int] = field(default_factory=dict)
     _parts: list[Any] = field(default_factory=list)
@@ -101,8 +103,13 @@ class Held:
             case "change" | "changeIndex":
                 assert held, f"{frame} is not held"
                 place = held[0]
-                assert self.items[place]["version"] < frame["version"], (frame, self.items[place])
-                self.items.pop(place)
+                before = self.items.pop(place)
+                if self.looks_up:
+                    assert before["version"] <= frame["version"], (frame, before)
+                    same = before == item and frame["index"] == place
+                    assert not same, f"{frame} tells nothing new"
+                else:
+                    assert before["version"] < frame["version"], (frame, before)
                 self._put(frame.get("index", place), item)
             case "remove":
                 assert held, f"{frame} is not held"

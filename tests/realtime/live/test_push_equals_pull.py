@@ -37,6 +37,11 @@ QUERIES += [
         "limit": 3,
     },
 ]
+LOOKUPS: list[dict[str, Any]] = [
+    {},
+    {"sort": [["n", 1]], "offset": 1, "limit": 4},
+    {"filter": {"text": {"$regex": "^a"}}},
+]
 WRITERS, WRITES = 3, 60
 SETTLED_S = 30.0
 
@@ -66,6 +71,8 @@ def document(chance: random.Random) -> dict[str, Any]:
         "n": chance.randrange(10),
         "text": chance.choice(["a", "ab", "b", "ba"]),
         "tags": chance.sample(["a", "b", "c"], chance.randrange(3)),
+        "other": f"d{chance.randrange(20)}",
+        "others": [{"id": f"d{chance.randrange(20)}"} for _ in range(chance.randrange(3))],
     }
     if chance.random() < 0.5:
         made["nested"] = {"x": chance.randrange(5)}
@@ -79,12 +86,17 @@ def test_what_was_pushed_is_what_would_be_pulled(client: Client, todos: MadeColl
     ]
     for writer in writers:
         writer.start()
+    lookup = [
+        {"from": todos.name, "local": "other", "as": "one"},
+        {"from": todos.name, "local": "others.id", "as": "all"},
+    ]
+    queries = [*QUERIES, *({**query, "lookup": lookup} for query in LOOKUPS)]
     # Half begin in the middle of it all.
-    answers = [begin(client, str(n), collection=todos.name, **q) for n, q in enumerate(QUERIES)]
+    answers = [begin(client, str(n), collection=todos.name, **q) for n, q in enumerate(queries)]
     for writer in writers:
         writer.join()
-    answers += [begin(client, f"x{n}", collection=todos.name, **q) for n, q in enumerate(QUERIES)]
-    for answer, wanted in zip(answers, QUERIES * 2, strict=True):
+    answers += [begin(client, f"x{n}", collection=todos.name, **q) for n, q in enumerate(queries)]
+    for answer, wanted in zip(answers, queries * 2, strict=True):
         settle(answer, todos, wanted, seed)
 
 

@@ -40,6 +40,7 @@ def named() -> Named:
         definition=Definition(None, []),
         rules={},
         indexes=(),
+        source_id=None,
     )
     return Named(facts, KEY)
 

@@ -167,6 +167,7 @@ def test_quota_and_usage_can_be_read(server: str) -> None:
         "topics": 0,
         "aggregates": 0,
         "datasets": 0,
+        "sources": 0,
         "cluster_write_partitions": 0,
     }
     usage = caller.get(f"{path}/usage?granularity=day").json()

@@ -21,6 +21,8 @@ from foundation.scope import scoped
 from realtime.clusters import epochs
 from realtime.grid.size import Size
 from realtime.models import Cluster
+from sources.connection import seal_url
+from sources.models import Source
 from storage_engine.models import DeliveredSubscription, Topic
 from tenants import audit, error_log, purge
 from tenants.models import (
@@ -100,6 +102,21 @@ def _fill(made: MadeTenant) -> None:
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 
 
+def _fill_source(collection: Collection) -> None:
+    """Have a collection follow a table whose database nobody can reach."""
+    source = Source(
+        tenant_id=collection.tenant_id,
+        collection_id=collection.id,
+        collection_name=collection.name,
+        connection="postgresql://x@127.0.0.1:1/x",
+        schema_name="public",
+        table_name="things",
+        key=["id"],
+    )
+    source.sealed_connection = seal_url("postgresql://x:y@127.0.0.1:1/x", source.pk)
+    source.save()
+
+
 def _fill_documents(tenant: Tenant) -> None:
     with scoped(tenant_id=tenant.id):
         collection = Collection.objects.create(name="things")
@@ -114,6 +131,8 @@ def _fill_documents(tenant: Tenant) -> None:
             "rules_version) SELECT slot, %s, %s, '', 0, 1, 1 FROM generate_series(0, 7) AS slot",
             (tenant.id, collection.id),
         )
+    with scoped(tenant_id=tenant.id):
+        _fill_source(collection)
 
 
 def _fill_topics(tenant: Tenant, webhook: Webhook) -> None:

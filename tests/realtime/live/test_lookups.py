@@ -1,0 +1,118 @@
+"""Documents that are shown with others: whatever changes on either side is told."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.documents.collection import MadeCollection, make_collection
+from tests.realtime.client import opened
+from tests.realtime.live.answer import begin, subscribe
+from tests.realtime.live.test_rights import anonymous_key, change_rules
+
+if TYPE_CHECKING:
+    from tests.realtime.client import Client
+    from tests.realtime.live.conftest import Backstage
+
+
+@pytest.fixture
+def people(todos: MadeCollection) -> MadeCollection:
+    return make_collection(todos.caller.base, made=todos.made)
+
+
+def looking_up(todos: MadeCollection, people: MadeCollection, **more: object) -> dict[str, Any]:
+    lookup = [{"from": people.name, "local": "owner", "as": "by"}]
+    return {"collection": todos.name, "lookup": lookup, **more}
+
+
+def test_a_change_of_either_side_is_told(
+    client: Client, todos: MadeCollection, people: MadeCollection
+) -> None:
+    people.insert({"_id": "ann", "age": 1})
+    todos.insert({"_id": "a", "owner": "ann"})
+    answer = subscribe(client, "s", **looking_up(todos, people))
+    shown = {"_id": "a", "owner": "ann", "by": {"_id": "ann", "age": 1}}
+    assert answer.documents == [shown]
+    people.caller.patch(f"{people.path}/documents/ann", {"$set": {"age": 2}})
+    answer.until_shows([{**shown, "by": {"_id": "ann", "age": 2}}])
+    (changed,) = answer.events
+    assert (changed["match"], changed["key"], changed["version"]) == ("change", "a", 1)
+    people.caller.delete(f"{people.path}/documents/ann")
+    answer.until_shows([{**shown, "by": None}])
+    people.insert({"_id": "ann", "age": 3})
+    answer.until_shows([{**shown, "by": {"_id": "ann", "age": 3}}])
+    todos.caller.patch(f"{todos.path}/documents/a", {"$set": {"owner": ["bob", "ann"]}})
+    ann = {"_id": "ann", "age": 3}
+    answer.until_shows([{"_id": "a", "owner": ["bob", "ann"], "by": [ann]}])
+    people.insert({"_id": "bob"})
+    answer.until_shows([{"_id": "a", "owner": ["bob", "ann"], "by": [{"_id": "bob"}, ann]}])
+
+
+def test_one_transaction_over_both_sides_is_one_change(
+    client: Client, todos: MadeCollection, people: MadeCollection
+) -> None:
+    answer = subscribe(client, "s", **looking_up(todos, people))
+    operations = [
+        {"collection": people.name, "insert": {"_id": "ann"}},
+        {"collection": todos.name, "insert": {"_id": "a", "owner": "ann"}},
+    ]
+    todos.caller.post("/v1/transactions", {"operations": operations})
+    answer.until_shows([{"_id": "a", "owner": "ann", "by": {"_id": "ann"}}])
+    assert [event["match"] for event in answer.events] == ["add"]
+
+
+def test_what_may_not_be_read_is_absent_and_a_rule_that_changes_hides_it(
+    server: str, backstage: Backstage
+) -> None:
+    todos = make_collection(server, rules={"read": True})
+    people = make_collection(server, made=todos.made, rules={"read": {"public": True}})
+    people.insert_many([{"_id": "ann", "public": True}, {"_id": "bob", "age": 1}])
+    todos.insert_many([{"_id": "a", "owner": "ann"}, {"_id": "b", "owner": "bob"}])
+    ann = {"_id": "ann", "public": True}
+    first = {"_id": "a", "owner": "ann", "by": ann}
+    second = {"_id": "b", "owner": "bob", "by": None}
+    with opened(server) as anonymous:
+        anonymous.say(type="hello", key=anonymous_key(todos))
+        answer = subscribe(anonymous, "s", **looking_up(todos, people))
+        assert answer.documents == [first, second]
+        people.caller.patch(f"{people.path}/documents/bob", {"$set": {"age": 77}})
+        people.caller.patch(f"{people.path}/documents/ann", {"$set": {"public": False}})
+        answer.until_shows([{**first, "by": None}, second])
+        people.caller.patch(f"{people.path}/documents/ann", {"$set": {"public": True}})
+        answer.until_shows([first, second])
+        change_rules(people, {"read": False})
+        answer.until_shows([{**first, "by": None}, second])
+        assert "77" not in json.dumps([frame.get("document") for frame in answer.events])
+
+
+def test_a_document_of_a_large_collection_that_was_not_read_is_read_then(
+    client: Client, todos: MadeCollection, people: MadeCollection, backstage: Backstage
+) -> None:
+    backstage.start_worker()
+    people.insert_many([{"_id": f"p{n}", "n": n} for n in range(1_100)])
+    todos.insert({"_id": "a", "owner": "p1"})
+    answer = subscribe(client, "s", **looking_up(todos, people))
+    assert answer.documents == [{"_id": "a", "owner": "p1", "by": {"_id": "p1", "n": 1}}]
+    todos.caller.patch(f"{todos.path}/documents/a", {"$set": {"owner": "p900"}})
+    answer.until_shows([{"_id": "a", "owner": "p900", "by": {"_id": "p900", "n": 900}}])
+    people.caller.patch(f"{people.path}/documents/p900", {"$set": {"n": 0}})
+    answer.until_shows([{"_id": "a", "owner": "p900", "by": {"_id": "p900", "n": 0}}])
+
+
+def test_a_collection_that_is_looked_up_and_deleted_ends_the_subscription(
+    client: Client, todos: MadeCollection, people: MadeCollection
+) -> None:
+    answer = subscribe(client, "s", **looking_up(todos, people))
+    admin = {"Authorization": f"Bearer {todos.made.admin_key}"}
+    path = f"/api/v1/tenants/{todos.made.slug}/collections/{people.name}"
+    todos.caller.__class__(todos.caller.base, admin).delete(path)
+    assert answer.until("end")["error"]["code"] == "not_found"
+
+
+def test_what_cannot_be_looked_up_is_refused(client: Client, todos: MadeCollection) -> None:
+    group = {"by": [], "measures": {"n": {"op": "count"}}}
+    lookup = [{"from": todos.name, "local": "a", "as": "b"}]
+    both = begin(client, "s", collection=todos.name, group=group, lookup=lookup)
+    client.wait_for(lambda f: f.get("id") == both.name and f["type"] == "error")

@@ -1,0 +1,23 @@
+"""What plans allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenants.models import Plan
+from tenants.quotas import LIMITS
+
+#: A dedicated plan alone has a cluster of its own.
+_DEDICATED = {"cluster_write_partitions"}
+
+
+def test_every_plan_says_every_limit() -> None:
+    """A migration whose update row security hides would leave a plan with the smallest limit."""
+    for plan in Plan.objects.using("staff").filter(name__in=("free", "standard", "dedicated")):
+        assert set(LIMITS) == set(plan.limits), plan.name
+
+
+@pytest.mark.parametrize("limit", sorted(set(LIMITS) - _DEDICATED))
+def test_a_larger_plan_allows_more(limit: str) -> None:
+    plans = {plan.name: plan.limits for plan in Plan.objects.using("staff").all()}
+    assert plans["free"][limit] < plans["standard"][limit] < plans["dedicated"][limit]
