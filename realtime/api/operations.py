@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from documents.api.operations import COLLECTION_PARAMETER, FILTER, GROUP, SORT
+from documents.api.operations import COLLECTION_PARAMETER, FILTER, GROUP, LOOKUP, SORT
 from foundation.http import Operation
 from foundation.json_types import JsonObject, JsonValue
 from realtime.api import tickets
@@ -31,6 +31,7 @@ _WANTED: JsonObject = {
         "sort": SORT,
         "projection": {"type": "object"},
         "group": GROUP,
+        "lookup": LOOKUP,
         "offset": {"type": "integer", "minimum": 0},
         "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
         "options": {"type": "object"},
@@ -81,6 +82,7 @@ _LIVE_PARAMETERS: list[JsonValue] = [
     _parameter("sort", "As in `POST query`, as JSON."),
     _parameter("projection", "As in `POST query`, as JSON."),
     _parameter("group", "As in `POST query`, as JSON."),
+    _parameter("lookup", "As in `POST query`, as JSON."),
     {"name": "offset", "in": "query", "schema": {"type": "integer", "minimum": 0}},
     {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}},
     _parameter("options", "`deliver`, `throttle_ms` and `events`, as a JSON object."),

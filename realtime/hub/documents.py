@@ -13,7 +13,8 @@ from uuid import UUID
 from documents.live import Outlet, Subscriber
 from documents.store import facts
 from documents.store.access import access_of
-from foundation.errors import ApiError, Forbidden, NotFound, Overloaded, Unavailable
+from documents.store.lookups import sides_of
+from foundation.errors import ApiError, NotFound, Overloaded, Unavailable
 from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from realtime.events.layer import query_partition
@@ -26,7 +27,7 @@ from rillbase_native import LiveQuery, Value
 from tenants import error_log
 
 READ = "documents:read"
-_SHOWN = ("filter", "group", "sort", "offset", "limit")
+_SHOWN = ("filter", "group", "lookup", "sort", "offset", "limit")
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
@@ -55,20 +56,21 @@ class DocumentQueries:
     def add(self, watched: Watched, query: LiveQuery) -> None:
         """Know a subscription from now on."""
         self.watched[watched.number] = watched
-        reads = Reads(watched.subscriber.tenant.id, query.collection, query.rules_version)
-        self.by_reads.setdefault(reads, {})[watched.number] = watched
-        watched.reads = reads
+        tenant = watched.subscriber.tenant.id
+        sides = [Reads(tenant, collection, version) for collection, version, _ in query.sides()]
+        watched.reads = (Reads(tenant, query.collection, query.rules_version), *sides)
+        for reads in watched.reads:
+            self.by_reads.setdefault(reads, {})[watched.number] = watched
 
     def discard(self, watched: Watched) -> None:
         """Know a subscription no more."""
         self.watched.pop(watched.number, None)
-        if watched.reads is None:
-            return
-        others = self.by_reads.get(watched.reads, {})
-        others.pop(watched.number, None)
-        if not others:
-            self.by_reads.pop(watched.reads, None)
-        watched.reads = None
+        for reads in watched.reads:
+            others = self.by_reads.get(reads, {})
+            others.pop(watched.number, None)
+            if not others:
+                self.by_reads.pop(reads, None)
+        watched.reads = ()
 
     async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
         """Begin a subscription, or raise why not."""
@@ -113,7 +115,7 @@ class Watched:
     subscriber: Subscriber
     query: LiveQuery | None = None
     #: Under what it is known to its kind.
-    reads: Reads | None = None
+    reads: tuple[Reads, ...] = ()
     _told: JsonObject | None = None
 
     @property
@@ -190,11 +192,12 @@ class Watched:
         """Return the query with the caller's access rule in it, or raise why there is none."""
         principal, wanted = self.subscriber.principal, self.wanted
         principal.require_scope(READ)
-        if principal.collections is not None and wanted.collection not in principal.collections:
-            raise Forbidden(f"The key may not be used for {wanted.collection!r}.")
-        collection = await facts.find(self.subscriber.tenant.id, wanted.collection, fresh=fresh)
+        principal.require_collection(wanted.collection)
+        tenant_id = self.subscriber.tenant.id
+        collection = await facts.find(tenant_id, wanted.collection, fresh=fresh)
         access = access_of(collection, principal)
         rule = None if access is None else access.require("read")
+        sides = await sides_of(tenant_id, wanted.lookups, principal, fresh=fresh)
         return LiveQuery(
             collection.tenant_id.bytes,
             collection.raw,
@@ -207,6 +210,15 @@ class Watched:
             # All documents that are in groups are kept, however few groups are shown.
             slack=0 if wanted.group else slack_for(wanted.offset, wanted.limit),
             group=wanted.group,
+            lookups=wanted.lookups,
+            sides=[
+                (
+                    side.collection.raw,
+                    0 if side.rule is None else side.collection.rules_version,
+                    side.rule,
+                )
+                for side in sides
+            ],
         )
 
     def _attach(

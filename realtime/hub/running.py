@@ -30,7 +30,8 @@ TICK_S = 0.05
 ALIVE_S = 3.0
 #: Whoever has not been heard of for so long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
-FRAMES_AT_ONCE = 1_000
+#: Frames that are handed out in one round of the event loop: all connections wait for it to end.
+FRAMES_AT_ONCE = 200
 #: Queries that are let go in one call: the server answers nobody else meanwhile.
 LET_GO_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000

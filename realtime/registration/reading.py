@@ -6,17 +6,21 @@ rows are found as those of any query are, by the planner and the native matcher.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import UUID
 
 from documents.outbox.entries import Snapshot
 from documents.store.facts import CollectionFacts
-from documents.store.queries import Query, Reading, answer, opened
+from documents.store.lookups import Side, read_sides, read_small
+from documents.store.queries import Query, Reading, answer, native, opened
+from documents.store.reads import KeptChanging
 from foundation.errors import ResultTooLarge
 from foundation.postgres import Session, Statement
 from realtime.registration.wanted import MAX_WINDOW
-from rillbase_native import Filter, Group, Sort
+from rillbase_native import Filter, Group, LiveQuery, Sort
 from tenants.principals import Principal
 
 #: Rows of a result without a window.
@@ -24,6 +28,8 @@ MAX_ROWS = 100_000
 
 #: Key, version, created and updated in milliseconds, BSON.
 Row = tuple[bytes, int, int, int, bytes]
+#: Rows, and whether nothing else of the collection may be seen.
+Foreign = tuple[list[Row], bool]
 
 _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 
@@ -37,6 +43,8 @@ class Rows:
     rows: list[Row]
     #: Whether there are no more than these.
     complete: bool
+    #: What the same snapshot has of each collection that the query looks up.
+    foreign: list[Foreign] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,9 @@ class Extent:
     has_window: bool
     #: How the documents are grouped: all are read, and of each no more than groups need.
     group: Group | None = None
+    #: The query, if it looks others up, and the collections in which it does.
+    looks_up: LiveQuery | None = None
+    sides: Sequence[Side] = ()
 
     @property
     def most(self) -> int:
@@ -83,7 +94,26 @@ async def _read(reading: Reading, snapshot: Snapshot, extent: Extent) -> Rows:
         raise ResultTooLarge(f"A live query groups at most {extent.most} documents.")
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
-    return Rows(reading.collection, snapshot, rows, complete=not more)
+    foreign = await _read_foreign(reading.session, extent, rows)
+    return Rows(reading.collection, snapshot, rows, complete=not more, foreign=foreign)
+
+
+async def _read_foreign(session: Session, extent: Extent, rows: list[Row]) -> list[Foreign]:
+    """Read what documents refer to, and all of a collection that is small."""
+    if extent.looks_up is None:
+        return []
+    keys = native(partial(extent.looks_up.references, rows))
+    now_ms = int(time.time() * 1000)
+    referred = await read_sides(session, extent.sides, keys, now_ms)
+    if referred is None:
+        raise KeptChanging
+    foreign: list[Foreign] = []
+    for side, found in zip(extent.sides, referred, strict=True):
+        everything = await read_small(session, side, now_ms)
+        documents = found if everything is None else everything
+        listed = [(d.key, d.version, d.created_ms, d.updated_ms, d.body) for d in documents]
+        foreign.append((listed, everything is not None))
+    return foreign
 
 
 async def _snapshot(session: Session) -> Snapshot:

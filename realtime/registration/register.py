@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from documents.outbox.entries import Snapshot
+from documents.store import facts
+from documents.store.facts import CollectionFacts
+from documents.store.lookups import Side
 from documents.store.queries import native
 from realtime.events.layer import Ends, GridLayer, query_partition
 from realtime.grid.layout import Grid
@@ -85,37 +88,58 @@ async def register_all(
         ],
     )
     return [
-        Registration(
-            given.activation, given.request, ends.log, rows.snapshot, _shown(query, rows.rows)
-        )
+        Registration(given.activation, given.request, ends.log, rows.snapshot, _shown(query, rows))
         for query, given, rows in zip(queries, registered, read, strict=False)
     ]
 
 
-def _shown(query: LiveQuery, rows: list[Row]) -> list[Row]:
-    """Return what is shown of the rows that were read: of a query that groups, its groups."""
-    return native(lambda: query.shown(rows)) if query.grouped else rows
+def _shown(query: LiveQuery, read: Rows) -> list[Row]:
+    """Return what is shown of the rows that were read: groups of them, or them with others."""
+    if not (query.grouped or query.looks_up):
+        return read.rows
+    return native(lambda: query.shown(read.rows, read.foreign))
 
 
 async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
     # The rule is part of a query's filter already.
-    wanted = [(query.filter(), _extent(query)) for query in queries]
+    wanted = [(query.filter(), await _extent(query, source)) for query in queries]
     read = await read_all(source.tenant_id, source.collection, wanted)
     for query, rows in zip(queries, read, strict=False):
-        found = rows.collection
-        if found.raw != query.collection or (
-            query.rules_version and found.rules_version != query.rules_version
-        ):
-            raise OtherRules
+        _compare(rows.collection, query.collection, query.rules_version)
     return read
 
 
-def _extent(query: LiveQuery) -> Extent:
+def _compare(found: CollectionFacts, collection: bytes, rules_version: int) -> None:
+    """Raise unless it is this collection, under these rules if any matter."""
+    if found.raw != collection or (rules_version and found.rules_version != rules_version):
+        raise OtherRules
+
+
+async def _extent(query: LiveQuery, source: Source) -> Extent:
     if (group := query.group()) is not None:
         # Sort and window are those of the groups.
         return Extent(Sort.parse(None), None, has_window=False, group=group)
     first = None if query.limit is None else query.offset + query.limit + query.slack
-    return Extent(query.sort(), first, query.sorted)
+    if not query.looks_up:
+        return Extent(query.sort(), first, query.sorted)
+    has_window = first is not None or query.offset > 0
+    return Extent(
+        query.sort(), first, has_window, looks_up=query, sides=await _sides(query, source)
+    )
+
+
+async def _sides(query: LiveQuery, source: Source) -> list[Side]:
+    """Return the collections that are looked up, still those that the query was made for."""
+    sides = []
+    for name, (collection, rules_version, rule) in zip(
+        query.side_names(), query.sides(), strict=True
+    ):
+        found = await facts.find(source.tenant_id, name)
+        if found.raw != collection or found.rules_version != rules_version:
+            found = await facts.find(source.tenant_id, name, fresh=True)
+        _compare(found, collection, rules_version)
+        sides.append(Side(found, rule if rules_version else None))
+    return sides
 
 
 def _request(query: LiveQuery, ends: Ends, rows: Rows, *, renewal: bool) -> bytes:
@@ -125,6 +149,7 @@ def _request(query: LiveQuery, ends: Ends, rows: Rows, *, renewal: bool) -> byte
         rows.rows,
         complete=rows.complete,
         renewal=renewal,
+        foreign=rows.foreign,
     )
 
 

@@ -26,6 +26,8 @@ _Place = tuple[Grid, Source, int]
 
 #: Queries of one snapshot: it should not be held for long.
 AT_ONCE = 100
+#: Whoever is told goes on in the loop's next round, which nobody else shall wait for long.
+TOLD_AT_ONCE = 8
 
 
 class Registers(Protocol):
@@ -90,6 +92,7 @@ class Together:
         queries = [one.query for one in taken]
         try:
             found = await self._registers(layer, grid, hub, queries, source, renewal=False)
+            await _tell(taken, found)
         except (ApiError, OtherRules) as refused:
             if len(taken) == 1:
                 _fail(taken, refused)
@@ -102,11 +105,16 @@ class Together:
             if not isinstance(failed, Exception):
                 raise
         else:
-            for one, registration in zip(taken, found, strict=False):
-                if not one.answer.done():
-                    one.answer.set_result(registration)
             if left := taken[len(found) :]:
                 await self._serve(layer, grid, hub, source, left)
+
+
+async def _tell(taken: list[_Waiting], found: Sequence[Registration]) -> None:
+    for number, (one, registration) in enumerate(zip(taken, found, strict=False), 1):
+        if not one.answer.done():
+            one.answer.set_result(registration)
+        if number % TOLD_AT_ONCE == 0:
+            await asyncio.sleep(0)
 
 
 def _fail(taken: list[_Waiting], failed: BaseException) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from documents.api.queries import MAX_OFFSET, read_group, read_group_sort
+from documents.api.queries import MAX_OFFSET, read_group, read_group_sort, read_lookups
 from foundation.errors import FieldProblem, InvalidBody
-from rillbase_native import Filter, Group, Projection, Sort, Value
+from rillbase_native import Filter, Group, Lookups, Projection, Sort, Value
 from tenants.reading import (
     integer,
     refusing,
@@ -21,6 +21,7 @@ MEMBERS = (
     "offset",
     "limit",
     "group",
+    "lookup",
     "resume",
     "options",
 )
@@ -51,6 +52,7 @@ class Wanted:
     sort: Sort
     projection: Projection | None
     group: Group | None
+    lookups: Lookups | None
     offset: int
     limit: int | None
     options: Options
@@ -58,8 +60,8 @@ class Wanted:
 
     @property
     def has_window(self) -> bool:
-        """Whether a sort node keeps it: its order or its window matters, or it groups."""
-        if self.group is not None:
+        """Whether a sort node keeps it: its order or its window matters, it groups or looks up."""
+        if self.group is not None or self.lookups is not None:
             return True
         return not self.sort.by_id or self.offset > 0 or self.limit is not None
 
@@ -71,6 +73,7 @@ def read(message: Value) -> Wanted:
         wanted = Filter.parse(message.get("filter"))
         wanted.check_live()
         group = read_group(message)
+        lookups = read_lookups(message)
         sort = _sort(message, wanted, group)
         shown = _present(message, "projection")
         projection = None if shown is None else Projection.parse(shown)
@@ -87,6 +90,7 @@ def read(message: Value) -> Wanted:
         sort=sort,
         projection=projection,
         group=group,
+        lookups=lookups,
         offset=offset,
         limit=limit,
         options=_options(_present(message, "options")),

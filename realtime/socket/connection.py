@@ -52,6 +52,9 @@ GREETING_S = 5.0
 EXPIRED_S = 60.0
 MAX_SUBSCRIPTIONS = 1_000
 MAX_AT_ONCE = 64
+#: Subscriptions that begin at once. Each does something in every round of the event loop, and all
+#: other connections wait for a round to end.
+MAX_BEGINNING = 8
 #: What is on its way to the client gets so long when the server closes.
 LAST_WORDS_S = 2.0
 
@@ -84,6 +87,7 @@ class Connection:
         self._held: dict[str, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
+        self._room_to_begin = asyncio.Semaphore(MAX_BEGINNING)
         self._order = InOrder()
         self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
@@ -283,11 +287,12 @@ class Connection:
 
     async def _subscribe(self, message: Message, held: Held) -> None:
         try:
-            party = await self._counted()
-            await self._crowd.count_in(held, party)
-            kind = self._kinds.of(message.value)
-            subscriber = self._subscriber(party, held.name)
-            held.begun(await kind.open(subscriber, message.value, held))
+            async with self._room_to_begin:
+                party = await self._counted()
+                await self._crowd.count_in(held, party)
+                kind = self._kinds.of(message.value)
+                subscriber = self._subscriber(party, held.name)
+                held.begun(await kind.open(subscriber, message.value, held))
         except BaseException:
             self._forget(held)
             raise

@@ -75,6 +75,8 @@ fn opened(subscribers: u64) -> Hub {
         sorted: false,
         slack: 0,
         group: [].into(),
+        lookups: [].into(),
+        sides: [].into(),
     });
     for id in 0..subscribers {
         let attach = Attach {

@@ -7,9 +7,8 @@ use rillbase_query::bson::Document;
 use rillbase_query::error::Place;
 use rillbase_query::filter::Filter;
 use rillbase_query::group::{Group, Groups, Shown};
-use sha2::{Digest, Sha256};
 
-use crate::message::{Definition, NO_TIME_MS, Row};
+use crate::message::{Definition, Row};
 use crate::sort_node::Order;
 
 /// How a query groups; none: it does not.
@@ -23,30 +22,20 @@ pub fn group_of(query: &Definition) -> Result<Option<Arc<Group>>, Refusal> {
     Ok(Some(Arc::new(group)))
 }
 
-/// A group's row, as it is told. Its version is made of its content.
+/// A group's row, as it is told.
 pub(crate) fn row(shown: &Shown) -> Row {
-    let body = shown.body.as_bytes();
-    let digest = Sha256::digest(body);
-    let version = digest.iter().take(8);
-    let version = version.fold(0, |number, byte| number << 8 | u64::from(*byte));
-    Row {
-        key: Arc::clone(&shown.key),
-        // Where rows are shown to Python versions are signed; zero is no version.
-        version: (version >> 1).max(1),
-        created_ms: NO_TIME_MS,
-        updated_ms: NO_TIME_MS,
-        body: body.into(),
-    }
+    Row::of_group(Arc::clone(&shown.key), shown.body.as_bytes().into())
 }
 
 /// The rows of a query that groups, in order, from all documents that match; offset and limit are
-/// still to be applied. Of a query that does not group: the documents.
-pub fn rows(query: &Definition, documents: Vec<Row>) -> Result<Vec<Row>, Refusal> {
-    let Some(group) = group_of(query)? else {
-        return Ok(documents);
-    };
-    let mut groups = Groups::new(Arc::clone(&group));
-    for document in &documents {
+/// still to be applied.
+pub(crate) fn rows(
+    query: &Definition,
+    group: &Arc<Group>,
+    documents: &[Row],
+) -> Result<Vec<Row>, Refusal> {
+    let mut groups = Groups::new(Arc::clone(group));
+    for document in documents {
         groups.add(group.share(Document::trusted(&document.body))?);
     }
     let order = Order::parse(query, Filter::everything())?;

@@ -9,7 +9,8 @@
 //! - [`message`] — what the parties say to one another; [`wire`] — its bytes; [`snapshot`] — which
 //!   transactions a reader has seen.
 //! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
-//!   [`node`] — what both give out; [`groups`] — rows that stand for many documents.
+//!   [`node`] — what both give out; [`groups`] — rows that stand for many documents, [`lookups`] —
+//!   documents with others that they refer to, [`made`] — what is shown of either at first.
 //! - [`hub`] — what subscribers are told.
 #![allow(
     clippy::must_use_candidate,
@@ -27,6 +28,8 @@
 pub mod filter_node;
 pub mod groups;
 pub mod hub;
+pub mod lookups;
+pub mod made;
 pub mod message;
 pub mod node;
 pub mod snapshot;

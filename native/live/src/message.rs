@@ -7,13 +7,30 @@
 
 use std::sync::Arc;
 
-use rillbase_query::bson::{Document, DocumentWriter};
+use rillbase_query::bson::{Document, DocumentWriter, ValueRef};
+use sha2::{Digest, Sha256};
 
 use crate::snapshot::Snapshot;
 
 /// Names a query: the hash over tenant, collection, filter with access rule, sort and window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryHash(pub [u8; 16]);
+
+impl QueryHash {
+    /// The hash over some parts.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(part);
+        }
+        let mut short = [0; 16];
+        for (to, from) in short.iter_mut().zip(digest.finalize()) {
+            *to = from;
+        }
+        Self(short)
+    }
+}
 
 /// A place in a stream: milliseconds and number, as Valkey gives them. Zero is before everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -119,6 +136,11 @@ pub struct Definition {
     /// How documents are grouped, in BSON; empty: they are not. Sort and window are those of the
     /// groups then, and a sort node keeps the query.
     pub group: Arc<[u8]>,
+    /// What is looked up for each document, in BSON; empty: nothing. A sort node keeps the query if
+    /// anything is.
+    pub lookups: Arc<[u8]>,
+    /// The collections that are looked up, each once.
+    pub sides: Arc<[Side]>,
 }
 
 impl Definition {
@@ -126,12 +148,58 @@ impl Definition {
     pub fn is_grouped(&self) -> bool {
         !self.group.is_empty()
     }
+
+    /// Whether documents are shown with others that they refer to.
+    pub fn looks_up(&self) -> bool {
+        !self.lookups.is_empty()
+    }
 }
 
-/// A document in the result of a query, or a row that stands for a group of documents.
+/// A collection that is looked up, as those who ask may see it. Queries with equal ones share them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// Its name among queries: no query has the same.
+    pub hash: QueryHash,
+    /// Which collection.
+    pub collection: [u8; 16],
+    /// The version of the access rules in its filter; 0: no rule is in it.
+    pub rules_version: u64,
+    /// The access rule in canonical BSON.
+    pub filter: Arc<[u8]>,
+}
+
+impl Side {
+    /// The side of a tenant's collection under an access rule.
+    pub fn new(
+        tenant: [u8; 16],
+        collection: [u8; 16],
+        rules_version: u64,
+        filter: Arc<[u8]>,
+    ) -> Self {
+        let rules = rules_version.to_be_bytes();
+        Self {
+            hash: QueryHash::of(&[b"side", &tenant, &collection, &rules, &filter]),
+            collection,
+            rules_version,
+            filter,
+        }
+    }
+}
+
+/// What was read of a side: the documents that are referred to, and maybe others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// Documents that exist and may be seen.
+    pub rows: Vec<Row>,
+    /// Whether there are no others.
+    pub complete: bool,
+}
+
+/// A document in the result of a query, or a row that a sort node makes of documents.
 ///
-/// What stands for a group has the group's values as its key, and no version of its own: its version
-/// is made of its content, so that two rows of one group are the same iff their versions are.
+/// What stands for a group has the group's values as its key, what is a document with others that it
+/// refers to has the document's. Neither has a version that is counted: its version is made of its
+/// content, so that two such rows of one key are the same iff their versions are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The `_id` in order-preserving bytes.
@@ -146,13 +214,102 @@ pub struct Row {
     pub body: Arc<[u8]>,
 }
 
-/// Stands in place of the times of a row that stands for a group.
-pub(crate) const NO_TIME_MS: i64 = i64::MIN;
+/// Stands in place of the time of making of a row that stands for a group.
+pub(crate) const GROUP_MS: i64 = i64::MIN;
+/// The same of a document with others: times and version are in its body.
+const JOINED_MS: i64 = i64::MIN + 1;
 
 impl Row {
+    /// A row that stands for a group.
+    pub(crate) fn of_group(key: Arc<[u8]>, body: Arc<[u8]>) -> Self {
+        let content = QueryHash::of(&[&body]);
+        Self::made(key, &content, body, GROUP_MS)
+    }
+
+    /// A document with others that it refers to: `shown`.
+    pub(crate) fn of_join(own: &Self, shown: Document<'_>) -> Self {
+        let mut body = DocumentWriter::with_capacity(shown.as_bytes().len() + 96);
+        if let Some(id) = Document::trusted(&own.body).get("_id") {
+            body.append("_id", id);
+        }
+        let version = i64::try_from(own.version).unwrap_or(i64::MAX);
+        body.append("version", ValueRef::Int64(version));
+        body.append("created_ms", ValueRef::Int64(own.created_ms));
+        body.append("updated_ms", ValueRef::Int64(own.updated_ms));
+        body.append("document", ValueRef::Document(shown));
+        // Its times say nothing that its version does not.
+        let content = QueryHash::of(&[&own.version.to_be_bytes(), shown.as_bytes()]);
+        Self::made(
+            Arc::clone(&own.key),
+            &content,
+            body.finish().into(),
+            JOINED_MS,
+        )
+    }
+
+    fn made(key: Arc<[u8]>, content: &QueryHash, body: Arc<[u8]>, mark: i64) -> Self {
+        let version = content.0.iter().take(8);
+        let version = version.fold(0, |number, byte| number << 8 | u64::from(*byte));
+        Self {
+            key,
+            // Where rows are shown to Python versions are signed; zero is no version.
+            version: (version >> 1).max(1),
+            created_ms: mark,
+            updated_ms: mark,
+            body,
+        }
+    }
+
     /// Whether it stands for a group.
     pub const fn is_group(&self) -> bool {
-        self.created_ms == NO_TIME_MS
+        self.created_ms == GROUP_MS
+    }
+
+    /// Whether it is a document with others that it refers to.
+    pub const fn is_join(&self) -> bool {
+        self.created_ms == JOINED_MS
+    }
+
+    /// The document's version: of a document with others, its own.
+    pub fn document_version(&self) -> u64 {
+        if self.is_join() {
+            let own = self.number("version");
+            return u64::try_from(own).unwrap_or(0);
+        }
+        self.version
+    }
+
+    /// When the document came into being.
+    pub(crate) fn document_created_ms(&self) -> i64 {
+        if self.is_join() {
+            return self.number("created_ms");
+        }
+        self.created_ms
+    }
+
+    /// When the document was written last.
+    pub(crate) fn document_updated_ms(&self) -> i64 {
+        if self.is_join() {
+            return self.number("updated_ms");
+        }
+        self.updated_ms
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        match Document::trusted(&self.body).get(name) {
+            Some(ValueRef::Int64(number)) => number,
+            _ => 0,
+        }
+    }
+
+    /// What it shows.
+    pub(crate) fn document(&self) -> Document<'_> {
+        let body = Document::trusted(&self.body);
+        if self.is_join() {
+            let shown = body.get("document").and_then(|shown| shown.as_document());
+            return shown.unwrap_or(body);
+        }
+        body
     }
 
     /// BSON of the `_id` alone; empty where the body is.
@@ -188,6 +345,8 @@ pub enum Request {
         rows: Vec<Row>,
         /// Whether `rows` is the whole result.
         complete: bool,
+        /// What the same snapshot sees of each of the query's sides.
+        foreign: Vec<Foreign>,
         /// Answers a `Renew` of the sort node.
         renewal: bool,
     },

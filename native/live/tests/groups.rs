@@ -11,7 +11,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{COLLECTION, at, bson, hash, image, query, register, row, told, until};
-use rillbase_live::groups;
+use rillbase_live::made;
 use rillbase_live::message::{
     AfterImage, Content, Definition, News, Row, Source, Token, WindowChange,
 };
@@ -230,7 +230,8 @@ fn a_node_that_was_rebuilt_shows_the_same_rows_in_the_same_versions() {
     let query = by_n(Some(1));
     let (_, told) = Stage::new(100, std::slice::from_ref(&query), &three());
     assert_eq!(told, [r#"{"n":7,"c":2,"m":"b"}"#]);
-    let again = |rows| groups::rows(&query, rows).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    let again =
+        |rows| made::rows(&query, rows, &[]).unwrap_or_else(|refusal| panic!("{refusal:?}"));
     let turned: Vec<Row> = three().into_iter().rev().collect();
     assert_eq!(again(three()), again(turned));
 }

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rillbase_live::message::{
-    AfterImage, Cause, Content, Definition, Gone, News, Notification, QueryHash, Request, Row,
-    Source, StreamId, Tick, Token, WindowChange, WriteEntry,
+    AfterImage, Cause, Content, Definition, Foreign, Gone, News, Notification, QueryHash, Request,
+    Row, Side, Source, StreamId, Tick, Token, WindowChange, WriteEntry,
 };
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::wire::request::ACTIVATION_OFFSET;
@@ -96,24 +96,36 @@ fn definition() -> impl Strategy<Value = Definition> {
         numbers,
         any::<Option<u32>>(),
         any::<bool>(),
-        (bytes(), bytes(), bytes()),
+        (bytes(), bytes(), bytes(), (bytes(), vec(side(), 0..3))),
     )
         .prop_map(
-            |(names, numbers, limit, sorted, (filter, sort, group))| Definition {
-                hash: names.0,
-                activation: numbers.0,
-                tenant: names.1,
-                collection: names.2,
-                rules_version: numbers.1,
-                filter,
-                sort,
-                offset: numbers.2,
-                limit,
-                sorted: sorted || !group.is_empty(),
-                slack: numbers.3,
-                group,
+            |(names, numbers, limit, sorted, (filter, sort, group, (lookups, sides)))| {
+                let joins = group.is_empty() && !lookups.is_empty();
+                let sides = if joins { sides } else { Vec::new() };
+                let lookups = if joins { lookups } else { [].into() };
+                Definition {
+                    hash: names.0,
+                    activation: numbers.0,
+                    tenant: names.1,
+                    collection: names.2,
+                    rules_version: numbers.1,
+                    filter,
+                    sort,
+                    offset: numbers.2,
+                    limit,
+                    sorted: sorted || !group.is_empty() || joins,
+                    slack: numbers.3,
+                    group,
+                    lookups,
+                    sides: sides.into(),
+                }
             },
         )
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    (any::<[u8; 16]>(), any::<u64>(), bytes())
+        .prop_map(|(collection, rules, filter)| Side::new([7; 16], collection, rules, filter))
 }
 
 fn place() -> impl Strategy<Value = StreamId> {
@@ -130,6 +142,14 @@ fn any_request() -> impl Strategy<Value = Request> {
     )
         .prop_map(
             |(query, positions, snapshot, rows, flags)| Request::Register {
+                foreign: query
+                    .sides
+                    .iter()
+                    .map(|_| Foreign {
+                        rows: rows.clone(),
+                        complete: flags.1,
+                    })
+                    .collect(),
                 query,
                 positions,
                 snapshot,
@@ -399,6 +419,8 @@ fn a_list_that_claims_more_than_there_is_reserves_nothing() {
             sorted: false,
             slack: 0,
             group: [].into(),
+            lookups: [].into(),
+            sides: [].into(),
         })
         .into_iter()
         .skip(2),

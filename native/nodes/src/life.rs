@@ -131,8 +131,8 @@ pub struct Life<'a, M> {
     rebuild: bool,
     /// Own stream and request stream, and how far each is read.
     streams: [(String, StreamId); 2],
-    /// Of its own stream, if that is numbered.
-    number: Option<u64>,
+    /// Of the last entry of its own stream that was read.
+    number: u64,
     request_number: u64,
 }
 
@@ -171,7 +171,7 @@ impl<'a, M: Machine> Life<'a, M> {
             pending: Vec::new(),
             pending_bytes: 0,
             rebuild: true,
-            number: None,
+            number: 0,
             request_number: 0,
         })
     }
@@ -297,13 +297,11 @@ impl<'a, M: Machine> Life<'a, M> {
     fn take_entry(&mut self, entry: &Entry) {
         let [(_, own), _] = &mut self.streams;
         *own = entry.id;
-        if let Some(number) = &mut self.number {
-            *number += 1;
-            // Some were trimmed before they were read.
-            self.rebuild = entry.number != Some(*number);
-            if self.rebuild {
-                return;
-            }
+        self.number += 1;
+        // Some were trimmed before they were read.
+        self.rebuild = entry.number.map_or(M::NUMBERED, |told| told != self.number);
+        if self.rebuild {
+            return;
         }
         let step = if self.suspects.handling(Suspect::Entry(entry.id)) {
             self.control.change(|figures| figures.quarantined += 1);
@@ -430,5 +428,52 @@ impl<'a, M: Machine> Life<'a, M> {
             figures.busy_ppm = busy_ppm.or(figures.busy_ppm);
         });
         self.look_due = Instant::now() + LOOK.max(began.elapsed() * LOOK_SHARE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn entry(number: u64) -> Suspect {
+        Suspect::Entry(StreamId { ms: 1, number })
+    }
+
+    /// A life that handles all entries in order; breaks on the third unless that is left out.
+    fn live(suspects: &mut Suspects) -> Vec<u64> {
+        let mut left_out = Vec::new();
+        for number in 1..=5 {
+            if suspects.handling(entry(number)) {
+                left_out.push(number);
+            } else {
+                assert!(number != 3, "a machine may break");
+            }
+            suspects.current = None;
+        }
+        left_out
+    }
+
+    #[test]
+    fn what_a_machine_breaks_on_twice_is_left_out_and_nothing_else() {
+        let mut suspects = Suspects::default();
+        for _ in 0..TRIES {
+            assert!(catch_unwind(AssertUnwindSafe(|| live(&mut suspects))).is_err());
+            suspects.accuse();
+        }
+        assert_eq!(live(&mut suspects), [3]);
+        assert_eq!(live(&mut suspects), [3]);
+    }
+
+    #[test]
+    fn a_life_that_ends_between_two_things_accuses_none() {
+        let mut suspects = Suspects::default();
+        for _ in 0..=TRIES {
+            suspects.handling(entry(1));
+            suspects.current = None;
+            suspects.accuse();
+        }
+        assert!(!suspects.handling(entry(1)));
     }
 }

@@ -41,8 +41,11 @@ pub trait Machine: Sized {
     fn stream(place: &Place, write_partition: u16) -> String;
     /// Where that stream's reading begins.
     fn position(beginning: &Beginning) -> StreamId;
-    /// The number of the last entry up to there; none: its ticks count the entries.
-    fn number(beginning: &Beginning) -> Option<u64>;
+    /// Whether all entries of that stream carry their numbers; else those of batches do, and ticks
+    /// count the rest.
+    const NUMBERED: bool;
+    /// The number of the last entry up to there.
+    fn number(beginning: &Beginning) -> u64;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
     /// Which documents it needs for a rebuild.
@@ -66,6 +69,8 @@ fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
 }
 
 impl Machine for FilterNode {
+    const NUMBERED: bool = false;
+
     fn new(place: &Place, write_partition: u16, token: Token) -> Self {
         let config = filter_node::Config::new(write_partition, place.write_partitions, token);
         Self::new(config)
@@ -79,8 +84,8 @@ impl Machine for FilterNode {
         beginning.writes
     }
 
-    fn number(_: &Beginning) -> Option<u64> {
-        None
+    fn number(beginning: &Beginning) -> u64 {
+        beginning.write_count
     }
 
     fn reads_writes(write_partition: u16) -> Option<u16> {
@@ -166,6 +171,8 @@ fn collection_of(entry: &Entry) -> Option<[u8; 16]> {
 }
 
 impl Machine for SortNode {
+    const NUMBERED: bool = true;
+
     fn new(place: &Place, _: u16, token: Token) -> Self {
         Self::new(sort_node::Config::new(place.write_partitions, token))
     }
@@ -178,8 +185,8 @@ impl Machine for SortNode {
         beginning.log
     }
 
-    fn number(beginning: &Beginning) -> Option<u64> {
-        Some(beginning.log_number)
+    fn number(beginning: &Beginning) -> u64 {
+        beginning.log_number
     }
 
     fn reads_writes(_: u16) -> Option<u16> {
@@ -188,8 +195,12 @@ impl Machine for SortNode {
 
     fn wanted(_: &Place, _: u16, queries: &[Definition]) -> Wanted {
         let sorted = queries.iter().filter(|query| query.sorted);
+        let sorted = sorted.flat_map(|query| {
+            let sides = query.sides.iter().map(|side| side.collection);
+            sides.chain([query.collection])
+        });
         Wanted {
-            collections: collections(sorted.map(|query| query.collection)),
+            collections: collections(sorted),
             partition: 0,
             partitions: 1,
         }

@@ -27,6 +27,7 @@ mod queries;
 mod rebuild;
 mod registration;
 mod retained;
+mod sides;
 mod steady;
 mod stream;
 mod writes;
@@ -44,6 +45,7 @@ use documents::Documents;
 use queries::Queries;
 use rebuild::Rebuild;
 use retained::Retained;
+use sides::Sides;
 use stream::{Stream, Verdict};
 use writes::Scratch;
 
@@ -58,6 +60,7 @@ pub struct FilterNode {
     phase: Phase,
     matcher: Matcher,
     queries: Queries,
+    sides: Sides,
     documents: Documents,
     ahead: Ahead,
     retained: Retained,
@@ -99,6 +102,7 @@ impl FilterNode {
             phase: Phase::Asleep,
             matcher: Matcher::new(config.limits),
             queries: Queries::default(),
+            sides: Sides::default(),
             documents: Documents::new(config.remembered_us),
             ahead: Ahead::default(),
             retained: Retained::new(begin, config.retained_us, config.retained_bytes),
@@ -160,6 +164,7 @@ impl FilterNode {
                 rows,
                 renewal,
                 complete: _,
+                foreign: _,
             } => {
                 let own = usize::from(self.config.partition);
                 let registration = registration::Registration {
@@ -208,9 +213,12 @@ impl FilterNode {
 
     /// Ends the queries that a document concerns which nobody can handle.
     fn poison(&mut self, collection: [u8; 16], out: &mut Vec<Output>) {
+        let look_it_up = self.sides.users_of(&collection);
         for id in self.queries.ids() {
             let query = self.queries.get(id);
-            if query.is_some_and(|query| query.collection == collection) {
+            if query.is_some_and(|query| {
+                query.collection == collection || look_it_up.contains(&query.hash)
+            }) {
                 self.fail(id, "poison", "a write could not be matched", out);
             }
         }
@@ -242,6 +250,11 @@ impl FilterNode {
 
     /// Ends a query that cannot be watched.
     fn fail(&mut self, id: QueryId, code: &str, detail: &str, out: &mut Vec<Output>) {
+        for user in self.sides.users(id) {
+            if let Some((id, _)) = self.queries.find(&user) {
+                self.fail(id, code, detail, out);
+            }
+        }
         if let Some(query) = self.forget(id) {
             let news = failed(query, code, detail);
             self.voice.say(news, out);
@@ -249,8 +262,11 @@ impl FilterNode {
     }
 
     fn forget(&mut self, id: QueryId) -> Option<QueryHash> {
+        let query = self.queries.remove(id)?;
         self.matcher.remove(id);
-        self.queries.remove(id).map(|query| query.hash)
+        self.sides
+            .leave(&query.hash, &query.sides, &mut self.matcher);
+        Some(query.hash)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rillbase_matching::QueryId;
 
-use crate::message::{Definition, QueryHash, StreamId};
+use crate::message::{Definition, QueryHash, Side, StreamId};
 use crate::snapshot::Snapshot;
 
 /// A query at one time of its number's life: numbers are given again, generations are not.
@@ -34,6 +34,8 @@ pub(super) struct Query {
     pub(super) activation: u64,
     pub(super) collection: [u8; 16],
     pub(super) sorted: bool,
+    /// The collections that it looks up.
+    pub(super) sides: Arc<[Side]>,
     pub(super) guard: Option<Guard>,
     /// Whoever noted a later end of the write stream has a snapshot later than the fallen guard's.
     clear: StreamId,
@@ -122,6 +124,7 @@ impl Queries {
             activation: definition.activation,
             collection: definition.collection,
             sorted: definition.sorted,
+            sides: Arc::clone(&definition.sides),
             guard: Some(Guard { snapshot, rebuilt }),
             clear: StreamId::default(),
         });

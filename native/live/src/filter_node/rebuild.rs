@@ -13,6 +13,7 @@ use super::ahead::Ahead;
 use super::documents::Documents;
 use super::queries::Queries;
 use super::retained::Retained;
+use super::sides::Sides;
 use super::stream::Stream;
 use super::writes::TOO_EXPENSIVE;
 use super::{FilterNode, Phase};
@@ -43,6 +44,7 @@ impl FilterNode {
         let config = &self.config;
         self.matcher = Matcher::new(config.limits);
         self.queries = Queries::default();
+        self.sides = Sides::default();
         self.documents = Documents::new(config.remembered_us);
         self.ahead = Ahead::default();
         self.retained = Retained::new(begin.position, config.retained_us, config.retained_bytes);
@@ -86,6 +88,7 @@ impl FilterNode {
             for id in too_much.drain(..) {
                 self.fail(id, TOO_EXPENSIVE, "a document took too many steps", out);
             }
+            found.retain(|id| !self.sides.is_side(*id));
             if !found.is_empty() {
                 let known = self.documents.touch(collection, &row.key, now_us);
                 known.members = found.iter().map(|id| self.queries.member(*id)).collect();

@@ -10,7 +10,7 @@ use rillbase_query::bson::Document;
 use rillbase_query::error::Failure;
 use rillbase_query::filter::Filter;
 
-use crate::message::{AfterImage, Content, Definition, News, QueryHash, Row, StreamId};
+use crate::message::{AfterImage, Content, Definition, News, QueryHash, Row, Side, StreamId};
 use crate::node::Output;
 use crate::snapshot::Snapshot;
 
@@ -85,6 +85,7 @@ impl FilterNode {
             }
         }
         self.replay(member, &filter, registration, out);
+        self.replay_sides(member, registration, out);
         if self.queries.is_alive(member) {
             self.answer(query, false, out);
         }
@@ -202,16 +203,26 @@ impl FilterNode {
         query: &Definition,
         out: &mut Vec<Output>,
     ) -> Option<(QueryId, Filter)> {
-        let refusal = match parse(query) {
-            Ok(filter) => match self.matcher.add(query.collection, query.tenant, &filter) {
-                Ok(id) => return Some((id, filter)),
-                Err(refused) => Refusal::new("residual_quota", refused.to_string()),
-            },
+        let refusal = match self.try_add(query) {
+            Ok(added) => return Some(added),
             Err(refusal) => refusal,
         };
         let news = failed(query.hash, &refusal.code, &refusal.detail);
         self.voice.say(news, out);
         None
+    }
+
+    fn try_add(&mut self, query: &Definition) -> Result<(QueryId, Filter), Refusal> {
+        let filter = parse(query)?;
+        self.sides.join(query, &mut self.matcher)?;
+        match self.matcher.add(query.collection, query.tenant, &filter) {
+            Ok(id) => Ok((id, filter)),
+            Err(refused) => {
+                let matcher = &mut self.matcher;
+                self.sides.leave(&query.hash, &query.sides, matcher);
+                Err(Refusal::new("residual_quota", refused.to_string()))
+            }
+        }
     }
 
     fn answer(&mut self, query: &Definition, too_old: bool, out: &mut Vec<Output>) {
@@ -249,7 +260,7 @@ impl FilterNode {
         out: &mut Vec<Output>,
     ) {
         let query = registration.query;
-        let (unseen, failure) = self.unseen(filter, registration);
+        let (unseen, failure) = self.unseen(filter, &query.collection, registration);
         let mut lowest: HashMap<Arc<[u8]>, u64> = HashMap::new();
         for (image, _) in unseen.iter().filter(|(_, has)| *has && query.sorted) {
             let version = lowest.entry(Arc::clone(&image.key)).or_insert(u64::MAX);
@@ -287,16 +298,55 @@ impl FilterNode {
         }
     }
 
+    /// Tells a new query what it looks up and its snapshot does not see. Those who share the side are
+    /// told again.
+    fn replay_sides(
+        &mut self,
+        member: Member,
+        registration: &Registration<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let sides = Arc::clone(&registration.query.sides);
+        for side in sides.iter() {
+            let judged = self.unseen_of(side, registration);
+            let (unseen, failure) = match judged {
+                Ok((unseen, failure)) => (unseen, failure.map(Refusal::from)),
+                Err(refusal) => (Vec::new(), Some(refusal)),
+            };
+            let mut batches = Vec::new();
+            for (image, may) in unseen {
+                let known = self.documents.get_mut(&image.collection, &image.key);
+                if known.is_none_or(|known| known.handled != image.version) {
+                    continue;
+                }
+                if !image.parts.is_empty() {
+                    batches.push(image.xid);
+                }
+                self.voice.say(one(&image, side.hash, !may, may), out);
+            }
+            self.repeat_done(batches, out);
+            if let Some(refusal) = failure {
+                return self.fail(member.id, &refusal.code, &refusal.detail, out);
+            }
+        }
+    }
+
+    fn unseen_of(&self, side: &Side, registration: &Registration<'_>) -> Result<Unseen, Refusal> {
+        let filter = Filter::parse(Document::parse(&side.filter)?)?;
+        Ok(self.unseen(&filter, &side.collection, registration))
+    }
+
     /// What came behind a registration's position and is not in its rows, and whether it matches; up
     /// to where that cannot be found out.
     fn unseen(
         &self,
         filter: &Filter,
+        collection: &[u8; 16],
         registration: &Registration<'_>,
-    ) -> (Vec<(AfterImage, bool)>, Option<Failure>) {
+    ) -> Unseen {
         let mut unseen = Vec::new();
         for image in self.retained.after(registration.position) {
-            let concerned = image.collection == registration.query.collection;
+            let concerned = image.collection == *collection;
             if !concerned || registration.snapshot.sees(image.xid) {
                 continue;
             }
@@ -308,6 +358,9 @@ impl FilterNode {
         (unseen, None)
     }
 }
+
+/// After-images and whether they match; up to where that cannot be found out.
+type Unseen = (Vec<(AfterImage, bool)>, Option<Failure>);
 
 /// The filter of a query.
 pub(crate) fn parse(query: &Definition) -> Result<Filter, Refusal> {

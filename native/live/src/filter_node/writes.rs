@@ -73,19 +73,24 @@ impl FilterNode {
         let passed = self.ahead.handled(image);
         let scratch = self.find(image, out);
         let mut difference = difference(&self.queries, image.xid, &before, &scratch.found);
+        let (may, may_not) = self.sides.judge(&image.collection, &scratch.found);
         self.scratch = scratch;
         self.name_twice(&passed, image.xid, &mut difference);
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
             known.members = difference.members;
         }
         let Difference {
-            added,
+            mut added,
             changed,
-            removed,
+            mut removed,
             ..
         } = difference;
-        if !(added.is_empty() && changed.is_empty() && removed.is_empty()) {
+        if !removed.is_empty() {
             self.retained.last_left(image, &removed);
+        }
+        added.extend(may);
+        removed.extend(may_not);
+        if !(added.is_empty() && changed.is_empty() && removed.is_empty()) {
             let image = image.clone();
             let news = News::Match {
                 image,

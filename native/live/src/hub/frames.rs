@@ -83,30 +83,26 @@ pub(super) fn result(
 
 /// Appends a row as an envelope.
 pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>) {
-    let document = Document::trusted(&row.body);
-    let id = document.get("_id").unwrap_or(ValueRef::Null);
+    let id = Document::trusted(&row.body).get("_id");
+    let id = id.unwrap_or(ValueRef::Null);
     if row.is_group() {
-        return envelope::write_group(out, id, document, Form::Relaxed);
+        return envelope::write_group(out, id, row.document(), Form::Relaxed);
     }
     let meta = Meta {
-        version: i64::try_from(row.version).unwrap_or(i64::MAX),
-        created_ms: row.created_ms,
-        updated_ms: row.updated_ms,
+        version: i64::try_from(row.document_version()).unwrap_or(i64::MAX),
+        created_ms: row.document_created_ms(),
+        updated_ms: row.document_updated_ms(),
     };
     match shown(row, projection) {
-        None => envelope::write(out, meta, id, document, Form::Relaxed),
+        None => envelope::write(out, meta, id, row.document(), Form::Relaxed),
         Some(shown) => envelope::write(out, meta, id, shown.as_ref(), Form::Relaxed),
     }
 }
 
 fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::bson::DocumentBuf> {
-    let environment = Environment::at(row.updated_ms);
+    let environment = Environment::at(row.document_updated_ms());
     projection?
-        .apply(
-            Document::trusted(&row.body),
-            Matched::default(),
-            &environment,
-        )
+        .apply(row.document(), Matched::default(), &environment)
         .ok()
 }
 
@@ -114,9 +110,9 @@ fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::b
 pub(super) fn event_body(change: &Change, projection: Option<&Projection>) -> Arc<str> {
     let mut out = String::with_capacity(256);
     let (kind, row, version) = match change {
-        Change::Add { row, .. } => ("add", row, row.version),
-        Change::Stay { row, .. } => ("change", row, row.version),
-        Change::Move { row, .. } => ("changeIndex", row, row.version),
+        Change::Add { row, .. } => ("add", row, row.document_version()),
+        Change::Stay { row, .. } => ("change", row, row.document_version()),
+        Change::Move { row, .. } => ("changeIndex", row, row.document_version()),
         Change::Remove { row, version, .. } => ("remove", row, *version),
     };
     let _ = write!(out, r#","match":"{kind}","key":"#);
@@ -171,12 +167,9 @@ fn put_document(out: &mut String, row: &Row, projection: Option<&Projection>) {
     out.push_str(r#","document":"#);
     match shown(row, projection) {
         None if row.is_group() => {
-            envelope::write_row(out, Document::trusted(&row.body), Form::Relaxed);
+            envelope::write_row(out, row.document(), Form::Relaxed);
         }
-        None => {
-            let document = Document::trusted(&row.body);
-            write_value(out, ValueRef::Document(document), Form::Relaxed);
-        }
+        None => write_value(out, ValueRef::Document(row.document()), Form::Relaxed),
         Some(shown) => write_value(out, ValueRef::Document(shown.as_ref()), Form::Relaxed),
     }
     if out.len() - before > LARGEST_DOCUMENT {

@@ -14,9 +14,10 @@
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
 //! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
-//! [`patience`] — one query; [`memory`] — the bounds of all; [`ways`] — connections; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
+//! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`ways`] — connections; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
 //! [`replay`] — going on; [`trace`] — what became of changes lately, for those who ask.
 
+mod answers;
 mod change;
 mod client;
 mod frames;

@@ -10,9 +10,10 @@ use rillbase_documents::id::key_hash;
 use crate::message::{AfterImage, Content, Definition, Gone, Row, Source, StreamId, WindowChange};
 use crate::snapshot::Snapshot;
 
+use super::answers::Answers;
 use super::change::{Change, Leave, Rows, difference};
 use super::patience::Patience;
-use super::queue::{Concerns, HeldBack, Item, Place, Queue, Step};
+use super::queue::{HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::trace::QueryTrace;
 use super::window::Window;
@@ -54,13 +55,8 @@ pub(super) struct Query {
     pub(super) outdated: bool,
     /// All its filter nodes and, if it is sorted, its sort node.
     pub(super) sources: Vec<Source>,
-    /// The request that registered it last: only who has answered that goes on from its rows.
-    pub(super) request: StreamId,
-    /// By source, the last request that it answered in this life.
-    active: HashMap<Source, StreamId>,
-    /// Filter nodes that have not said that they watch it, and since which place: behind that they
-    /// may have done their part of a batch for others alone.
-    unanswered: HashMap<Source, StreamId>,
+    /// Which of them go on from its rows.
+    answers: Answers,
     /// A sorted query's dealings with its sort node.
     window: Window,
     patience: Patience,
@@ -93,9 +89,7 @@ impl Query {
             snapshot: Snapshot::default(),
             live_us: None,
             outdated: false,
-            request: StreamId::default(),
-            active: HashMap::new(),
-            unanswered: from_the_beginning(write_partitions),
+            answers: Answers::default(),
             window: Window::default(),
             patience: Patience::default(),
             parts: HashMap::new(),
@@ -113,11 +107,9 @@ impl Query {
         self.asked.1 += 1;
         self.held_back.take();
         self.activation = 0;
-        self.request = StreamId::default();
         self.snapshot = Snapshot::default();
         self.live_us = None;
-        self.active.clear();
-        self.unanswered = from_the_beginning(write_partitions);
+        self.answers = Answers::default();
         self.window = Window::default();
         self.parts.clear();
         self.queue.clear();
@@ -127,21 +119,15 @@ impl Query {
     pub(super) fn is_ready(&self) -> bool {
         let mut sources = self.sources.iter();
         self.rows.is_some()
-            && sources.all(|source| self.has_answered(*source))
+            && sources.all(|source| self.answers.has(*source))
             && !self.queue.has_state()
             && (!self.definition.sorted || (self.window.is_shown() && self.is_complete()))
-    }
-
-    /// Whether a node has said since its beginning that it watches the query, as registered last.
-    fn has_answered(&self, source: Source) -> bool {
-        let answered = self.active.get(&source);
-        answered.is_some_and(|request| *request >= self.request)
     }
 
     /// Its nodes, and whether each watches it.
     pub(super) fn answered(&self) -> impl Iterator<Item = (Source, bool)> {
         let sources = self.sources.iter();
-        sources.map(|source| (*source, self.has_answered(*source)))
+        sources.map(|source| (*source, self.answers.has(*source)))
     }
 
     pub(super) fn is_renewing(&self) -> bool {
@@ -208,9 +194,10 @@ impl Query {
             self.gone
                 .get(&row.key)
                 .filter(|(version, ..)| *version >= row.version)
-                .map_or((row.version, Gone::Left), |(version, gone, _)| {
-                    (*version, *gone)
-                })
+                .map_or(
+                    (row.document_version(), Gone::Left),
+                    |(version, gone, _)| (*version, *gone),
+                )
         }
     }
 
@@ -262,11 +249,7 @@ impl Query {
             return None;
         }
         let mut queue = std::mem::take(&mut self.queue);
-        let concerns = |part: u16, at: StreamId| {
-            let since = self.unanswered.get(&Source::Filter(part));
-            since.is_none_or(|since| at <= *since)
-        };
-        let nodes: (&[Source], &Concerns<'_>) = (&self.sources, &concerns);
+        let nodes = (&*self.sources, &self.answers);
         let (items, broken) = queue.ready(log, nodes, now_us, self.live_us);
         self.queue = queue;
         let mut changes = Vec::new();
@@ -340,23 +323,27 @@ impl Query {
         rows.map_or_else(Vec::new, |rows| difference(before, rows, &self.leave()))
     }
 
-    /// A node watches the query from here on, for all requests up to this one.
-    pub(super) fn activated(&mut self, source: Source, activation: u64, request: StreamId) {
-        if activation == self.activation {
-            let answered = self.active.entry(source).or_default();
-            *answered = request.max(*answered);
-        }
+    /// The request that registered it last.
+    pub(super) const fn request(&self) -> StreamId {
+        self.answers.request()
     }
 
-    /// A node watches it, in whatever life and for whomever.
-    pub(super) fn watched_by(&mut self, source: Source) {
-        self.unanswered.remove(&source);
+    /// A node that began and says so at these places watches the query, for all requests up to this
+    /// one.
+    pub(super) fn activated(
+        &mut self,
+        source: Source,
+        (activation, request): (u64, StreamId),
+        places: (StreamId, StreamId),
+    ) {
+        if activation == self.activation {
+            self.answers.answered(source, request, places);
+        }
     }
 
     /// A new holder has begun: nothing of it counts until it says that it watches the query.
     pub(super) fn restarted(&mut self, source: Source, at: StreamId) {
-        self.active.remove(&source);
-        self.unanswered.entry(source).or_insert(at);
+        self.answers.restarted(source, at);
         self.window.restarted(source);
     }
 
@@ -387,6 +374,7 @@ impl Query {
                 Vec::new()
             }
             Source::Filter(partition) => {
+                self.answers.told_state(source, snapshot, place.at);
                 let snapshot = snapshot.clone();
                 let item = Item::State {
                     partition,
@@ -413,7 +401,7 @@ impl Query {
 
     /// A filter node's tick.
     pub(super) fn filter_ticked(&mut self, source: Source, time_us: u64) {
-        if self.has_answered(source) {
+        if self.answers.has(source) {
             self.window.filter_ticked(source, time_us);
         }
     }
@@ -425,7 +413,7 @@ impl Query {
         self.window.sort_ticked(time_us);
         if !self.is_complete()
             || !snapshot.covers(&self.snapshot)
-            || !self.has_answered(Source::Sort)
+            || !self.answers.has(Source::Sort)
             || self.window.is_renewing()
             || self.outdated
         {
@@ -467,12 +455,6 @@ impl Query {
         let leave = self.leave();
         self.rows.as_ref().map(|rows| then(&leave, rows))
     }
-}
-
-/// No filter node is known to watch.
-fn from_the_beginning(write_partitions: u16) -> HashMap<Source, StreamId> {
-    let filters = (0..write_partitions).map(Source::Filter);
-    filters.map(|one| (one, StreamId::default())).collect()
 }
 
 /// All filter nodes, and the sort node of a sorted query.

@@ -1,8 +1,9 @@
 //! What the log says of an unsorted query and is not shown yet, in order.
 //!
 //! A write waits for the other parts of its atomic batch; a node's whole state waits until the other
-//! nodes have come as far. Whatever is complete at the front is shown as one group, so that no place
-//! in the log lies between two halves of it.
+//! nodes have come as far, and for theirs, as batches may have their parts in several. Whatever is
+//! complete at the front is shown as one group, so that no place in the log lies between two halves
+//! of it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use crate::message::{Gone, News, Row, Source, StreamId};
 use crate::snapshot::Snapshot;
 
+use super::answers::Answers;
 use super::change::bytes_of;
 use super::memory::{KEY_BYTES, of_news};
 use super::sources::Log;
@@ -58,6 +60,10 @@ impl Step {
 }
 
 impl Item {
+    const fn is_state(&self) -> bool {
+        matches!(self, Self::State { .. })
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Writes { steps, .. } => steps.iter().map(Step::bytes).sum(),
@@ -68,10 +74,6 @@ impl Item {
 
 /// By write partition, a place in the log.
 pub(super) type Said = HashMap<u16, StreamId>;
-
-/// Whether what the node of a write partition says at a place is said of a query, too: one that has
-/// not read the registration may tell of its part of a batch with its answer.
-pub(super) type Concerns<'c> = dyn Fn(u16, StreamId) -> bool + 'c;
 
 #[derive(Debug)]
 struct Waiting {
@@ -165,8 +167,7 @@ impl Queue {
 
     /// Whether a node's state waits: until it is shown, ticks prove more than was told.
     pub(super) fn has_state(&self) -> bool {
-        let mut waiting = self.waiting.iter();
-        waiting.any(|one| matches!(one.item, Item::State { .. }))
+        self.waiting.iter().any(|one| one.item.is_state())
     }
 
     /// The place in front of everything that waits.
@@ -235,22 +236,57 @@ impl Queue {
         });
     }
 
-    /// Takes what is complete at the front, and whether a part of it may be missing. `live_us` is
-    /// since when nothing stands in the way of completion, if so.
+    /// Takes what is complete at the front, and whether a part of it may be missing. States are taken
+    /// all or none: of a batch that some of them hold, each may hold a part. `live_us` is since when
+    /// nothing stands in the way of completion, if so.
     pub(super) fn ready(
         &mut self,
         log: &Log,
-        (sources, concerns): (&[Source], &Concerns<'_>),
+        (sources, answers): (&[Source], &Answers),
         now_us: u64,
         live_us: Option<u64>,
     ) -> (Vec<Item>, bool) {
         let late = |one: &Waiting| {
             live_us.is_some_and(|live| now_us.saturating_sub(one.since_us.max(live)) > BATCH_US)
         };
+        let last = self.waiting.iter().rposition(|one| one.item.is_state());
+        let states = last.map_or(0, |at| at + 1);
+        let nodes = (sources, answers);
+        let (mut count, mut broken) = self.complete(log, nodes, true, late);
+        if count < states {
+            (count, broken) = self.complete(log, nodes, false, late);
+        }
+        let items = self.waiting.drain(..count).map(|one| one.item);
+        let items: Vec<Item> = items.collect();
+        self.bytes -= items.iter().map(Item::bytes).sum::<usize>();
+        (items, broken && count > 0)
+    }
+
+    /// How many items at the front are complete, or late, and whether some are late; with the states
+    /// among them, or in front of these.
+    fn complete(
+        &self,
+        log: &Log,
+        nodes: (&[Source], &Answers),
+        with_states: bool,
+        late: impl Fn(&Waiting) -> bool,
+    ) -> (usize, bool) {
         let mut broken = false;
         let mut count = 0;
         for (at, one) in self.waiting.iter().enumerate() {
-            if !self.is_complete(at, log, (sources, concerns)) {
+            let complete = match &one.item {
+                Item::Writes {
+                    xid, parts, said, ..
+                } => {
+                    let told = (said, nodes.1);
+                    let past = || with_states || !self.is_in_state_behind(at, *xid);
+                    parts.is_empty()
+                        || log.is_done(*xid, parts, told)
+                        || (log.is_past(*xid, parts, told) && past())
+                }
+                Item::State { snapshot, .. } => with_states && reached(log, nodes, snapshot),
+            };
+            if !complete {
                 if !late(one) {
                     break;
                 }
@@ -258,42 +294,13 @@ impl Queue {
             }
             count = at + 1;
         }
-        count = self.without_overlap(count);
-        let items = self.waiting.drain(..count).map(|one| one.item);
-        let items: Vec<Item> = items.collect();
-        self.bytes -= items.iter().map(Item::bytes).sum::<usize>();
-        (items, broken && count > 0)
+        (self.without_overlap(count), broken)
     }
 
-    fn is_complete(
-        &self,
-        at: usize,
-        log: &Log,
-        (sources, concerns): (&[Source], &Concerns<'_>),
-    ) -> bool {
-        match self.waiting.get(at).map(|one| &one.item) {
-            None => false,
-            Some(Item::Writes { parts, .. }) if parts.is_empty() => true,
-            Some(Item::Writes {
-                xid, parts, said, ..
-            }) => {
-                let told = (said, concerns);
-                log.is_done(*xid, parts, told)
-                    || (log.is_past(*xid, parts, told) && self.state_after(at, *xid, log, sources))
-            }
-            Some(Item::State { snapshot, .. }) => reached(log, sources, snapshot),
-        }
-    }
-
-    /// Whether the state that holds the rest of a batch, if one is on its way, can be shown too.
-    fn state_after(&self, at: usize, xid: u64, log: &Log, sources: &[Source]) -> bool {
-        let states = self.waiting.iter().skip(at + 1);
-        let mut snapshots = states.filter_map(|one| match &one.item {
-            Item::State { snapshot, .. } => Some(snapshot),
-            Item::Writes { .. } => None,
-        });
-        let holds = snapshots.find(|snapshot| snapshot.sees(xid));
-        holds.is_none_or(|snapshot| reached(log, sources, snapshot))
+    /// Whether a state that waits behind a batch may hold the rest of it.
+    fn is_in_state_behind(&self, at: usize, xid: u64) -> bool {
+        let mut behind = self.waiting.iter().skip(at + 1);
+        behind.any(|one| matches!(&one.item, Item::State { snapshot, .. } if snapshot.sees(xid)))
     }
 
     /// The largest number of items, at most `count`, that the next one does not begin within.
@@ -312,7 +319,8 @@ impl Queue {
     }
 }
 
-fn reached(log: &Log, sources: &[Source], snapshot: &Snapshot) -> bool {
+/// Whether all filter nodes have told the query whatever a snapshot sees.
+fn reached(log: &Log, (sources, answers): (&[Source], &Answers), snapshot: &Snapshot) -> bool {
     let mut filters = sources.iter().filter(|source| **source != Source::Sort);
-    filters.all(|source| log.has_reached(*source, snapshot))
+    filters.all(|source| log.has_told(*source, snapshot, answers))
 }

@@ -104,7 +104,7 @@ impl Hub {
         let log = self.logs.entry(partition).or_default();
         match news {
             News::Start => {
-                log.start(source, place.before);
+                log.start(source, place);
                 for query in self.queries.values_mut() {
                     if query.partition == partition {
                         query.restarted(source, place.at);
@@ -151,15 +151,14 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
+        let log = self.logs.get(&query.partition);
+        let began = log.map_or_else(StreamId::default, |log| log.began(source));
         let under_way = [Registration::UnderWay, Registration::Outdated];
         if under_way.contains(&query.registration) {
             query.hold_back((place, source, news.clone()));
         }
         if query.rows.is_none() {
             return;
-        }
-        if let News::Active { .. } = news {
-            query.watched_by(source);
         }
         let life = query.activation;
         match news {
@@ -173,9 +172,11 @@ impl Hub {
                 activation,
                 request,
                 ..
-            } if *activation <= life => query.activated(source, *activation, *request),
+            } if *activation <= life => {
+                query.activated(source, (*activation, *request), (began, place.at));
+            }
             // It is another registration that the node does not go on from.
-            News::TooOld { request, .. } if *request != query.request => {}
+            News::TooOld { request, .. } if *request != query.request() => {}
             // In another life it was registered by others since, so that ours is over.
             News::Active { .. } | News::TooOld { .. } => {
                 if query.registration == Registration::Done {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::message::{
-    AfterImage, Content, Gone, NO_TIME_MS, News, Notification, Row, StreamId, WindowChange,
+    AfterImage, Content, GROUP_MS, Gone, News, Notification, Row, StreamId, WindowChange,
 };
 use crate::snapshot::Snapshot;
 
@@ -195,7 +195,7 @@ impl Told<'_> {
 
 /// A step of a window.
 fn step(step: &WindowChange, grouped: bool) -> Change {
-    let time_ms = if grouped { NO_TIME_MS } else { 0 };
+    let time_ms = if grouped { GROUP_MS } else { 0 };
     match step {
         WindowChange::Add { index, row } => Change::Add {
             index: Some(*index),

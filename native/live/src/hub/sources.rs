@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use crate::message::{Incarnation, Source, StreamId, Tick, Token};
 use crate::snapshot::Snapshot;
 
-use super::queue::{Concerns, Place, Said};
+use super::answers::Answers;
+use super::queue::{Place, Said};
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -48,11 +49,15 @@ impl Counts {
 
 #[derive(Debug, Default)]
 struct SourceState {
+    /// Where its holder began.
+    began: StreamId,
     tick_us: u64,
     /// What it has handled, by its last tick or as a new holder.
     reached: Snapshot,
     /// Where it said so.
     reached_at: StreamId,
+    /// Whether it has read that, or began with it.
+    has_read: bool,
     /// In which life, as its last tick named it; none since it told everything.
     life: Option<Incarnation>,
     /// A new holder has begun and has not told everything yet.
@@ -81,10 +86,17 @@ impl Log {
         self.counts.hear(source, token, count)
     }
 
-    pub(super) fn start(&mut self, source: Source, before: StreamId) {
+    pub(super) fn start(&mut self, source: Source, place: Place) {
         let state = self.sources.entry(source).or_default();
+        state.began = place.at;
         state.rebuilding = true;
-        state.repeats_since.get_or_insert(before);
+        state.repeats_since.get_or_insert(place.before);
+    }
+
+    /// Where who is a source now began, as far as that was read.
+    pub(super) fn began(&self, source: Source) -> StreamId {
+        let state = self.sources.get(&source);
+        state.map_or_else(StreamId::default, |state| state.began)
     }
 
     pub(super) fn rebuilt(&mut self, source: Source, snapshot: &Snapshot, at: StreamId) {
@@ -93,6 +105,7 @@ impl Log {
         state.rebuilt_us = at.ms.saturating_mul(1000);
         state.reached = snapshot.clone();
         state.reached_at = at;
+        state.has_read = false;
         state.life = None;
     }
 
@@ -106,6 +119,7 @@ impl Log {
         if !same || tick.snapshot.covers(&state.reached) {
             state.reached = tick.snapshot.clone();
             state.reached_at = at;
+            state.has_read = true;
         }
         // Whoever ticks has told everything, also where the word that said so was lost.
         state.rebuilding = false;
@@ -129,6 +143,24 @@ impl Log {
         state.is_some_and(|state| state.reached.covers(snapshot))
     }
 
+    /// The same, where it has said so of a query.
+    pub(super) fn has_told(&self, source: Source, snapshot: &Snapshot, answers: &Answers) -> bool {
+        let mut told = self.told(source, answers);
+        told.any(|(seen, _)| seen.covers(snapshot))
+    }
+
+    /// What a source has seen and told a query all of, and where it said so.
+    fn told<'l>(
+        &'l self,
+        source: Source,
+        answers: &'l Answers,
+    ) -> impl Iterator<Item = (&'l Snapshot, StreamId)> {
+        let state = self.sources.get(&source);
+        let state = state.filter(|state| answers.concern(source, state.reached_at, state.has_read));
+        let reached = state.map(|state| (&state.reached, state.reached_at));
+        reached.into_iter().chain(answers.state_of(source))
+    }
+
     /// The place in front of the first entry that may be a repetition, if there are such.
     pub(super) fn repeats_since(&self) -> Option<StreamId> {
         let states = self.sources.values();
@@ -143,23 +175,27 @@ impl Log {
         parts.insert(partition, place.at);
     }
 
-    fn has_done(&self, xid: u64, part: u16, told: (&Said, &Concerns<'_>)) -> bool {
+    fn has_done(&self, xid: u64, part: u16, told: (&Said, &Answers)) -> bool {
         let done = self.done.get(&xid).and_then(|(_, done)| done.get(&part));
-        done.is_some_and(|at| is_end(part, *at, told))
+        let (said, answers) = told;
+        done.is_some_and(|at| {
+            is_behind(part, *at, said) && answers.concern(Source::Filter(part), *at, true)
+        })
     }
 
     /// Whether all partitions have said, behind what they told of a batch, that they handled their
     /// part of it.
-    pub(super) fn is_done(&self, xid: u64, parts: &[u16], told: (&Said, &Concerns<'_>)) -> bool {
+    pub(super) fn is_done(&self, xid: u64, parts: &[u16], told: (&Said, &Answers)) -> bool {
         parts.iter().all(|&part| self.has_done(xid, part, told))
     }
 
     /// The same, where what a node has reached otherwise counts too.
-    pub(super) fn is_past(&self, xid: u64, parts: &[u16], told: (&Said, &Concerns<'_>)) -> bool {
+    pub(super) fn is_past(&self, xid: u64, parts: &[u16], told: (&Said, &Answers)) -> bool {
+        let (said, answers) = told;
         parts.iter().all(|&part| {
-            let state = self.sources.get(&Source::Filter(part));
-            let reached = state.filter(|state| is_end(part, state.reached_at, told));
-            self.has_done(xid, part, told) || reached.is_some_and(|state| state.reached.sees(xid))
+            let mut reached = self.told(Source::Filter(part), answers);
+            self.has_done(xid, part, told)
+                || reached.any(|(seen, at)| is_behind(part, at, said) && seen.sees(xid))
         })
     }
 
@@ -178,8 +214,7 @@ impl Log {
     }
 }
 
-/// Whether a place lies behind what a node told of a batch, and what it says there concerns those who
-/// wait for the batch.
-fn is_end(part: u16, at: StreamId, (said, concerns): (&Said, &Concerns<'_>)) -> bool {
-    said.get(&part).is_none_or(|said| at > *said) && concerns(part, at)
+/// Whether a place lies behind what a node told of a batch.
+fn is_behind(part: u16, at: StreamId, said: &Said) -> bool {
+    said.get(&part).is_none_or(|said| at > *said)
 }

@@ -2,6 +2,8 @@
 
 use crate::message::Token;
 
+use super::sides::Sides;
+
 /// What a sort node is, and how much it keeps.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -42,5 +44,9 @@ impl Config {
             rebase_bytes: 1 << 20,
             limits: rillbase_matching::Limits::default(),
         }
+    }
+
+    pub(super) fn sides(&self) -> Sides {
+        Sides::new(self.max_waiting, self.orphans_us, self.remembered_us)
     }
 }

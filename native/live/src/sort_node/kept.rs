@@ -1,13 +1,15 @@
-//! What a sort node keeps of a query: its first rows, or all its documents in groups.
+//! What a sort node keeps of a query: its first rows, with or without others that they refer to, or
+//! all its documents in groups.
 
 use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
 
-use crate::groups;
-use crate::message::{Definition, Row, WindowChange};
+use crate::message::{AfterImage, Definition, Foreign, QueryHash, Row, WindowChange};
+use crate::{groups, lookups};
 
 use super::grouped::Grouped;
+use super::joined::{Joined, Sides};
 use super::order::{Order, Place};
 use super::rows::Rows;
 
@@ -16,6 +18,7 @@ use super::rows::Rows;
 pub(super) enum Kept {
     Rows(Rows),
     Groups(Box<Grouped>),
+    Joined(Box<Joined>),
 }
 
 impl Kept {
@@ -24,6 +27,7 @@ impl Kept {
         match self {
             Self::Rows(rows) => rows.version(key),
             Self::Groups(grouped) => grouped.version(key),
+            Self::Joined(joined) => joined.version(key),
         }
     }
 
@@ -52,7 +56,25 @@ impl Kept {
                 }
                 Ok(None)
             }
+            Self::Joined(joined) => {
+                let placed = row.map(|row| order.place(&row).map(|place| (place, row)));
+                joined.change(key, placed.transpose()?)
+            }
         }
+    }
+
+    /// A write of a collection that is looked up. Returns whether it was made under other access rules
+    /// than the query.
+    pub(super) fn write(&mut self, side: &QueryHash, image: &AfterImage, may: bool) -> bool {
+        match self {
+            Self::Rows(_) | Self::Groups(_) => false,
+            Self::Joined(joined) => joined.write(side, image, may),
+        }
+    }
+
+    /// Whether something is referred to of which nothing is known.
+    pub(super) fn lacks_something(&self) -> bool {
+        matches!(self, Self::Joined(joined) if joined.lacks_something())
     }
 
     /// Brings what is shown up to date, after some changes; returns what differs, if that is known
@@ -61,6 +83,7 @@ impl Kept {
         match self {
             Self::Rows(_) => Ok(None),
             Self::Groups(grouped) => grouped.refresh(order).map(Some),
+            Self::Joined(joined) => joined.refresh().map(|()| None),
         }
     }
 
@@ -74,6 +97,7 @@ impl Kept {
         match self {
             Self::Rows(rows) => rows.window(offset, limit),
             Self::Groups(grouped) => grouped.rows().window(offset, limit),
+            Self::Joined(joined) => joined.rows().window(offset, limit),
         }
     }
 
@@ -82,12 +106,17 @@ impl Kept {
         match self {
             Self::Rows(rows) => rows.reaches(count),
             Self::Groups(grouped) => !grouped.is_overfull(),
+            Self::Joined(joined) => joined.rows().reaches(count),
         }
     }
 
-    /// Whether there are more documents than may be grouped.
+    /// Whether there are more documents than may be grouped, or more to be shown than may be kept.
     pub(super) fn is_overfull(&self) -> bool {
-        matches!(self, Self::Groups(grouped) if grouped.is_overfull())
+        match self {
+            Self::Rows(_) => false,
+            Self::Groups(grouped) => grouped.is_overfull(),
+            Self::Joined(joined) => joined.is_overfull(),
+        }
     }
 
     /// How many documents are held.
@@ -95,61 +124,96 @@ impl Kept {
         match self {
             Self::Rows(rows) => rows.len(),
             Self::Groups(grouped) => grouped.len(),
+            Self::Joined(joined) => joined.rows().len(),
         }
+    }
+}
+
+/// The first rows, of all that are told.
+#[derive(Debug)]
+pub(super) struct First {
+    rows: Vec<(Place, Row)>,
+    /// Whether none was left out.
+    complete: bool,
+    capacity: usize,
+}
+
+impl First {
+    fn new(capacity: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            complete: true,
+            capacity,
+        }
+    }
+
+    fn push(&mut self, row: &Row, order: &Order) -> Result<(), Refusal> {
+        self.rows.push((order.place(row)?, row.clone()));
+        if self.rows.len() > self.capacity.saturating_mul(2).saturating_add(64) {
+            self.rows.sort_by(|a, b| a.0.cmp(&b.0));
+            self.rows.truncate(self.capacity);
+            self.complete = false;
+        }
+        Ok(())
+    }
+
+    fn rows(self, all: bool) -> Rows {
+        Rows::new(self.rows, self.complete && all, self.capacity)
     }
 }
 
 /// What is kept of a query, while its documents are told one by one.
 #[derive(Debug)]
 pub(super) enum Gathered {
-    Rows {
-        rows: Vec<(Place, Row)>,
-        /// Whether none was left out.
-        complete: bool,
-        capacity: usize,
-    },
+    Rows(First),
     Groups(Box<Grouped>),
+    Joined(First, Box<Sides>),
 }
 
 impl Gathered {
-    pub(super) fn new(query: &Definition, capacity: usize, most: usize) -> Result<Self, Refusal> {
-        Ok(match groups::group_of(query)? {
-            None => Self::Rows {
-                rows: Vec::new(),
-                complete: true,
-                capacity,
-            },
-            Some(group) => Self::Groups(Box::new(Grouped::new(group, most))),
+    /// Nothing yet. `foreign` is what was read of the sides; none: they will be told, too.
+    pub(super) fn new(
+        query: &Definition,
+        foreign: Option<&[Foreign]>,
+        capacity: usize,
+        most: usize,
+    ) -> Result<Self, Refusal> {
+        if let Some(group) = groups::group_of(query)? {
+            return Ok(Self::Groups(Box::new(Grouped::new(group, most))));
+        }
+        let first = First::new(capacity);
+        Ok(match (lookups::lookups_of(query)?, foreign) {
+            (None, _) => Self::Rows(first),
+            (Some(lookups), None) => {
+                Self::Joined(first, Box::new(Sides::new(query, lookups, |_| true)))
+            }
+            (Some(lookups), Some(foreign)) => {
+                Self::Joined(first, Box::new(Sides::read(query, lookups, foreign)))
+            }
         })
     }
 
     pub(super) fn push(&mut self, row: &Row, order: &Order) -> Result<(), Refusal> {
         match self {
             Self::Groups(grouped) => grouped.insert(row),
-            Self::Rows {
-                rows,
-                complete,
-                capacity,
-            } => {
-                rows.push((order.place(row)?, row.clone()));
-                if rows.len() > capacity.saturating_mul(2).saturating_add(64) {
-                    rows.sort_by(|a, b| a.0.cmp(&b.0));
-                    rows.truncate(*capacity);
-                    *complete = false;
-                }
-                Ok(())
-            }
+            Self::Rows(first) | Self::Joined(first, _) => first.push(row, order),
+        }
+    }
+
+    /// A document of a side that may be seen.
+    pub(super) fn push_other(&mut self, side: &QueryHash, row: &Row) {
+        if let Self::Joined(_, sides) = self {
+            sides.push(side, row);
         }
     }
 
     /// All of it; `all` tells whether every document was told.
     pub(super) fn kept(self, all: bool, order: &Order) -> Result<Kept, Refusal> {
         Ok(match self {
-            Self::Rows {
-                rows,
-                complete,
-                capacity,
-            } => Kept::Rows(Rows::new(rows, complete && all, capacity)),
+            Self::Rows(first) => Kept::Rows(first.rows(all)),
+            Self::Joined(first, sides) => {
+                Kept::Joined(Box::new(Joined::new(*sides, first.rows(all))?))
+            }
             Self::Groups(mut grouped) => {
                 grouped.refresh(order)?;
                 Kept::Groups(grouped)

@@ -8,6 +8,9 @@
 //! Of a query that groups it keeps all documents, in as little as their groups need ([`grouped`]), and
 //! what it tells are the rows that stand for groups.
 //!
+//! Of a query that looks others up it keeps those, too ([`joined`]); what is told of the collections
+//! that are looked up goes to all who do so ([`sides`]).
+//!
 //! The writes of a batch are applied together, once every filter node concerned has done its part;
 //! later writes of the query queue behind them. So one `Window` is one write, one batch or one
 //! renewal.
@@ -22,6 +25,7 @@
 mod answers;
 mod config;
 mod grouped;
+mod joined;
 mod kept;
 mod order;
 mod orphans;
@@ -29,6 +33,7 @@ mod query;
 mod rebuild;
 mod registration;
 mod rows;
+mod sides;
 mod sources;
 mod steps;
 
@@ -48,6 +53,7 @@ pub(crate) use order::Order;
 use orphans::Orphans;
 use query::{Advance, Query, Step};
 use rebuild::Rebuild;
+use sides::Sides;
 use sources::{Heard, Sources};
 pub(crate) use steps::steps;
 
@@ -66,6 +72,7 @@ pub struct SortNode {
     /// Queries whose steps wait for the rest of a batch.
     held: BTreeSet<QueryHash>,
     orphans: Orphans,
+    sides: Sides,
     sources: Sources,
     /// What the last rebuild has seen.
     rebuilt: Snapshot,
@@ -102,6 +109,7 @@ impl SortNode {
             unsorted: HashSet::new(),
             held: BTreeSet::new(),
             orphans: Orphans::new(config.max_waiting, config.orphans_us),
+            sides: config.sides(),
             sources: Sources::new(config.partitions, StreamId::default()),
             rebuilt: Snapshot::default(),
             complete: None,
@@ -181,6 +189,7 @@ impl SortNode {
                     matches,
                     at: id,
                     partition,
+                    side: None,
                 };
                 for query in matching {
                     self.step(query, step(true), now_us, out);
@@ -217,7 +226,7 @@ impl SortNode {
                 }
             }
             News::Failed { query, .. } => {
-                self.queries.remove(&query);
+                self.remove(&query);
             }
             News::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
                 self.sources.rebased(partition, snapshot, id);
@@ -230,6 +239,19 @@ impl SortNode {
 
     fn step(&mut self, hash: QueryHash, step: Step, now_us: u64, out: &mut Vec<Output>) {
         if self.unsorted.contains(&hash) {
+            return;
+        }
+        let of_side = Step {
+            side: Some(hash),
+            ..step.clone()
+        };
+        if let Some(users) = self.sides.take(&hash, &of_side, now_us) {
+            for user in users {
+                if let Some(query) = self.queries.get_mut(&user) {
+                    query.push(of_side.clone(), self.config.max_waiting);
+                    self.advance(user, now_us, out);
+                }
+            }
             return;
         }
         match self.queries.get_mut(&hash) {
@@ -271,7 +293,7 @@ impl SortNode {
         };
         if query.is_too_large() {
             let rows = self.config.max_rows;
-            let detail = format!("a live result has at most {rows} rows");
+            let detail = format!("a live result has at most {rows} rows, and 256 MiB");
             self.fail(hash, &Refusal::new("result_too_large", detail), out);
         } else if query.has_too_much_aside(self.config.max_waiting) {
             query.aside = None;
@@ -388,7 +410,10 @@ impl SortNode {
     /// Ends the queries that a document concerns which nobody can handle.
     fn poison(&mut self, collection: [u8; 16], out: &mut Vec<Output>) {
         let poisoned = self.queries.values();
-        let poisoned = poisoned.filter(|query| query.collection == collection);
+        let poisoned = poisoned.filter(|query| {
+            let mut sides = query.sides.iter();
+            query.collection == collection || sides.any(|side| side.collection == collection)
+        });
         for hash in poisoned.map(|query| query.hash).collect::<Vec<_>>() {
             let detail = "a document could not be placed";
             self.fail(hash, &Refusal::new("poison", detail), out);
@@ -401,9 +426,15 @@ impl SortNode {
     }
 
     fn fail(&mut self, hash: QueryHash, refusal: &Refusal, out: &mut Vec<Output>) {
-        self.queries.remove(&hash);
+        self.remove(&hash);
         self.held.remove(&hash);
         self.refuse(hash, refusal, out);
+    }
+
+    fn remove(&mut self, hash: &QueryHash) -> Option<Query> {
+        let query = self.queries.remove(hash)?;
+        self.sides.leave(hash, &query.sides);
+        Some(query)
     }
 
     fn refuse(&mut self, query: QueryHash, refusal: &Refusal, out: &mut Vec<Output>) {
@@ -427,6 +458,7 @@ impl SortNode {
                 snapshot,
                 rows,
                 complete,
+                foreign,
                 renewal,
                 positions: _,
             } => {
@@ -436,6 +468,7 @@ impl SortNode {
                     snapshot: &snapshot,
                     rows: &rows,
                     complete,
+                    foreign: &foreign,
                     renewal,
                 };
                 self.register(&registration, now_us, out);

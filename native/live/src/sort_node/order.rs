@@ -53,7 +53,7 @@ impl Order {
         let Some(sort) = &self.sort else {
             return Ok(Arc::clone(&row.key));
         };
-        let document = Document::trusted(&row.body);
+        let document = row.document();
         let rank = match &self.ranked {
             Some(filter) => filter.rank_in(document, &Environment::default())?,
             None => None,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rillbase_documents::refusal::Refusal;
 
 use crate::message::{
-    AfterImage, Cause, Content, Definition, Gone, News, QueryHash, Row, StreamId, WindowChange,
+    AfterImage, Cause, Content, Definition, Foreign, Gone, News, QueryHash, Row, Side, StreamId,
+    WindowChange,
 };
 use crate::snapshot::Snapshot;
 
@@ -32,6 +33,8 @@ pub(super) struct Step {
     /// Where in the log it was told, and by whom.
     pub(super) at: StreamId,
     pub(super) partition: u16,
+    /// Of a document that is looked up, the side.
+    pub(super) side: Option<QueryHash>,
 }
 
 /// New rows are needed; until they come, steps are only collected.
@@ -81,12 +84,16 @@ pub(super) struct Query {
     pub(super) hash: QueryHash,
     pub(super) activation: u64,
     pub(super) collection: [u8; 16],
+    /// The collections that are looked up.
+    pub(super) sides: Arc<[Side]>,
     order: Order,
     offset: usize,
     limit: Option<usize>,
     pub(super) slack: u32,
     renewed_us: Option<u64>,
     rows: Kept,
+    /// The window that was told last, while something is referred to of which nothing is known.
+    told_last: Option<Vec<Arc<Row>>>,
     /// What the rows have seen, besides the steps that were applied.
     snapshot: Snapshot,
     /// Transactions that were applied and that `pruned` does not see.
@@ -109,7 +116,7 @@ pub(super) struct Query {
     /// They tell nothing of it.
     begun: Vec<Snapshot>,
     /// Rows must have seen some transactions up to this one.
-    below: u64,
+    pub(super) below: u64,
     /// Versions of documents that left, and since when.
     gone: HashMap<Arc<[u8]>, u64>,
     gone_since: VecDeque<(u64, Arc<[u8]>)>,
@@ -123,12 +130,14 @@ impl Query {
             hash: definition.hash,
             activation: definition.activation,
             collection: definition.collection,
+            sides: Arc::clone(&definition.sides),
             order: Order::parse(definition, filter)?,
             offset: to_usize(definition.offset),
             limit: definition.limit.map(to_usize),
             slack: definition.slack,
             renewed_us: None,
             rows: Kept::Rows(Rows::new(Vec::new(), false, 0)),
+            told_last: None,
             snapshot: Snapshot::default(),
             applied: Vec::new(),
             pruned: None,
@@ -187,9 +196,10 @@ impl Query {
     pub(super) fn gathered(
         &self,
         definition: &Definition,
+        foreign: Option<&[Foreign]>,
         max_rows: usize,
     ) -> Result<Gathered, Refusal> {
-        Gathered::new(definition, self.capacity(max_rows), max_rows)
+        Gathered::new(definition, foreign, self.capacity(max_rows), max_rows)
     }
 
     pub(super) fn order(&self) -> &Order {
@@ -197,6 +207,9 @@ impl Query {
     }
 
     pub(super) fn window(&self) -> Vec<Arc<Row>> {
+        if let Some(told) = &self.told_last {
+            return told.clone();
+        }
         let limit = self.limit.unwrap_or(usize::MAX);
         self.rows.window(self.offset, limit)
     }
@@ -206,9 +219,19 @@ impl Query {
         self.rows.is_overfull() || (self.limit.is_none() && !self.rows.reaches(usize::MAX))
     }
 
-    /// Whether rows at the end of the window may be missing.
+    /// Whether rows at the end of the window may be missing, or what rows refer to.
     pub(super) fn is_short(&self) -> bool {
-        self.wanted().is_some_and(|rows| !self.rows.reaches(rows))
+        self.wanted().is_some_and(|rows| !self.rows.reaches(rows)) || self.lacks_something()
+    }
+
+    /// Whether rows refer to something of which nothing is known.
+    pub(super) fn lacks_something(&self) -> bool {
+        self.rows.lacks_something()
+    }
+
+    /// Nobody is told of the rows before they are read again. Until then the window is this one.
+    pub(super) fn hold(&mut self, told: Vec<Arc<Row>>) {
+        self.told_last = Some(told);
     }
 
     /// Whether more was applied than can be applied once more.
@@ -297,6 +320,7 @@ impl Query {
     /// Takes new rows; what waits and is not in them stays.
     pub(super) fn settle(&mut self, rows: Kept, snapshot: &Snapshot) {
         self.rows = rows;
+        self.told_last = None;
         self.snapshot = snapshot.clone();
         self.waiting = None;
         self.aside = None;
@@ -391,6 +415,10 @@ impl Query {
             self.pruned = Some(complete.clone());
         }
         let refreshed = self.rows.refresh(&self.order)?.filter(|_| all);
+        if self.lacks_something() {
+            self.hold(before);
+            return Ok(Advance::Unseen);
+        }
         let differ = || steps(&before, &self.window(), &|row| leave(row, &batch));
         let changes = refreshed.unwrap_or_else(differ);
         if changes.is_empty() {
@@ -417,6 +445,13 @@ impl Query {
 
     fn apply(&mut self, step: &Step, now_us: u64) -> Result<(), Refusal> {
         let image = &step.image;
+        if let Some(side) = &step.side {
+            let unseen = !self.snapshot.sees(image.xid);
+            if unseen && self.rows.write(side, image, step.matches) {
+                self.know_rules(u64::MAX);
+            }
+            return Ok(());
+        }
         let known = self.rows.version(&image.key);
         let known = known.max(self.gone.get(&image.key).copied());
         if self.snapshot.sees(image.xid) || known.is_some_and(|known| image.version <= known) {
@@ -456,7 +491,20 @@ impl Query {
         }
     }
 
-    /// Rows come that may have been written under these access rules.
+    /// Rows were read that may have been written under these access rules, by collection.
+    pub(super) fn know_all_rules(&mut self, rules: &HashMap<[u8; 16], u64>) {
+        self.know_rules(rules.get(&self.collection).copied().unwrap_or(0));
+        let newer = |side: &Side| {
+            let known = rules.get(&side.collection);
+            side.rules_version != 0 && known.is_some_and(|known| *known > side.rules_version)
+        };
+        if self.sides.iter().any(newer) {
+            self.know_rules(u64::MAX);
+        }
+    }
+
+    /// Rows come that may have been written under these access rules; the highest number: under others
+    /// than the query's.
     pub(super) fn know_rules(&mut self, version: u64) {
         self.rules_version = self.rules_version.max(version);
     }
@@ -517,23 +565,25 @@ fn row(image: &AfterImage) -> Option<Row> {
 fn leave(row: &Row, batch: &[Step]) -> (u64, Gone) {
     let last = batch
         .iter()
-        .filter(|step| step.image.key == row.key)
+        .filter(|step| step.side.is_none() && step.image.key == row.key)
         .max_by_key(|step| step.image.version);
-    match last.filter(|step| step.image.version > row.version) {
+    let held = row.document_version();
+    match last.filter(|step| step.image.version > held) {
         Some(step) if matches!(step.image.content, Content::Deleted(_)) => {
             (step.image.version, Gone::Deleted)
         }
         Some(step) => (step.image.version, Gone::Left),
-        None => (row.version, Gone::Left),
+        None => (held, Gone::Left),
     }
 }
 
 fn cause(batch: &[Step]) -> Option<Cause> {
     let first = batch.first()?;
     let images = || batch.iter().map(|step| &step.image);
+    let own = batch.iter().filter(|step| step.side.is_none());
     Some(Cause {
         xid: first.image.xid,
-        rules_version: images().map(|image| image.rules_version).max()?,
+        rules_version: own.map(|step| step.image.rules_version).max().unwrap_or(0),
         written_us: images().map(|image| image.written_us).max()?,
         parts: Arc::clone(&first.image.parts),
     })

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use rillbase_documents::refusal::Refusal;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
+use rillbase_query::filter::Filter;
 
-use crate::message::{Definition, News, QueryHash, Row, StreamId};
+use crate::message::{Definition, News, QueryHash, Row, Side, StreamId};
 use crate::node::{Begin, Output};
 use crate::snapshot::Snapshot;
 
@@ -21,9 +22,17 @@ use super::{Phase, SortNode};
 pub(super) struct Rebuild {
     matcher: Matcher,
     building: HashMap<QueryId, Building>,
+    sides: RebuiltSides,
     requests: StreamId,
     snapshot: Snapshot,
     rules: HashMap<[u8; 16], u64>,
+}
+
+/// The sides of queries, by the number and by the name of each.
+#[derive(Debug, Default)]
+struct RebuiltSides {
+    by_id: HashMap<QueryId, (QueryHash, Vec<QueryId>)>,
+    by_hash: HashMap<QueryHash, QueryId>,
 }
 
 /// What is known of a query, so far.
@@ -43,6 +52,7 @@ impl SortNode {
         let config = &self.config;
         self.sources = Sources::new(config.partitions, begin.position);
         self.orphans = Orphans::new(config.max_waiting, config.orphans_us);
+        self.sides = config.sides();
         self.queries.clear();
         self.unsorted.clear();
         self.held.clear();
@@ -51,6 +61,7 @@ impl SortNode {
         let mut rebuild = Rebuild {
             matcher: Matcher::new(config.limits),
             building: HashMap::new(),
+            sides: RebuiltSides::default(),
             requests: begin.requests,
             snapshot: begin.snapshot,
             rules: begin.rules,
@@ -65,21 +76,24 @@ impl SortNode {
         self.phase = Phase::Rebuilding(Box::new(rebuild));
     }
 
-    fn build(&self, rebuild: &mut Rebuild, definition: &Definition) -> Result<(), Refusal> {
+    fn build(&mut self, rebuild: &mut Rebuild, definition: &Definition) -> Result<(), Refusal> {
         let filter = crate::filter_node::parse(definition)?;
         let mut query = Query::new(definition)?;
         query.read = rebuild.requests;
-        let rules = rebuild.rules.get(&definition.collection);
-        query.know_rules(rules.copied().unwrap_or(0));
+        query.know_all_rules(&rebuild.rules);
         let added = rebuild
             .matcher
             .add(definition.collection, definition.tenant, &filter);
         let id = added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?;
         let building = Building {
-            gathered: query.gathered(definition, self.config.max_rows)?,
+            gathered: query.gathered(definition, None, self.config.max_rows)?,
             query,
         };
+        for side in definition.sides.iter() {
+            rebuild.add_side(definition, side, id)?;
+        }
         rebuild.building.insert(id, building);
+        self.sides.join(definition, 0);
         Ok(())
     }
 
@@ -106,6 +120,7 @@ impl SortNode {
                 if let Some(Err(refusal)) = pushed {
                     self.drop(&mut rebuild, *id, &refusal, out);
                 }
+                rebuild.push_other(*id, row);
             }
         }
         self.phase = Phase::Rebuilding(rebuild);
@@ -119,8 +134,14 @@ impl SortNode {
         out: &mut Vec<Output>,
     ) {
         rebuild.matcher.remove(id);
+        let users = rebuild.sides.by_id.remove(&id);
+        for user in users.into_iter().flat_map(|(_, users)| users) {
+            self.drop(rebuild, user, refusal, out);
+        }
         if let Some(building) = rebuild.building.remove(&id) {
-            self.refuse(building.query.hash, refusal, out);
+            let query = building.query;
+            self.sides.leave(&query.hash, &query.sides);
+            self.refuse(query.hash, refusal, out);
         }
     }
 
@@ -138,7 +159,10 @@ impl SortNode {
                 gathered,
             } = building;
             match gathered.kept(true, query.order()) {
-                Err(refusal) => self.refuse(query.hash, &refusal, out),
+                Err(refusal) => {
+                    self.sides.leave(&query.hash, &query.sides);
+                    self.refuse(query.hash, &refusal, out);
+                }
                 Ok(kept) => {
                     query.settle(kept, &snapshot);
                     self.queries.insert(query.hash, query);
@@ -147,9 +171,48 @@ impl SortNode {
         }
         let hashes: Vec<QueryHash> = self.queries.keys().copied().collect();
         for hash in hashes {
+            if let Some(query) = self.queries.get_mut(&hash)
+                && query.lacks_something()
+            {
+                // Whoever watches it is told when it has been read again.
+                query.shown = false;
+                query.owed = true;
+                self.renew(hash, now_us, out);
+                continue;
+            }
             self.tell(hash, out);
             self.check(hash, now_us, out);
         }
         self.voice.say(News::Rebased { snapshot }, out);
+    }
+}
+
+impl Rebuild {
+    /// A query looks a side up. Those who share it share its place in the index.
+    fn add_side(&mut self, query: &Definition, side: &Side, user: QueryId) -> Result<(), Refusal> {
+        let known = self.sides.by_hash.get(&side.hash).copied();
+        let id = if let Some(id) = known {
+            id
+        } else {
+            let filter = Filter::parse(Document::parse(&side.filter)?)?;
+            let added = self.matcher.add(side.collection, query.tenant, &filter);
+            added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?
+        };
+        self.sides.by_hash.insert(side.hash, id);
+        let known = self.sides.by_id.entry(id);
+        known.or_insert((side.hash, Vec::new())).1.push(user);
+        Ok(())
+    }
+
+    /// A document of a side is told to all who look it up.
+    fn push_other(&mut self, id: QueryId, row: &Row) {
+        let Some((side, users)) = self.sides.by_id.get(&id) else {
+            return;
+        };
+        for user in users {
+            if let Some(building) = self.building.get_mut(user) {
+                building.gathered.push_other(side, row);
+            }
+        }
     }
 }

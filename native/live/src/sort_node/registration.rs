@@ -4,12 +4,12 @@
 
 use rillbase_documents::refusal::Refusal;
 
-use crate::message::{Definition, Gone, News, QueryHash, Row, StreamId};
+use crate::message::{Definition, Foreign, Gone, News, QueryHash, Row, StreamId};
 use crate::node::Output;
 use crate::snapshot::Snapshot;
 
 use super::SortNode;
-use super::query::{Aside, Judgement, Query};
+use super::query::{Aside, Judgement, Query, Step};
 use super::steps::steps;
 
 /// A request to keep a query, or new rows for it.
@@ -20,6 +20,8 @@ pub(super) struct Registration<'r> {
     pub(super) snapshot: &'r Snapshot,
     pub(super) rows: &'r [Row],
     pub(super) complete: bool,
+    /// What was read of each side.
+    pub(super) foreign: &'r [Foreign],
     pub(super) renewal: bool,
 }
 
@@ -61,7 +63,11 @@ impl SortNode {
         query.read = registration.id;
         query.may_begin(registration.snapshot);
         query.owed = true;
-        for step in orphan.steps {
+        let (mut steps, below) = self.looks_up(definition, now_us);
+        query.below = query.below.max(below);
+        steps.extend(orphan.steps);
+        steps.sort_by_key(|step| step.at);
+        for step in steps {
             query.push(step, self.config.max_waiting);
         }
         let believed = query.can_settle(registration.snapshot, &self.sources);
@@ -75,9 +81,29 @@ impl SortNode {
         Ok(())
     }
 
+    /// A query looks its sides up from now on. Returns what was told of them before, and up to which
+    /// transaction some of that is missing.
+    fn looks_up(&mut self, query: &Definition, now_us: u64) -> (Vec<Step>, u64) {
+        let (mut steps, mut below) = self.sides.join(query, now_us);
+        for side in query.sides.iter() {
+            let orphan = self.orphans.adopt(&side.hash, now_us);
+            below = below.max(orphan.told.below);
+            for mut step in orphan.steps {
+                step.side = Some(side.hash);
+                self.sides.take(&side.hash, &step, now_us);
+                steps.push(step);
+            }
+        }
+        (steps, below)
+    }
+
     fn place(&self, query: &Query, registration: &Registration<'_>) -> Result<Aside, Refusal> {
         let order = query.order();
-        let mut gathered = query.gathered(registration.query, self.config.max_rows)?;
+        let mut gathered = query.gathered(
+            registration.query,
+            Some(registration.foreign),
+            self.config.max_rows,
+        )?;
         for row in registration.rows {
             gathered.push(row, order)?;
         }
@@ -178,8 +204,14 @@ impl SortNode {
         };
         let (before, shown) = (query.window(), query.shown);
         query.take(aside, now_us)?;
+        if query.lacks_something() {
+            query.hold(before);
+            query.shown = shown;
+            self.renew(hash, now_us, out);
+            return Ok(());
+        }
         if shown {
-            let left = |row: &Row| (row.version, Gone::Left);
+            let left = |row: &Row| (row.document_version(), Gone::Left);
             let changes = steps(&before, &query.window(), &left);
             let news = query.news(None, changes);
             self.voice.say(news, out);
@@ -221,7 +253,7 @@ impl SortNode {
     /// A life is over. What was told of it may have been meant for the next one.
     fn outlive(&mut self, hash: QueryHash, now_us: u64) {
         self.held.remove(&hash);
-        if let Some(query) = self.queries.remove(&hash) {
+        if let Some(query) = self.remove(&hash) {
             self.orphans.outlived(hash, query.told(), now_us);
         }
     }

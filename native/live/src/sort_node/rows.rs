@@ -99,6 +99,19 @@ impl Rows {
         Some(last.row)
     }
 
+    /// Shows something else in a row's place; returns how many bytes that showed before.
+    pub(super) fn show(&mut self, key: &[u8], row: Row) -> usize {
+        let index = self.index(key);
+        let Some(placed) = index.and_then(|index| self.in_order.get_mut(index)) else {
+            return row.body.len();
+        };
+        let bytes = placed.row.body.len();
+        if placed.row.version != row.version {
+            placed.row = Arc::new(row);
+        }
+        bytes
+    }
+
     /// The rows from `offset` on, `limit` at most.
     pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<Row>> {
         let rows = self.in_order.iter().skip(offset).take(limit);

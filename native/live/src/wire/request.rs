@@ -1,6 +1,6 @@
 //! Requests, and definitions of queries as the registry keeps them.
 
-use crate::message::{Definition, Request};
+use crate::message::{Definition, Foreign, Request, Side};
 
 use super::bytes::{Put, Reader};
 use super::{FORMAT, Malformed};
@@ -12,6 +12,7 @@ const DEFINITION: u8 = 3;
 const UNSORTED: u8 = 0;
 const SORTED: u8 = 1;
 const GROUPED: u8 = 2;
+const LOOKS_UP: u8 = 3;
 
 const COMPLETE: u8 = 1;
 const RENEWAL: u8 = 2;
@@ -44,13 +45,25 @@ fn register(reader: &mut Reader<'_>) -> Result<Request, Malformed> {
     if flags & !(COMPLETE | RENEWAL) != 0 {
         return Err(Malformed("unknown flags"));
     }
+    let positions = reader.list(16, Reader::stream_id)?;
+    let snapshot = reader.snapshot()?;
+    let rows = reader.rows()?;
+    let sides = query.sides.iter().map(|_| foreign(reader));
     Ok(Request::Register {
+        foreign: sides.collect::<Result<_, Malformed>>()?,
         query,
-        positions: reader.list(16, Reader::stream_id)?,
-        snapshot: reader.snapshot()?,
-        rows: reader.rows()?,
+        positions,
+        snapshot,
+        rows,
         complete: flags & COMPLETE != 0,
         renewal: flags & RENEWAL != 0,
+    })
+}
+
+fn foreign(reader: &mut Reader<'_>) -> Result<Foreign, Malformed> {
+    Ok(Foreign {
+        complete: reader.flag()?,
+        rows: reader.rows()?,
     })
 }
 
@@ -64,6 +77,7 @@ pub fn encode(request: &Request) -> Vec<u8> {
             snapshot,
             rows,
             complete,
+            foreign,
             renewal,
         } => {
             out.put_u8(REGISTER);
@@ -75,6 +89,11 @@ pub fn encode(request: &Request) -> Vec<u8> {
             }
             out.put_snapshot(snapshot);
             out.put_rows(rows);
+            // Readers know by the definition how many there are.
+            for side in foreign {
+                out.put_u8(side.complete.into());
+                out.put_rows(&side.rows);
+            }
         }
         Request::Expire { query, activation } => {
             out.put_u8(EXPIRE);
@@ -108,10 +127,10 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
     let (tenant, collection) = (reader.array()?, reader.array()?);
     let rules_version = reader.u64()?;
     let kind = reader.u8()?;
-    if kind > GROUPED {
+    if kind > LOOKS_UP {
         return Err(Malformed("unknown kind of query"));
     }
-    Ok(Definition {
+    let mut definition = Definition {
         hash,
         activation,
         tenant,
@@ -127,19 +146,34 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
         slack: reader.u32()?,
         filter: reader.long()?.into(),
         sort: reader.long()?.into(),
-        group: match kind {
-            GROUPED => grouped(reader)?.into(),
-            _ => [].into(),
-        },
-    })
+        group: [].into(),
+        lookups: [].into(),
+        sides: [].into(),
+    };
+    if kind == GROUPED {
+        definition.group = not_empty(reader)?.into();
+    } else if kind == LOOKS_UP {
+        definition.lookups = not_empty(reader)?.into();
+        definition.sides = reader.list(44, side)?.into();
+    }
+    Ok(definition)
 }
 
-fn grouped<'r>(reader: &mut Reader<'r>) -> Result<&'r [u8], Malformed> {
-    let group = reader.long()?;
-    if group.is_empty() {
-        return Err(Malformed("a group that is none"));
+fn not_empty<'r>(reader: &mut Reader<'r>) -> Result<&'r [u8], Malformed> {
+    let document = reader.long()?;
+    if document.is_empty() {
+        return Err(Malformed("a group or lookups that are none"));
     }
-    Ok(group)
+    Ok(document)
+}
+
+fn side(reader: &mut Reader<'_>) -> Result<Side, Malformed> {
+    Ok(Side {
+        hash: reader.hash()?,
+        collection: reader.array()?,
+        rules_version: reader.u64()?,
+        filter: reader.long()?.into(),
+    })
 }
 
 fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
@@ -148,9 +182,10 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     out.put(&definition.tenant);
     out.put(&definition.collection);
     out.put_u64(definition.rules_version);
-    out.put_u8(match (definition.is_grouped(), definition.sorted) {
-        (true, _) => GROUPED,
-        (_, true) => SORTED,
+    out.put_u8(match definition {
+        grouped if grouped.is_grouped() => GROUPED,
+        with_others if with_others.looks_up() => LOOKS_UP,
+        sorted if sorted.sorted => SORTED,
         _ => UNSORTED,
     });
     out.put_u32(definition.offset);
@@ -161,5 +196,14 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     out.put_long(&definition.sort);
     if definition.is_grouped() {
         out.put_long(&definition.group);
+    } else if definition.looks_up() {
+        out.put_long(&definition.lookups);
+        out.put_count(definition.sides.len());
+        for side in definition.sides.iter() {
+            out.put(&side.hash.0);
+            out.put(&side.collection);
+            out.put_u64(side.rules_version);
+            out.put_long(&side.filter);
+        }
     }
 }

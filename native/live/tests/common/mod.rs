@@ -47,6 +47,8 @@ pub(crate) fn query(name: &str, filter: &str) -> Definition {
         sorted: false,
         slack: 0,
         group: [].into(),
+        lookups: [].into(),
+        sides: [].into(),
     }
 }
 
@@ -152,6 +154,7 @@ pub(crate) fn register(
         snapshot: snapshot.clone(),
         rows: rows.to_vec(),
         complete,
+        foreign: Vec::new(),
         renewal: false,
     }
 }

@@ -1,7 +1,7 @@
 //! Atomic batches reach subscribers as one marked group.
 
 use rillbase_live::hub::Options;
-use rillbase_live::message::{AfterImage, Definition, News, Source};
+use rillbase_live::message::{AfterImage, Definition, News, Source, StreamId};
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, parsed, token};
@@ -84,6 +84,119 @@ fn a_batch_waits_for_a_node_that_has_not_read_the_registration() {
     desk.active(F0, &q);
     desk.ticks(7);
     let expected = ["s1 add b@1 #1 1/2", "s1 change a@2 #2 2/2", "s1 ready"];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn a_batch_that_a_node_tells_with_its_answer_is_shown_with_the_answer() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.register(&q, until(6), &[]);
+    desk.active(F1, &q);
+    let own = |id| AfterImage {
+        parts: [0].into(),
+        ..image(6, id, 1, Some(1))
+    };
+    desk.matched(F0, own("a"), Is::Added, q.hash);
+    desk.matched(F0, own("b"), Is::Added, q.hash);
+    done(&mut desk, F0, 6);
+    assert_eq!(desk.lines(), ["s1 result"]);
+    desk.active(F0, &q);
+    assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
+}
+
+#[test]
+fn what_a_node_began_with_before_it_read_the_registration_is_no_end_of_a_batch() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.say(F1, News::Start);
+    desk.register(&q, until(6), &[row("a", 1, 1)]);
+    desk.say(F1, News::Rebased { snapshot: until(7) });
+    desk.active(F0, &q);
+    desk.matched(F0, part(6, "a", 2, None), Is::Removed, q.hash);
+    done(&mut desk, F0, 6);
+    desk.active(F1, &q);
+    assert_eq!(desk.lines(), ["s1 result a@1"]);
+    desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 6);
+    let expected = ["s1 remove a@2 deleted #1 1/2", "s1 add b@1 #2 2/2"];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn an_answer_that_is_read_again_after_its_node_was_replaced_counts_no_more() {
+    let (mut desk, q) = opened();
+    let noted = desk.end();
+    desk.hub.lost(0);
+    let last = desk.request();
+    let answer = News::Active {
+        query: q.hash,
+        activation: q.activation,
+        request: StreamId {
+            number: last.number + 1,
+            ..last
+        },
+    };
+    desk.say(F1, answer);
+    desk.say(F1, News::Start);
+    desk.say(F1, News::Rebased { snapshot: until(8) });
+    desk.register_behind(&q, noted, until(6), &[]);
+    desk.active(F0, &q);
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 6);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 6);
+    desk.active(F1, &q);
+    desk.tick(F1, 9);
+    assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
+}
+
+#[test]
+fn a_new_nodes_state_waits_for_one_that_has_not_read_the_registration() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let (a, b) = (id_of(0), id_of(1));
+    desk.attach(1, &q);
+    desk.say(F1, News::Start);
+    desk.register(&q, until(6), &[]);
+    desk.say(F1, News::Rebased { snapshot: until(9) });
+    desk.say(F0, News::Start);
+    desk.rebase(F0, &q, 8, &[row(&a, 1, 1)]);
+    desk.active(F0, &q);
+    desk.say(F0, News::Rebased { snapshot: until(8) });
+    assert_eq!(desk.lines(), ["s1 result"]);
+    desk.matched(F1, part(6, &b, 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 6);
+    desk.active(F1, &q);
+    desk.tick(F1, 10);
+    let expected = [
+        format!("s1 add {a}@1 #1 1/2"),
+        format!("s1 add {b}@1 #2 2/2"),
+    ];
+    assert_eq!(desk.lines(), expected);
+}
+
+#[test]
+fn the_states_of_two_new_nodes_are_shown_together_as_each_may_hold_a_part_of_a_batch() {
+    let (mut desk, q) = opened();
+    let (a, b) = (id_of(0), id_of(1));
+    for (node, next, id) in [(F0, 8, &a), (F1, 9, &b)] {
+        desk.say(node, News::Start);
+        desk.rebase(node, &q, next, &[row(id, 1, 1)]);
+        desk.active(node, &q);
+        desk.say(
+            node,
+            News::Rebased {
+                snapshot: until(next),
+            },
+        );
+    }
+    assert!(desk.lines().is_empty());
+    desk.tick(F0, 9);
+    let expected = [
+        format!("s1 add {a}@1 #1 1/2"),
+        format!("s1 add {b}@1 #2 2/2"),
+    ];
     assert_eq!(desk.lines(), expected);
 }
 

@@ -7,7 +7,7 @@ use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
 use crate::database::Database;
-use crate::queries::{Query, Wanted, content};
+use crate::queries::{Query, Wanted, apart, both, content};
 
 pub(crate) type Checked = Result<(), String>;
 
@@ -154,7 +154,7 @@ impl Client {
                 let (key, version) = row_of(item, "id", query)?;
                 if !query.grouped() {
                     allow(key, version, query, database)?;
-                    self.rise(key, version, false)?;
+                    self.rise(key, own(version, query), false)?;
                 }
                 self.parts.push((key, version));
             }
@@ -187,7 +187,7 @@ impl Client {
         }
         for event in std::mem::take(&mut self.group) {
             if query.sorted() {
-                self.apply_to_window(&event, query.grouped())?;
+                self.apply_to_window(&event, query)?;
             } else {
                 self.apply(&event)?;
             }
@@ -210,12 +210,14 @@ impl Client {
         Ok(())
     }
 
-    /// Rows that stand for groups have no versions: of these none is told that was told already.
-    fn apply_to_window(&mut self, event: &Event, grouped: bool) -> Checked {
+    /// Rows that stand for groups have no versions, and what is shown with a document changes
+    /// without it: of these none is told that was told already.
+    fn apply_to_window(&mut self, event: &Event, query: Query) -> Checked {
         let row = (event.key, event.version);
+        let made = query.grouped() || query.joined();
         if let Some(old) = event.old_index {
             match self.rows.get(old) {
-                Some(held) if grouped && *held == row && event.index == Some(old) => {
+                Some(held) if made && *held == row && event.index == Some(old) => {
                     return Err(format!("{event:?} tells nothing new"));
                 }
                 Some((key, _)) if *key == event.key => {
@@ -229,11 +231,13 @@ impl Client {
             Some(_) => return Err(format!("{event:?} does not fit {:?}", self.rows)),
             None => {}
         }
-        if grouped {
+        if query.grouped() {
             return Ok(());
         }
-        let newer = event.old_index.is_some() && event.index.is_some();
-        self.rise(event.key, event.version, newer)
+        let version = own(event.version, query);
+        let newer = !query.joined();
+        let newer = newer && event.old_index.is_some() && event.index.is_some();
+        self.rise(event.key, version, newer)
     }
 
     /// Versions never fall, and nothing that only tells of a version is told twice.
@@ -251,7 +255,7 @@ impl Client {
             return Ok(());
         }
         if !query.grouped() {
-            self.check_batches(database)?;
+            self.check_batches(query, database)?;
         }
         let old = |at_us: u64| at_us + SHOWN_US < now_us;
         if query.sorted() {
@@ -276,12 +280,29 @@ impl Client {
         Err(format!("{query:?} shows {shows:?}, not {answer:?}"))
     }
 
+    /// The documents that it shows, with their versions: those of rows, and others with them.
+    fn shows(&self, query: Query, database: &Database) -> Vec<(u8, u64)> {
+        let mut shows = Vec::new();
+        for (key, shown) in &self.rows {
+            let version = own(*shown, query);
+            shows.push((*key, version));
+            let other = query.joined().then(|| apart(*shown).1).flatten();
+            let at = database.version(*key, version).and_then(|found| found.n);
+            let at = at.and_then(|n| u8::try_from(n).ok());
+            shows.extend(at.zip(other));
+        }
+        shows
+    }
+
     /// Whoever shows one document of a batch shows none as it was before the batch.
-    fn check_batches(&self, database: &Database) -> Checked {
-        let shows: BTreeMap<u8, u64> = self.rows.iter().copied().collect();
+    fn check_batches(&self, query: Query, database: &Database) -> Checked {
+        let shows = self.shows(query, database);
         for (xid, members) in &database.batches {
-            let has = |(key, version): &&(u8, u64)| shows.get(key) == Some(version);
-            let before = |(key, version): &&(u8, u64)| shows.get(key).is_some_and(|v| v < version);
+            let has = |member: &&(u8, u64)| shows.contains(member);
+            let before = |(key, version): &&(u8, u64)| {
+                let mut of_it = shows.iter().filter(|(shown, _)| shown == key);
+                of_it.any(|(_, shown)| shown < version)
+            };
             if let (Some(new), Some(old)) = (members.iter().find(has), members.iter().find(before))
             {
                 return Err(format!(
@@ -293,14 +314,40 @@ impl Client {
     }
 }
 
+/// The version of the document alone.
+fn own(version: u64, query: Query) -> u64 {
+    if query.joined() {
+        apart(version).0
+    } else {
+        version
+    }
+}
+
 /// What is shown is durable, in the result, and was not written under newer rules.
-fn allow(key: u8, version: u64, query: Query, database: &Database) -> Checked {
+fn allow(key: u8, told: u64, query: Query, database: &Database) -> Checked {
+    let version = own(told, query);
     let Some(found) = database.version(key, version) else {
         return Err(format!("{key}@{version} was never committed"));
     };
     if !query.matches(&found) {
         return Err(format!("{key}@{version} is not in {query:?}"));
     }
+    if query.rules != 0 && found.rules > query.rules {
+        return Err(format!("{key}@{version} was written under newer rules"));
+    }
+    let other = query.joined().then(|| apart(told).1).flatten();
+    let of = found.n.and_then(|n| u8::try_from(n).ok());
+    of.zip(other).map_or(Ok(()), |(of, other)| {
+        allow_other(of, other, query, database)
+    })
+}
+
+/// The same of a document that is shown with one.
+fn allow_other(key: u8, version: u64, query: Query, database: &Database) -> Checked {
+    let found = database.version(key, version);
+    let Some(found) = found.filter(|found| query.shows(found)) else {
+        return Err(format!("{key}@{version} may not be seen in {query:?}"));
+    };
     if query.rules != 0 && found.rules > query.rules {
         return Err(format!("{key}@{version} was written under newer rules"));
     }
@@ -333,6 +380,9 @@ fn key_of(frame: Document<'_>, name: &str) -> Result<u8, String> {
 
 /// What a frame tells of: a document and its version, or a group and what is in it.
 fn row_of(frame: Document<'_>, name: &str, query: Query) -> Result<(u8, u64), String> {
+    if query.joined() {
+        return Ok((key_of(frame, name)?, versions_of(frame)?));
+    }
     if !query.grouped() {
         return Ok((key_of(frame, name)?, version_of(frame)?));
     }
@@ -353,4 +403,23 @@ fn row_of(frame: Document<'_>, name: &str, query: Query) -> Result<(u8, u64), St
 
 fn version_of(frame: Document<'_>) -> Result<u64, String> {
     number(frame, "version").ok_or_else(|| "no version".to_owned())
+}
+
+/// The versions of a document and of the one that is shown with it.
+fn versions_of(frame: Document<'_>) -> Result<u64, String> {
+    let version = version_of(frame)?;
+    let Some(ValueRef::Document(document)) = frame.get("document") else {
+        return Ok(both(version, 0));
+    };
+    if number(document, "v") != Some(version) {
+        return Err("another version than it says".to_owned());
+    }
+    match document.get("other") {
+        Some(ValueRef::Null) => Ok(both(version, 0)),
+        Some(ValueRef::Document(other)) if other.get("_id").is_some() => {
+            let other = number(other, "v").ok_or_else(|| "no other version".to_owned())?;
+            Ok(both(version, other))
+        }
+        _ => Err("no other document".to_owned()),
+    }
 }

@@ -123,13 +123,15 @@ impl Database {
                 rules_version: open.rules,
                 created_ms: 0,
                 written_us: i64::try_from(now_us).unwrap_or(0),
-                key: [key].into(),
-                content: content(key, n),
+                key: name(key),
+                content: content(key, n, version),
                 parts: Arc::clone(&parts),
             });
         }
         if open.batch {
-            let members = images.iter().map(|image| (image.key[0], image.version));
+            let members = images
+                .iter()
+                .map(|image| (number(&image.key), image.version));
             self.batches.insert(xid, members.collect());
         }
         images
@@ -183,33 +185,47 @@ impl Database {
     pub(crate) fn rows(&self) -> Vec<Row> {
         let rows = self.all().filter(|(_, version)| version.n.is_some());
         rows.map(|(key, version)| Row {
-            key: [key].into(),
+            key: name(key),
             version: version.version,
             created_ms: 0,
             updated_ms: 0,
-            body: body(key, version.n),
+            body: body(key, version.n, version.version),
         })
         .collect()
     }
 }
 
 pub(crate) fn partition(key: u8, partitions: u16) -> u16 {
-    let hash = rillbase_documents::id::key_hash(&[key]).unsigned_abs();
+    let hash = rillbase_documents::id::key_hash(&name(key)).unsigned_abs();
     u16::try_from(hash % u32::from(partitions)).unwrap_or(0)
 }
 
-fn body(key: u8, n: Option<i64>) -> Arc<[u8]> {
+/// The key of a document.
+pub(crate) fn name(number: u8) -> Arc<[u8]> {
+    let key = rillbase_documents::id::key(ValueRef::Int32(number.into()));
+    key.unwrap_or_else(|refusal| panic!("{refusal:?}")).into()
+}
+
+/// Whose key it is.
+pub(crate) fn number(key: &[u8]) -> u8 {
+    let found = (0..=u8::MAX).find(|number| *name(*number) == *key);
+    found.unwrap_or_else(|| panic!("{key:?} is no key"))
+}
+
+/// What a version of a document says: `v` is its version.
+fn body(key: u8, n: Option<i64>, version: u64) -> Arc<[u8]> {
     let mut writer = DocumentWriter::new();
     writer.append("_id", ValueRef::Int32(key.into()));
     if let Some(n) = n {
         writer.append("n", ValueRef::Int64(n));
+        writer.append("v", ValueRef::Int64(i64::try_from(version).unwrap_or(0)));
     }
     writer.finish().into()
 }
 
-fn content(key: u8, n: Option<i64>) -> Content {
+fn content(key: u8, n: Option<i64>, version: u64) -> Content {
     match n {
-        Some(_) => Content::Document(body(key, n)),
-        None => Content::Deleted(body(key, None)),
+        Some(_) => Content::Document(body(key, n, version)),
+        None => Content::Deleted(body(key, None, version)),
     }
 }

@@ -2,7 +2,7 @@
 //! does, but one small step at a time, and it may stop between any two.
 
 use rillbase_live::filter_node::{self, FilterNode};
-use rillbase_live::message::{Definition, Notification, Request, Row, StreamId, Token};
+use rillbase_live::message::{Definition, Notification, Request, Row, StreamId, Token, WriteEntry};
 use rillbase_live::node::{Begin, Input, Output};
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::sort_node::{self, SortNode};
@@ -98,6 +98,8 @@ pub(crate) struct Driver {
     entries_at: StreamId,
     requests_at: StreamId,
     request_number: u64,
+    /// Of the write stream.
+    write_number: u64,
     /// Of the log.
     log_number: u64,
     /// Said and not appended yet.
@@ -119,6 +121,7 @@ impl Driver {
             entries_at: StreamId::default(),
             requests_at: StreamId::default(),
             request_number: 0,
+            write_number: 0,
             log_number: 0,
             unsaid: Vec::new(),
             stopped_until_us: 0,
@@ -204,6 +207,7 @@ impl Driver {
                     Kind::Sort => (valkey.log.end(), 0),
                 };
                 self.entries_at = end;
+                self.write_number = count;
                 Phase::Registry { count }
             }
             Phase::Registry { count } => {
@@ -304,8 +308,13 @@ impl Driver {
         match (self.kind, &mut self.machine) {
             (Kind::Filter(partition), Some(Machine::Filter(node))) => {
                 let stream = &valkey.writes[usize::from(partition)];
-                let (id, _, entry) = stream.next(self.entries_at)?;
+                let (id, number, entry) = stream.next(self.entries_at)?;
                 self.entries_at = id;
+                self.write_number += 1;
+                // Entries of batches carry their numbers.
+                if in_batch(&entry) && number != self.write_number {
+                    return Some(false);
+                }
                 node.handle(Input::Entry { id, entry }, now_us, &mut out);
             }
             (Kind::Sort, Some(Machine::Sort(node))) => {
@@ -343,4 +352,8 @@ impl Driver {
         }
         whole
     }
+}
+
+fn in_batch(entry: &WriteEntry) -> bool {
+    matches!(entry, WriteEntry::Image(image) if !image.parts.is_empty())
 }

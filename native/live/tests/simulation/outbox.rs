@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rillbase_live::message::{AfterImage, Content};
 
-use crate::database::Database;
+use crate::database::{Database, number};
 
 /// For this long a row is kept after its mark.
 const KEPT_US: u64 = 60_000_000;
@@ -86,7 +86,7 @@ impl Outbox {
         let images = self.rows.get(&xid).map(|row| row.images.as_slice());
         let images = images.unwrap_or_default().iter();
         let last = |image: &AfterImage| {
-            let latest = database.latest(image.key[0])?;
+            let latest = database.latest(number(&image.key))?;
             let wrote = |row: &Committed| {
                 let mut written = row.images.iter();
                 written.any(|one| one.key == image.key && one.version == latest.version)
@@ -105,7 +105,7 @@ impl Outbox {
         let images = self.rows.get(&xid).map(|row| row.images.as_slice());
         let images = images.unwrap_or_default().iter();
         let read = |image: &AfterImage| {
-            let latest = database.latest(image.key[0]);
+            let latest = database.latest(number(&image.key));
             let newer = latest.is_some_and(|latest| latest.version > image.version);
             AfterImage {
                 content: if newer {

@@ -340,6 +340,8 @@ pub(crate) fn read(
 ) -> Reading {
     let (rows, complete) = query.rows(database, slack);
     let snapshot = database.snapshot();
+    // Collections grow and shrink: now all of one is read, now not.
+    let foreign = query.foreign(database, &rows, snapshot.xmax.is_multiple_of(2));
     let mut definition = query.definition();
     definition.slack = slack;
     Reading {
@@ -347,7 +349,7 @@ pub(crate) fn read(
         log_end: ends.log,
         life: ends.life,
         snapshot: snapshot.clone(),
-        rows: rillbase_live::groups::rows(&definition, rows.clone())
+        rows: rillbase_live::made::rows(&definition, rows.clone(), &foreign)
             .unwrap_or_else(|refusal| panic!("{refusal:?}")),
         request: Request::Register {
             query: definition,
@@ -355,6 +357,7 @@ pub(crate) fn read(
             snapshot,
             rows,
             complete,
+            foreign,
             renewal,
         },
     }

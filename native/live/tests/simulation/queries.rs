@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rillbase_live::message::{Definition, QueryHash, Row};
+use rillbase_live::message::{Definition, Foreign, QueryHash, Row, Side};
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_value;
 
 use crate::COLLECTION;
-use crate::database::{Database, Version};
+use crate::database::{Database, Version, number};
 
 /// What somebody wants to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) struct Wanted {
     ruled: bool,
     /// Whether documents with the same `n` are one row.
     grouped: bool,
+    /// Whether the document whose `_id` is `n` is shown with it.
+    joined: bool,
 }
 
 const fn wanted(
@@ -39,6 +41,7 @@ const fn wanted(
         window,
         ruled,
         grouped: false,
+        joined: false,
     }
 }
 
@@ -50,8 +53,16 @@ const fn grouped(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Wa
     }
 }
 
+/// With the document whose `_id` is `n`.
+const fn joined(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Wanted {
+    Wanted {
+        joined: true,
+        ..wanted(number, (-1_000, 1_000), window, ruled)
+    }
+}
+
 /// All of them.
-pub(crate) const WANTED: [Wanted; 12] = [
+pub(crate) const WANTED: [Wanted; 15] = [
     wanted(1, (0, 1_000), None, false),
     wanted(2, (3, 7), None, false),
     wanted(3, (5, 6), None, false),
@@ -64,6 +75,9 @@ pub(crate) const WANTED: [Wanted; 12] = [
     grouped(10, None, false),
     grouped(11, Some((1, 2, 0)), false),
     grouped(12, Some((0, 3, 0)), true),
+    joined(13, None, false),
+    joined(14, Some((0, 3, 1)), false),
+    joined(15, Some((1, 4, 0)), true),
 ];
 
 /// A query: what somebody wants, under the rules of a time.
@@ -144,12 +158,41 @@ impl Query {
             } else {
                 [].into()
             },
+            lookups: if self.joined() {
+                bson(LOOKUP)
+            } else {
+                [].into()
+            },
+            sides: self.joined().then(|| self.side()).into_iter().collect(),
         }
+    }
+
+    /// What is looked up: what the rules let be seen of it.
+    fn side(self) -> Side {
+        let high = self.high();
+        let filter = bson(&format!(r#"{{"n":{{"$gte":{SEEN},"$lt":{high}}}}}"#));
+        Side::new([1; 16], COLLECTION, self.rules, filter)
+    }
+
+    /// The document that is shown with one.
+    pub(crate) fn other(self, version: &Version, database: &Database) -> Option<(u8, Version)> {
+        let key = u8::try_from(version.n?).ok()?;
+        let other = database.latest(key)?;
+        self.shows(&other).then_some((key, other))
+    }
+
+    /// Whether a document may be shown with others.
+    pub(crate) fn shows(self, other: &Version) -> bool {
+        other.n.is_some_and(|n| (SEEN..self.high()).contains(&n))
     }
 
     /// Whether a sort node keeps it.
     pub(crate) const fn sorted(self) -> bool {
-        self.wanted.window.is_some() || self.wanted.grouped
+        self.wanted.window.is_some() || self.wanted.grouped || self.wanted.joined
+    }
+
+    pub(crate) const fn joined(self) -> bool {
+        self.wanted.joined
     }
 
     pub(crate) const fn grouped(self) -> bool {
@@ -167,7 +210,7 @@ impl Query {
         let mut found: Vec<_> = found
             .map(|(key, version)| (std::cmp::Reverse(version.n), key, version.version))
             .collect();
-        if self.sorted() {
+        if self.wanted.window.is_some() {
             found.sort_unstable();
         } else {
             found.sort_by_key(|(_, key, _)| *key);
@@ -195,10 +238,45 @@ impl Query {
         groups
     }
 
+    /// All that match, in order, each with the other document.
+    fn joins(self, database: &Database) -> Vec<(u8, u64)> {
+        let shown = self.all(database).into_iter().map(|(key, version)| {
+            let own = database.latest(key);
+            let other = own.and_then(|own| self.other(&own, database));
+            let other = other.map_or(0, |(_, other)| other.version);
+            (key, both(version, other))
+        });
+        shown.collect()
+    }
+
+    /// What an app server reads of what is looked up: what rows refer to, or all.
+    pub(crate) fn foreign(self, database: &Database, rows: &[Row], all: bool) -> Vec<Foreign> {
+        if !self.joined() {
+            return Vec::new();
+        }
+        let refers = |other: u8| {
+            rows.iter().any(|row| {
+                let own = database.latest(number(&row.key));
+                own.and_then(|own| own.n) == Some(other.into())
+            })
+        };
+        let seen = database.rows().into_iter().filter(|row| {
+            let key = number(&row.key);
+            let shown = database.latest(key).is_some_and(|other| self.shows(&other));
+            shown && (all || refers(key))
+        });
+        vec![Foreign {
+            rows: seen.collect(),
+            complete: all,
+        }]
+    }
+
     /// The query asked again.
     pub(crate) fn answer(self, database: &Database) -> Vec<(u8, u64)> {
         let rows = if self.grouped() {
             self.groups(database)
+        } else if self.joined() {
+            self.joins(database)
         } else {
             self.all(database)
         };
@@ -221,7 +299,7 @@ impl Query {
         let complete = all.len() <= count;
         let bodies = database.rows();
         let first = all.iter().take(count);
-        let row = |key: u8| bodies.iter().find(|row| row.key[0] == key).cloned();
+        let row = |key: u8| bodies.iter().find(|row| number(&row.key) == key).cloned();
         (first.filter_map(|(key, _)| row(*key)).collect(), complete)
     }
 }
@@ -230,6 +308,21 @@ impl Query {
 const GROUP: &str = r#"{"by":["n"],"measures":{"count":{"op":"count"},
     "sum":{"op":"sum","field":"_id"},"most":{"op":"max","field":"_id"}}}"#;
 const COUNT: u64 = 1_000_000_000;
+/// How a document finds the other one.
+const LOOKUP: &str = r#"{"lookup":[{"from":"f","local":"n","as":"other"}]}"#;
+/// Others with a lower `n` may not be seen.
+const SEEN: i64 = 0;
+const OTHER: u64 = 100_000;
+
+/// The versions of a document and of the other one, as one number.
+pub(crate) const fn both(version: u64, other: u64) -> u64 {
+    version * OTHER + other
+}
+
+/// The version of the document, and of the other one if it is there.
+pub(crate) fn apart(both: u64) -> (u64, Option<u64>) {
+    (both / OTHER, Some(both % OTHER).filter(|other| *other > 0))
+}
 
 /// What is in a group, as one number.
 pub(crate) const fn content(count: u64, sum: u64, most: u64) -> u64 {

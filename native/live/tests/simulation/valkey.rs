@@ -8,7 +8,7 @@ use rillbase_live::message::{
 };
 use rillbase_live::snapshot::Snapshot;
 
-use crate::database::partition;
+use crate::database::{number, partition};
 
 /// Stamps older than this are refused.
 const LATE_US: u64 = 5_000_000;
@@ -213,7 +213,7 @@ impl Valkey {
         }
         self.relay = sender.token.unwrap_or(self.relay);
         for image in images {
-            let wp = usize::from(partition(image.key[0], self.partitions()));
+            let wp = usize::from(partition(number(&image.key), self.partitions()));
             let entry = WriteEntry::Image(image.clone());
             self.writes[wp].append(self.now_us, entry);
         }

@@ -77,6 +77,7 @@ fn send(
                 },
                 rows: workload.rows(*number)?,
                 complete: true,
+                foreign: Vec::new(),
                 renewal: false,
             }));
         }

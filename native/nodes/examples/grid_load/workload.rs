@@ -379,6 +379,8 @@ pub(crate) fn plain(hash: QueryHash, number: u64) -> Definition {
         sorted: false,
         slack: 0,
         group: Arc::default(),
+        lookups: Arc::default(),
+        sides: Arc::default(),
     }
 }
 

@@ -113,11 +113,9 @@ impl Query {
         snapshot: Snapshot,
         rows: Vec<Row>,
     ) -> (Vec<Entry>, bool) {
-        if activation != self.activation {
-            self.active.clear();
-        }
+        let anew = self.rows.is_none() || activation != self.activation;
         self.activation = activation;
-        self.request = request;
+        self.answers.begin(request, anew);
         self.snapshot = snapshot;
         self.queue.clear();
         let (offset, limit) = (self.definition.offset, self.definition.limit);

@@ -159,7 +159,8 @@ fn describe_document(writer: &mut DocumentWriter, query: &Query, question: &Ques
     let listed = query.rows.as_ref().map(Rows::list);
     let rows = listed.as_ref().map_or(&[][..], |listed| &listed.rows);
     let held = rows.iter().position(|row| *row.key == *question.key);
-    let version = held.and_then(|at| rows.get(at)).map(|row| row.version);
+    let held_row = held.and_then(|at| rows.get(at));
+    let version = held_row.map(|row| row.document_version());
     maybe(writer, "held_version", version);
     let index = held.filter(|_| query.definition.sorted);
     maybe(writer, "held_index", index.map(|index| index as u64));

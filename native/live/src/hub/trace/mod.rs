@@ -60,9 +60,9 @@ pub(super) struct Touched {
 impl From<&Change> for Touched {
     fn from(change: &Change) -> Self {
         let (row, version, is) = match change {
-            Change::Add { row, .. } => (row, row.version, Is::Added),
-            Change::Stay { row, .. } => (row, row.version, Is::Changed),
-            Change::Move { row, .. } => (row, row.version, Is::Moved),
+            Change::Add { row, .. } => (row, row.document_version(), Is::Added),
+            Change::Stay { row, .. } => (row, row.document_version(), Is::Changed),
+            Change::Move { row, .. } => (row, row.document_version(), Is::Moved),
             Change::Remove { row, version, .. } => (row, *version, Is::Removed),
         };
         Self {

@@ -1,0 +1,141 @@
+//! Collections that queries look up.
+//!
+//! The index knows the access rule of a side as it knows a filter, but nobody remembers which
+//! documents match it: of every write of the collection those who look it up are told whether the
+//! document may be seen now. Whoever keeps such documents judges by versions, and by what its own
+//! rows have seen. So queries come to a side and leave it without anybody being asked, and share it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rillbase_documents::refusal::Refusal;
+use rillbase_matching::{Matcher, QueryId};
+use rillbase_query::bson::Document;
+use rillbase_query::filter::Filter;
+
+use crate::message::{Definition, QueryHash, Side};
+
+#[derive(Debug)]
+struct Known {
+    hash: QueryHash,
+    collection: [u8; 16],
+    /// The queries that look it up.
+    users: BTreeSet<QueryHash>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Sides {
+    known: HashMap<QueryId, Known>,
+    by_hash: HashMap<QueryHash, QueryId>,
+    by_collection: HashMap<[u8; 16], BTreeSet<QueryId>>,
+}
+
+impl Sides {
+    /// Takes the sides of a query in. If one is refused, none is.
+    pub(super) fn join(
+        &mut self,
+        query: &Definition,
+        matcher: &mut Matcher,
+    ) -> Result<(), Refusal> {
+        for side in query.sides.iter() {
+            if let Err(refusal) = self.join_one(query, side, matcher) {
+                self.leave(&query.hash, &query.sides, matcher);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    fn join_one(
+        &mut self,
+        query: &Definition,
+        side: &Side,
+        matcher: &mut Matcher,
+    ) -> Result<(), Refusal> {
+        if let Some(known) = self.by_hash.get(&side.hash) {
+            if let Some(known) = self.known.get_mut(known) {
+                known.users.insert(query.hash);
+            }
+            return Ok(());
+        }
+        let filter = Filter::parse(Document::parse(&side.filter)?)?;
+        let added = matcher.add(side.collection, query.tenant, &filter);
+        let id = added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?;
+        self.by_hash.insert(side.hash, id);
+        self.by_collection
+            .entry(side.collection)
+            .or_default()
+            .insert(id);
+        let known = Known {
+            hash: side.hash,
+            collection: side.collection,
+            users: BTreeSet::from([query.hash]),
+        };
+        self.known.insert(id, known);
+        Ok(())
+    }
+
+    /// A query is gone.
+    pub(super) fn leave(&mut self, query: &QueryHash, sides: &[Side], matcher: &mut Matcher) {
+        for side in sides {
+            let Some(id) = self.by_hash.get(&side.hash).copied() else {
+                continue;
+            };
+            let Some(known) = self.known.get_mut(&id) else {
+                continue;
+            };
+            known.users.remove(query);
+            if !known.users.is_empty() {
+                continue;
+            }
+            matcher.remove(id);
+            self.by_hash.remove(&side.hash);
+            if let Some(others) = self.by_collection.get_mut(&known.collection) {
+                others.remove(&id);
+                if others.is_empty() {
+                    self.by_collection.remove(&known.collection);
+                }
+            }
+            self.known.remove(&id);
+        }
+    }
+
+    pub(super) fn is_side(&self, id: QueryId) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// The queries that look a side up.
+    pub(super) fn users(&self, id: QueryId) -> Vec<QueryHash> {
+        let known = self.known.get(&id);
+        known.map_or_else(Vec::new, |known| known.users.iter().copied().collect())
+    }
+
+    /// The queries that look a collection up.
+    pub(super) fn users_of(&self, collection: &[u8; 16]) -> BTreeSet<QueryHash> {
+        let ids = self.by_collection.get(collection).into_iter().flatten();
+        let known = ids.filter_map(|id| self.known.get(id));
+        known
+            .flat_map(|known| known.users.iter().copied())
+            .collect()
+    }
+
+    /// Who may see a written document of a collection, and who may not, by which of the index's
+    /// queries match.
+    pub(super) fn judge(
+        &self,
+        collection: &[u8; 16],
+        found: &[QueryId],
+    ) -> (Vec<QueryHash>, Vec<QueryHash>) {
+        let ids = self.by_collection.get(collection).into_iter().flatten();
+        let known = ids.filter_map(|id| Some((id, self.known.get(id)?)));
+        let (mut may, mut may_not) = (Vec::new(), Vec::new());
+        for (id, known) in known {
+            if found.binary_search(id).is_ok() {
+                may.push(known.hash);
+            } else {
+                may_not.push(known.hash);
+            }
+        }
+        (may, may_not)
+    }
+}

@@ -1,0 +1,117 @@
+//! What the nodes of a query answered to its registration, and what their words are worth for it.
+//!
+//! A node that has not answered goes on from others' rows, or from none: with its answer it may tell
+//! more of what it was done with before. So what it says of a batch, or of how far it has come, is
+//! said of this query only if it has answered: until then nobody knows, and once it has, whatever it
+//! had read is told. What it began with is another thing. It does not tell that to those who
+//! register later, whose rows may lack it; to those of before it has told its whole state, which
+//! says of itself whatever its snapshot sees.
+
+use std::collections::HashMap;
+
+use crate::message::{Source, StreamId};
+use crate::snapshot::Snapshot;
+
+#[derive(Debug)]
+struct Answer {
+    /// The last request that it answers, and those before it.
+    request: StreamId,
+    /// Where it began.
+    began: StreamId,
+    /// Where it answered the first registration, or has since it began.
+    since: StreamId,
+    /// Where the next holder of its place began.
+    until: Option<StreamId>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// The request that registered the query first in this life. Who has answered that watches what
+    /// is shown, also while it is registered again.
+    first: StreamId,
+    /// The request that registered it last.
+    request: StreamId,
+    by: HashMap<Source, Answer>,
+    /// What a node's whole state of the query has seen, and where that was told.
+    states: HashMap<Source, (Snapshot, StreamId)>,
+}
+
+impl Answers {
+    /// Other rows count from here on: of a new life, or of the same.
+    pub(super) fn begin(&mut self, request: StreamId, anew: bool) {
+        if anew {
+            self.first = request;
+            self.by.clear();
+        }
+        self.request = request;
+        self.states.clear();
+    }
+
+    /// The request that registered the query last.
+    pub(super) const fn request(&self) -> StreamId {
+        self.request
+    }
+
+    /// A node that began at `began` watches the query from `at` on, for all requests up to this one.
+    pub(super) fn answered(
+        &mut self,
+        source: Source,
+        request: StreamId,
+        (began, at): (StreamId, StreamId),
+    ) {
+        // Somebody else holds its place by now.
+        if at < began {
+            return;
+        }
+        match self.by.get_mut(&source) {
+            Some(known) if known.until.is_none() && known.request >= self.first => {
+                known.request = request.max(known.request);
+            }
+            _ => {
+                let (since, until) = (at, None);
+                let answer = Answer {
+                    request,
+                    began,
+                    since,
+                    until,
+                };
+                self.by.insert(source, answer);
+            }
+        }
+    }
+
+    /// A node has told its whole state of the query.
+    pub(super) fn told_state(&mut self, source: Source, snapshot: &Snapshot, at: StreamId) {
+        self.states.insert(source, (snapshot.clone(), at));
+    }
+
+    /// What the whole state that a node told last has seen, and where.
+    pub(super) fn state_of(&self, source: Source) -> Option<(&Snapshot, StreamId)> {
+        let state = self.states.get(&source);
+        state.map(|(snapshot, at)| (snapshot, *at))
+    }
+
+    /// A node has a new holder, who has answered nothing.
+    pub(super) fn restarted(&mut self, source: Source, at: StreamId) {
+        if let Some(answer) = self.by.get_mut(&source) {
+            answer.until.get_or_insert(at);
+        }
+    }
+
+    /// Whether who is a node now has answered.
+    pub(super) fn has(&self, source: Source) -> bool {
+        let answer = self.by.get(&source);
+        answer.is_some_and(|answer| answer.until.is_none() && answer.request >= self.request)
+    }
+
+    /// Whether what a node says at a place of the log is said of the query, too: that it has read
+    /// so much, or that it began with so much.
+    pub(super) fn concern(&self, source: Source, at: StreamId, read: bool) -> bool {
+        self.by.get(&source).is_some_and(|answer| {
+            let since = if read { answer.began } else { answer.since };
+            let until = answer.until;
+            answer.request >= self.first && since < at && until.is_none_or(|until| at < until)
+        })
+    }
+}

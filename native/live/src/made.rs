@@ -1,0 +1,22 @@
+//! The rows of a query as they are shown, from the documents that its registration brings.
+
+use rillbase_documents::refusal::Refusal;
+
+use crate::message::{Definition, Foreign, Row};
+use crate::{groups, lookups};
+
+/// The rows of a query in order: documents, documents with others, or what stands for groups of
+/// them. Of groups, offset and limit are still to be applied.
+pub fn rows(
+    query: &Definition,
+    documents: Vec<Row>,
+    foreign: &[Foreign],
+) -> Result<Vec<Row>, Refusal> {
+    if let Some(group) = groups::group_of(query)? {
+        return groups::rows(query, &group, &documents);
+    }
+    match lookups::lookups_of(query)? {
+        Some(lookups) => lookups::rows(&lookups, &documents, foreign),
+        None => Ok(documents),
+    }
+}

@@ -1,0 +1,125 @@
+//! What is told of collections that queries look up, and which queries those are.
+//!
+//! A side is shared, so what is told of it goes to all who look it up. Some of them may not be known
+//! here yet, as their requests are read later than the log: for these it is kept for a while. A filter
+//! node that was rebuilt tells lower versions again; what is below a version that was told is dropped.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::message::{self, Definition, QueryHash};
+
+use super::query::Step;
+
+#[derive(Debug, Default)]
+struct Side {
+    users: BTreeSet<QueryHash>,
+    /// What was told lately.
+    steps: VecDeque<(u64, Step)>,
+    /// The highest versions that were told, and when they were.
+    told: HashMap<Arc<[u8]>, (u64, u64)>,
+    told_since: VecDeque<(u64, Arc<[u8]>)>,
+    /// The highest transaction of steps that were too many to be kept, and until when it matters.
+    dropped: (u64, u64),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Sides {
+    known: HashMap<QueryHash, Side>,
+    /// How many steps are kept of one side, and for how long.
+    most: usize,
+    kept_us: u64,
+    remembered_us: u64,
+}
+
+impl Sides {
+    pub(super) fn new(most: usize, kept_us: u64, remembered_us: u64) -> Self {
+        Self {
+            known: HashMap::new(),
+            most,
+            kept_us,
+            remembered_us,
+        }
+    }
+
+    /// A query looks its sides up from now on. Returns what was told of them lately, and up to which
+    /// transaction some of that is missing.
+    pub(super) fn join(&mut self, query: &Definition, now_us: u64) -> (Vec<Step>, u64) {
+        let (mut steps, mut below) = (Vec::new(), 0);
+        for side in query.sides.iter() {
+            let known = self.known.entry(side.hash).or_default();
+            known.users.insert(query.hash);
+            steps.extend(known.steps.iter().map(|(_, step)| step.clone()));
+            if now_us < known.dropped.1 {
+                below = below.max(known.dropped.0);
+            }
+        }
+        (steps, below)
+    }
+
+    /// A query is gone.
+    pub(super) fn leave(&mut self, query: &QueryHash, sides: &[message::Side]) {
+        for side in sides {
+            if let Some(known) = self.known.get_mut(&side.hash) {
+                known.users.remove(query);
+                if known.users.is_empty() {
+                    self.known.remove(&side.hash);
+                }
+            }
+        }
+    }
+
+    /// Takes a step in. Returns the queries that it concerns; none: it is of no side.
+    pub(super) fn take(
+        &mut self,
+        hash: &QueryHash,
+        step: &Step,
+        now_us: u64,
+    ) -> Option<Vec<QueryHash>> {
+        let (most, kept_us, remembered_us) = (self.most, self.kept_us, self.remembered_us);
+        let side = self.known.get_mut(hash)?;
+        side.forget(now_us, kept_us, remembered_us);
+        let image = &step.image;
+        let told = side.told.get(&image.key);
+        if told.is_some_and(|(version, _)| *version > image.version) {
+            return Some(Vec::new());
+        }
+        side.told
+            .insert(Arc::clone(&image.key), (image.version, now_us));
+        side.told_since.push_back((now_us, Arc::clone(&image.key)));
+        side.steps.push_back((now_us, step.clone()));
+        if side.steps.len() > most
+            && let Some((_, step)) = side.steps.pop_front()
+        {
+            side.dropped.0 = side.dropped.0.max(step.image.xid);
+            side.dropped.1 = now_us.saturating_add(kept_us);
+        }
+        Some(side.users.iter().copied().collect())
+    }
+}
+
+impl Side {
+    fn forget(&mut self, now_us: u64, kept_us: u64, remembered_us: u64) {
+        let old = |since_us: u64, for_us: u64| since_us.saturating_add(for_us) < now_us;
+        while self
+            .steps
+            .front()
+            .is_some_and(|(since_us, _)| old(*since_us, kept_us))
+        {
+            self.steps.pop_front();
+        }
+        while let Some((since_us, key)) = self.told_since.front()
+            && old(*since_us, remembered_us)
+        {
+            let last = self
+                .told
+                .get(key)
+                .is_some_and(|(_, last_us)| last_us == since_us);
+            if last {
+                self.told.remove(key);
+            }
+            self.told_since.pop_front();
+        }
+    }
+}
