@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,6 +12,7 @@ from django.db import connections
 from aggregates.definitions.describe import definition_of, for_node
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
+from foundation.believed import Believed
 from foundation.errors import Conflict, Forbidden, NotFound
 from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
@@ -23,7 +22,6 @@ from storage_engine.node.wire import Refused, Reply
 from tenants.principals import Principal
 
 READ, WRITE = "aggregates:read", "aggregates:write"
-TTL_S = 1.0
 MAX_AGGREGATES = 10_000
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
@@ -74,9 +72,6 @@ class AggregateFacts:
             raise Conflict(f"The view has no rows yet. {why}")
 
 
-_cache: OrderedDict[tuple[UUID, str], tuple[float, AggregateFacts]] = OrderedDict()
-
-
 def allow(principal: Principal, scope: str) -> None:
     """Raise unless the caller may use aggregates so. They have no access rules: no end users."""
     if principal.obeys_access_rules:
@@ -88,16 +83,14 @@ async def find(tenant_id: UUID, name: str) -> AggregateFacts:
     """Return a tenant's aggregate, or raise `NotFound`."""
     if not _NAME.match(name):
         raise _not_found(name)
-    key = (tenant_id, name)
-    entry = _cache.get(key)
-    if entry is not None and entry[0] > time.monotonic():
-        return entry[1]
-    found = await asyncio.to_thread(_load, tenant_id, name)
-    _cache[key] = (time.monotonic() + TTL_S, found)
-    _cache.move_to_end(key)
-    while len(_cache) > MAX_AGGREGATES:
-        _cache.popitem(last=False)
-    return found
+    return await _believed.get((tenant_id, name))
+
+
+async def _read(key: tuple[UUID, str], _: AggregateFacts | None) -> AggregateFacts:
+    return await asyncio.to_thread(_load, *key)
+
+
+_believed = Believed(_read, MAX_AGGREGATES)
 
 
 def _load(tenant_id: UUID, name: str) -> AggregateFacts:

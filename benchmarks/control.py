@@ -1,11 +1,12 @@
 """The control plane: authentication, one read through the full stack, and starting up.
 
-    python -m benchmarks.control [--quick]
+    python -m benchmarks.control [--quick] [--start]
 
 `read` is the rate and latency of `GET …/api-keys/{id}` on one web process with authentication,
 limits, tenancy and audit switched on. `ratio` compares its CPU time with a bare Django view that
 does the same SELECT in a transaction, measured in turns in the same run. `start` is the whole of
-`manage.py up` on a data directory that exists already.
+`manage.py up` on a data directory that exists already, with what its services take in memory then;
+`--start` measures this alone, in about a minute.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +83,8 @@ class Knobs:
     seconds: float
     rounds: int
     connections: int
+    #: Whether only starting up is measured, and memory.
+    start: bool
 
 
 def main() -> None:
@@ -89,10 +94,11 @@ def main() -> None:
         "control",
         {"seconds": knobs.seconds, "rounds": knobs.rounds, "connections": knobs.connections},
     )
-    with installation() as place:
-        key = json.loads(python(place, _MAKE_KEY))
-        _measure_authentication(report, place, key["text"], knobs)
-        _measure_read(report, place, key, knobs)
+    if not knobs.start:
+        with installation() as place:
+            key = json.loads(python(place, _MAKE_KEY))
+            _measure_authentication(report, place, key["text"], knobs)
+            _measure_read(report, place, key, knobs)
     _measure_start(report)
     report.finish()
 
@@ -103,11 +109,13 @@ def _knobs() -> Knobs:
     parser.add_argument("--seconds", type=float, help="length of one round of load")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each server")
     parser.add_argument("--connections", type=int, default=8, help="connections of the load")
+    parser.add_argument("--start", action="store_true", help="only starting up, and memory")
     given = parser.parse_args()
     return Knobs(
         seconds=given.seconds or (3.0 if given.quick else 10.0),
         rounds=given.rounds or (3 if given.quick else 7),
         connections=given.connections,
+        start=given.start,
     )
 
 
@@ -179,8 +187,10 @@ def _measure_start(report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix="rillbase-bench-") as name:
         directory = Path(name)
         directory.chmod(0o755)
-        first, _, _ = _up(directory)
-        again, memory_mb, grid_mb = _up(directory)
+        with _up(directory) as (first, _):
+            pass
+        with _up(directory) as (again, launcher):
+            memory_mb, grid_mb = _memory(launcher)
     report.add("first_start_s", first, "s", "`manage.py up` to ready, empty data directory")
     report.add("start_s", again, "s", "`manage.py up` to ready, data present", "<= 10")
     report.add(
@@ -195,11 +205,9 @@ def _measure_start(report: Report) -> None:
     )
 
 
-def _up(directory: Path) -> tuple[float, float, float]:
-    """Start everything, wait for the ready file, add up memory, stop.
-
-    Return seconds, and MB without the grid, which follows later, and of the grid.
-    """
+@contextmanager
+def _up(directory: Path) -> Iterator[tuple[float, psutil.Process]]:
+    """Start everything, yield how many seconds that took, and the launcher, then stop."""
     ready = directory / "ready.json"
     begin = time.perf_counter()
     child = subprocess.Popen(
@@ -221,15 +229,19 @@ def _up(directory: Path) -> tuple[float, float, float]:
         if child.poll() is not None:
             raise RuntimeError(f"`manage.py up` ended with {child.returncode}")
         time.sleep(0.02)
-    seconds = time.perf_counter() - begin
-    launcher = psutil.Process(child.pid)
+    try:
+        yield time.perf_counter() - begin, psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        child.wait(60)
+
+
+def _memory(launcher: psutil.Process) -> tuple[float, float]:
+    """Return what all services but the grid take, in MB, and the grid, which follows later."""
     grid = _grid_family(launcher)
     others = [launcher, *launcher.children(recursive=True)]
     memory = _memory_mb([process for process in others if process not in grid])
-    grid_memory = _memory_mb(_settled(launcher))
-    child.terminate()
-    child.wait(60)
-    return seconds, memory, grid_memory
+    return memory, _memory_mb(_settled(launcher))
 
 
 def _grid_family(launcher: psutil.Process) -> list[psutil.Process]:

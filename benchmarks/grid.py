@@ -17,6 +17,10 @@ of an option are measured one after the other, each with each.
 `--peers` measures beside it, at the first rate of `--writes`, what people do instead, and how many
 queries that sustains: `tailing` evaluates every query on every write (p99 of 20 ms, the rate kept,
 nothing lost), `polling` runs every query on PostgreSQL once a second.
+
+`--decode` measures something else instead: from a commit by SQL in somebody's own PostgreSQL, at
+the first rate of `--writes`, by way of its log, a collection that follows the table and the whole
+stack, to the event on a WebSocket (benchmarks/support/decoding.py).
 """
 
 from __future__ import annotations
@@ -29,10 +33,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.peers import polling
+from benchmarks.support import decoding
 from benchmarks.support.grid_run import Measured, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.plot import Line, Mark, Plot
-from benchmarks.support.report import Report
+from benchmarks.support.report import Report, percentile
 from realtime.grid.layout import Grid
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -40,6 +45,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 KINDS = ("range", "equality", "regex", "geo", "text", "mixed", "residual")
 PEERS = ("polling", "tailing")
 P99_MS = 20.0
+DECODE_P99_MS = 30.0
 #: A rate counts as kept when so much of it was.
 _KEPT = 0.99
 #: Tailing is tried with so many queries first, and then with ever more until it fails.
@@ -56,6 +62,10 @@ def main() -> None:
     partitions = [_shape(grid) for grid in arguments.partitions]
     told = {**vars(arguments), "partitions": partitions, "plot": str(arguments.plot or "")}
     report = Report("grid", told)
+    if arguments.decode:
+        _decode(report, arguments.writes[0], arguments.seconds)
+        report.finish()
+        return
     program = built("rillbase-nodes", example="grid_load", optimised=not arguments.unoptimised)
     found: dict[Run, Measured] = {}
     for run in _runs(arguments):
@@ -68,6 +78,24 @@ def main() -> None:
     if arguments.plot:
         _plot(found, limits).save(arguments.plot)
     report.finish()
+
+
+def _decode(report: Report, writes: int, seconds: int) -> None:
+    """Measure commits by SQL in somebody's own PostgreSQL."""
+    found = decoding.measure(writes, seconds)
+    name = f"decode_{writes}_commits"
+    least = f">= {_KEPT * writes:g}"
+    report.add(f"{name}_per_s", found.commits_per_s, "/s", "committed by SQL", least)
+    report.add(f"{name}_delivered", found.delivered, "", "events that came")
+    what = "status, reset and end frames, and answers that are not the table"
+    report.add(f"{name}_disturbed", found.disturbances, "", what, "<= 0")
+    for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
+        goal = f"<= {DECODE_P99_MS:g}" if label == "p99" else ""
+        value = percentile(found.latencies_ms, share)
+        report.add(f"{name}_{label}_ms", value, "ms", f"from before the statement, {label}", goal)
+    for service, used_s in found.cpu_s.items():
+        cores = used_s / seconds
+        report.add(f"{name}_{service}_cores", cores, "cores", f"used by {service}")
 
 
 def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
@@ -241,6 +269,9 @@ def _arguments() -> argparse.Namespace:
         "--partitions", type=_grids, default=[Grid(1, 1, 2)], help="query x write partitions"
     )
     parser.add_argument("--peers", type=_some(PEERS), default=[], help="what is measured beside it")
+    parser.add_argument(
+        "--decode", action="store_true", help="commits by SQL in another PostgreSQL instead"
+    )
     parser.add_argument("--plot", type=Path, help="where a plot goes, as SVG")
     parser.add_argument("--quick", action="store_true", help="ten seconds each")
     parser.add_argument("--unoptimised", action="store_true", help="build the load quickly")

@@ -58,7 +58,8 @@ def main() -> None:
     ending = Ending()
     with ending.awaited():
         try:
-            _add_stores(report, ending, arguments)
+            if arguments.ops:
+                _add_stores(report, ending, arguments)
         except CutOffError:
             print("cut off: what follows was found until then", file=sys.stderr, flush=True)
         if arguments.node_seconds and not ending.is_asked():
@@ -226,7 +227,7 @@ def _arguments() -> argparse.Namespace:
         prog="benchmarks.pubsub", description="Measure topics and the storage node."
     )
     parser.add_argument("--mix", default=["3:1", "1:3"], type=_names)
-    parser.add_argument("--ops", type=int, default=2_000_000)
+    parser.add_argument("--ops", type=int, default=2_000_000, help="0: only the node")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--system", default=[*_STORES, *_PEERS, "postgres"], type=_names)
     parser.add_argument("--self-join", action=argparse.BooleanOptionalAction, default=True)

@@ -9,6 +9,7 @@ else has started.
 from __future__ import annotations
 
 import os
+import re
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from pathlib import Path
@@ -21,6 +22,9 @@ from foundation.database_roles import Role, role_url
 
 MIN_SECRET_CHARS = 32
 DEVELOPMENT_SECRET = "development-only-secret-" + "0" * 32
+
+#: A bucket, and what comes before all keys in it.
+_BUCKET = re.compile(r"s3://[^/?#]+(/[^?#]*)?")
 
 Network = IPv4Network | IPv6Network
 
@@ -129,11 +133,13 @@ class Environment(BaseSettings):
         "`k8s://https://…` with all else that Spark has to know in `spark-defaults.conf`; empty: "
         "Spark runs within the supervisor's own driver.",
     )
-    rillbase_analytics_dir: Path | None = Field(
-        None,
-        description="Folder of the files of analytics tables, which web servers and the pipeline "
-        "share. Without one it is `analytics` in the data directory, and in production there are "
-        "no analytics tables.",
+    rillbase_analytics_dir: str = Field(
+        "",
+        description="Where the files of analytics tables are that web servers and the pipeline "
+        "share: a folder, or `s3://bucket/prefix` for an S3-compatible store. Its address, region "
+        "and credentials are `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID` and "
+        "`AWS_SECRET_ACCESS_KEY`, or what else the machine has. Empty: `analytics` in the data "
+        "directory, and in production there are no analytics tables.",
     )
     rillbase_analytics_workers: Literal["spark", "threads"] = Field(
         "spark",
@@ -172,6 +178,17 @@ class Environment(BaseSettings):
         description="What the live queries of one server process may take in memory: their "
         "results, and what waits for clients. Beyond it, results that nobody was given lately are "
         "let go, clients that do not read are cut off, and what still does not fit is refused.",
+    )
+    rillbase_source_networks: Annotated[list[Network], NoDecode] = Field(
+        default=[],
+        description="Networks, separated by commas, in which tenants' own databases may be that "
+        "collections follow. Those on the public internet always may.",
+    )
+    rillbase_source_slot_bytes: int = Field(
+        4 * 1024 * 1024 * 1024,
+        ge=1,
+        description="What a collection that follows a table may make the table's server keep of "
+        "its log. Beyond it the slot is dropped, and the table is copied anew.",
     )
     rillbase_trace_mib: int = Field(
         16,
@@ -253,6 +270,13 @@ class Environment(BaseSettings):
     def _split_hosts(cls, value: object) -> object:
         return _split(value)
 
+    @field_validator("rillbase_analytics_dir")
+    @classmethod
+    def _is_folder_or_bucket(cls, value: str) -> str:
+        if value.startswith("s3:") and not _BUCKET.fullmatch(value):
+            raise ValueError("a folder, or s3://bucket/prefix")
+        return value
+
     @field_validator("rillbase_clusters_images", mode="before")
     @classmethod
     def _split_images(cls, value: object) -> object:
@@ -264,7 +288,12 @@ class Environment(BaseSettings):
             raise ValueError("name=image, separated by commas")
         return images
 
-    @field_validator("rillbase_trusted_proxies", "rillbase_clusters_api_networks", mode="before")
+    @field_validator(
+        "rillbase_trusted_proxies",
+        "rillbase_clusters_api_networks",
+        "rillbase_source_networks",
+        mode="before",
+    )
     @classmethod
     def _split_networks(cls, value: object) -> object:
         parts = _split(value)

@@ -383,6 +383,12 @@ class InvalidGroup(ApiError):
     title = "The group is not valid"
 
 
+class InvalidLookup(ApiError):
+    status = 400
+    code = "invalid_lookup"
+    title = "What is looked up is not valid"
+
+
 class InvalidUpdate(ApiError):
     status = 400
     code = "invalid_update"
@@ -489,6 +495,24 @@ class DuplicateKey(ApiError):
     status = 409
     code = "duplicate_key"
     title = "A unique index has this key already"
+
+
+class CollectionReadOnly(ApiError):
+    status = 409
+    code = "collection_read_only"
+    title = "The collection's documents come from a source, and only from there"
+
+
+class InvalidSource(ApiError):
+    status = 400
+    code = "invalid_source"
+    title = "Documents cannot come from this table"
+
+
+class SourceUnreachable(ApiError):
+    status = 422
+    code = "source_unreachable"
+    title = "The source's database cannot be reached"
 
 
 class InvalidOperation(ApiError):

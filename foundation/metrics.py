@@ -153,6 +153,53 @@ VIEWS_BUILDS = Counter(
     "Generations of views that were begun.",
 )
 
+SOURCES_LEADING = Gauge(
+    "rillbase_sources_leading",
+    "1 while this process is the one that follows tables for collections.",
+    multiprocess_mode="livesum",
+)
+SOURCES = Gauge(
+    "rillbase_sources",
+    "Collections whose documents come from a table elsewhere, by state: `starting`, `copying`, "
+    "`live`, `paused`, `waiting` for a database that is away, `halted` until somebody changes "
+    "something.",
+    ("state",),
+    multiprocess_mode="livesum",
+)
+SOURCES_SEEN = Gauge(
+    "rillbase_sources_seen_timestamp_seconds",
+    "When the process that leads last looked what there is to follow.",
+    multiprocess_mode="livemax",
+)
+SOURCE_LAG = Gauge(
+    "rillbase_sources_lag_seconds",
+    "How long the last transaction of the source that is furthest behind took to arrive.",
+    multiprocess_mode="livemax",
+)
+SOURCE_SLOT_BYTES = Gauge(
+    "rillbase_sources_slot_bytes",
+    "What the slot that keeps most makes its database keep.",
+    multiprocess_mode="livemax",
+)
+SOURCE_TRANSACTIONS = Counter(
+    "rillbase_source_transactions_total",
+    "Transactions of tables elsewhere that were applied to documents.",
+)
+SOURCE_CHANGES = Counter(
+    "rillbase_source_changes_total",
+    "Changes of rows elsewhere that were applied to documents.",
+)
+SOURCE_GROUPS = Histogram(
+    "rillbase_source_group_seconds",
+    "Time to apply transactions that are applied together.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+SOURCE_COPIES = Counter(
+    "rillbase_source_copies_total",
+    "Tables that were compared with their documents as a whole, by why.",
+    ("reason",),
+)
+
 PIPELINE_LEADING = Gauge(
     "rillbase_pipeline_leading",
     "1 while this process is the one that moves analytics tables from stage to stage.",

@@ -43,10 +43,14 @@ def main() -> int:
     wanted = arguments()
     app, url = APPS[wanted.app], wanted.url.rstrip("/")
     unprepared = handler(app.folder, {}, "")
-    with (
-        ThreadingHTTPServer(("127.0.0.1", wanted.port), unprepared) as server,
-        ExitStack() as stack,
-    ):
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(
+                ThreadingHTTPServer(("127.0.0.1", wanted.port), unprepared)
+            )
+        except OSError as taken:
+            print(f"Port {wanted.port}: {taken.strerror}. Choose one with --port.", file=sys.stderr)
+            return 1
         origin = f"http://127.0.0.1:{server.server_address[1]}"
         try:
             settings: Mapping[str, str] = prepare(app, url, wanted.key, origin)

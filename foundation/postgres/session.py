@@ -155,7 +155,7 @@ class Session:
         wire = pq.PGconn.connect_start(conninfo.encode())
         try:
             async with asyncio.timeout(timeout_s):
-                await _connected(wire)
+                await connected(wire)
         except TimeoutError:
             wire.finish()
             raise psycopg.OperationalError("the database did not answer in time") from None
@@ -232,7 +232,7 @@ class Session:
                 if raw.status == ExecStatus.PIPELINE_SYNC:
                     return found
                 found.append(raw)
-            await _ready(wire.socket, write=bool(unsent))
+            await ready(wire.socket, write=bool(unsent))
             wire.consume_input()
             if unsent:
                 unsent = wire.flush()
@@ -245,17 +245,17 @@ class Session:
 ROLLBACK = Statement("ROLLBACK")
 
 
-async def _connected(wire: pq.abc.PGconn) -> None:
+async def connected(wire: pq.abc.PGconn) -> None:
     """Drive the handshake to its end."""
     state = wire.connect_poll()
     while state != PollingStatus.OK:
         if state == PollingStatus.FAILED:
             raise psycopg.OperationalError(wire.get_error_message())
-        await _ready(wire.socket, write=state == PollingStatus.WRITING)
+        await ready(wire.socket, write=state == PollingStatus.WRITING)
         state = wire.connect_poll()
 
 
-async def _ready(descriptor: int, *, write: bool) -> None:
+async def ready(descriptor: int, *, write: bool) -> None:
     """Wait until the socket can be read, or, if something is unsent, also until it takes more."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rillbase_engine_bench::Setup as Opened;
 use rillbase_engine_bench::sorted::Sorted;
@@ -79,6 +80,7 @@ pub(crate) fn open(
         memtable_bytes: setup.memory,
         lz4: true,
         direct: setup.direct,
+        sync_delay: Duration::ZERO,
         clock: Some(Arc::clone(&clock)),
     };
     std::fs::create_dir_all(dir)?;
