@@ -15,42 +15,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import signal
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 
-import redis
-import requests
-
-from benchmarks.support.installation import Installation, installation, python
+from benchmarks.support.live_stack import KILLS, Stack, live_stack, until
+from benchmarks.support.nodes_life import NodesLife
 from benchmarks.support.report import Report
-from benchmarks.support.restartable import Restartable, running
 from benchmarks.support.watchers import Tally, Watchers
-from foundation.json_types import JsonValue
 
-_MAKE = """
-import json
-import django; django.setup()
-from documents.models import Collection, Index
-from foundation.scope import scoped
-from tenants.models import Quota
-from tests.make import make_key, make_tenant
-made = make_tenant(plan="dedicated")
-names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
-Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
-with scoped(tenant_id=made.tenant.id):
-    held = Collection.objects.create(name="held")
-    Index.objects.create(collection=held, name="shard", fields=[["shard", 1]], state="ready")
-key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
-print(json.dumps({"key": key}))
-"""
-KILLS = ("node", "grid", "relay", "valkey", "web")
-BULK = 1_000
 #: What a failure's mending may take before it is given up.
 PATIENCE_S = 120.0
 #: A failure shows within this time, or not at all: watchers are stale after two seconds.
@@ -71,52 +44,6 @@ class Knobs:
     kill: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """All servers of an installation."""
-
-    place: Installation
-    web: Restartable
-    relay: Restartable
-    grid: Restartable
-    key: str
-
-    def kill(self, what: str) -> None:
-        """Make something fail."""
-        kills: dict[str, Callable[[], None]] = {
-            "node": self._kill_node,
-            "grid": self.grid.kill,
-            "relay": self.relay.kill,
-            "valkey": self._empty_valkey,
-            "web": self.web.kill,
-        }
-        kills[what]()
-
-    def _kill_node(self) -> None:
-        nodes = json.loads(self.grid.fetch("/status"))["nodes"]
-        label = next(label for label in nodes if "filter" in label)
-        os.kill(int(nodes[label]["pid"]), signal.SIGKILL)
-
-    def _empty_valkey(self) -> None:
-        redis.Redis.from_url(self.place.environment["REDIS_URL"]).flushall()
-
-    def fill(self, documents: int, shards: int) -> None:
-        """Insert documents, as many into each shard."""
-        numbers = range(documents)
-        for begin in range(0, documents, BULK):
-            several = numbers[begin : begin + BULK]
-            operations: list[JsonValue] = [
-                {"insert": {"_id": f"d{number}", "shard": number % shards}} for number in several
-            ]
-            answer = requests.post(
-                f"http://127.0.0.1:{self.web.port}/v1/collections/held/documents:bulk",
-                json={"operations": operations},
-                headers={"Authorization": f"Bearer {self.key}"},
-                timeout=120,
-            )
-            answer.raise_for_status()
-
-
 def main() -> None:
     """Measure and report."""
     knobs = _knobs()
@@ -128,8 +55,7 @@ def main() -> None:
         "kill": knobs.kill,
     }
     report = Report("recovery", params)
-    with ExitStack() as opened:
-        stack = _start(opened, knobs)
+    with live_stack(knobs.grid) as stack:
         asyncio.run(_measure(report, stack, knobs))
     report.finish()
 
@@ -157,26 +83,13 @@ def _knobs() -> Knobs:
     )
 
 
-def _start(opened: ExitStack, knobs: Knobs) -> Stack:
-    place = opened.enter_context(installation())
-    made = json.loads(python(place, _MAKE))
-    serve = "-m uvicorn rillbase_server.asgi:application --host 127.0.0.1 --no-access-log"
-    quiet = "--log-level warning --no-proxy-headers"
-    web = Restartable(place, "web", f"{serve} {quiet}".split(), "/healthz")
-    relay = Restartable(place, "relay", ["manage.py", "relay"], "/readyz")
-    kind = {"RILLBASE_GRID": knobs.grid}
-    grid = Restartable(place, "grid", ["manage.py", "grid"], "/readyz", kind)
-    opened.enter_context(running([web, relay, grid]))
-    return Stack(place, web, relay, grid, made["key"])
-
-
 async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
     await asyncio.to_thread(stack.fill, knobs.documents, knobs.queries)
     watchers = Watchers(stack.web.port, stack.key, "held", knobs.queries)
     began = time.monotonic()
     await watchers.start()
     try:
-        if not await _until(lambda: watchers.whole, PATIENCE_S):
+        if not await until(lambda: watchers.whole, PATIENCE_S):
             raise RuntimeError("the queries did not become live")
         rate = knobs.queries / (time.monotonic() - began)
         report.add("subscribed_per_s", rate, "/s", "queries begun at first")
@@ -185,7 +98,7 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
             print(f"{what} …", file=sys.stderr)
             await _fail(report, stack, watchers, what)
         written = await watchers.stop_writing()
-        await _until(lambda: watchers.whole, PATIENCE_S)
+        await until(lambda: watchers.whole, PATIENCE_S)
         report.add("written", written, "", "documents written meanwhile")
         report.add("lost", watchers.missing, "", "of them unknown to their watchers", "<= 0")
     finally:
@@ -196,9 +109,10 @@ async def _fail(report: Report, stack: Stack, watchers: Watchers, what: str) -> 
     """Let one thing fail and wait until that is mended."""
     watchers.tally = Tally()
     began = time.monotonic()
-    await asyncio.to_thread(stack.kill, what)
-    shown = await _until(lambda: watchers.stale > 0, SHOWS_S)
-    mended_s = await _until_calm(watchers)
+    with NodesLife(stack.valkey()) as nodes:
+        await asyncio.to_thread(stack.kill, what)
+        shown = await until(lambda: watchers.stale > 0, SHOWS_S)
+        mended_s = await _until_calm(watchers)
     took = PATIENCE_S if mended_s is None else mended_s - began
     tally = watchers.tally
     what_is = f"from the kill of {what} until all were live and had everything"
@@ -206,6 +120,11 @@ async def _fail(report: Report, stack: Stack, watchers: Watchers, what: str) -> 
         took, what_is = 0.0, f"nobody was ever stale after the kill of {what}"
     print(f"{what}: {took:.1f} s", file=sys.stderr)
     report.add(f"{what}_s", took, "s", what_is, GOALS.get(what, ""))
+    if nodes.held_s is not None:
+        held_s, watched_s = nodes.held_s - began, (nodes.watched_s or began) - began
+        report.add(f"{what}_held_s", held_s, "s", "until the last new node had its partition")
+        report.add(f"{what}_rebuilt_s", watched_s, "s", "until the last one had read its documents")
+    report.add(f"{what}_longest_s", tally.longest_s, "s", "the longest time somebody was not live")
     report.add(f"{what}_mended", float(mended_s is not None), "", "1: it was", ">= 1")
     report.add(f"{what}_stale", tally.stale, "", "times that a watcher was told to be stale")
     report.add(f"{what}_resets", tally.resets, "", "watchers that began anew")
@@ -225,15 +144,6 @@ async def _until_calm(watchers: Watchers) -> float | None:
             return since
         await asyncio.sleep(0.05)
     return None
-
-
-async def _until(holds: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(0.05)
-    return True
 
 
 if __name__ == "__main__":

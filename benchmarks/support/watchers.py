@@ -1,8 +1,8 @@
 """Very many live queries that are held through failures, and know what they should have seen.
 
-Each watches one shard of a collection. A writer inserts documents, each into one shard, and asks
-again where no answer came: an `_id` of its own makes that safe. A watcher keeps its rows from
-`result` and `event` frames alone; when a connection breaks it comes back with its resume tokens.
+Each watches one shard of a collection, into which a writer inserts documents. A watcher keeps its
+rows from `result` and `event` frames alone; when a connection breaks it comes back with its resume
+tokens.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,12 +17,12 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
-from benchmarks.support.client import SUBSCRIPTIONS_A_CONNECTION, insert, opened, subscribe
+from benchmarks.support.client import SUBSCRIPTIONS_A_CONNECTION, opened, subscribe
+from benchmarks.support.inserts import Inserts
 
 #: Subscriptions of a connection that wait for their result at once.
 SUBSCRIBING = 32
 RETRY_S = 0.1
-ANSWER_TIMEOUT_S = 5.0
 
 Frame = dict[str, Any]
 
@@ -36,6 +35,8 @@ class Watched:
     rows: set[object] = field(default_factory=set)
     #: live, stale, or waiting: for its first answer, or for another one after a reset.
     state: str = "waiting"
+    #: Since when it is no longer live.
+    since_s: float = 0.0
     resume: str = ""
 
 
@@ -44,8 +45,22 @@ class Tally:
     """What happened since it was reset."""
 
     stale: int = 0
+    #: The longest time that anybody who is live again was not.
+    longest_s: float = 0.0
     resets: int = 0
     reconnects: int = 0
+    #: Documents that came to somebody who had them.
+    repeated: int = 0
+
+    def joined(self, later: Tally) -> Tally:
+        """Return what happened in both times."""
+        return Tally(
+            self.stale + later.stale,
+            max(self.longest_s, later.longest_s),
+            self.resets + later.resets,
+            self.reconnects + later.reconnects,
+            self.repeated + later.repeated,
+        )
 
 
 class Watchers:
@@ -85,8 +100,10 @@ class Watchers:
         return self._not_live
 
     def write(self, writes_per_s: float) -> None:
-        """Write on and on."""
-        self._writing = asyncio.create_task(self._write_on(writes_per_s))
+        """Write on and on, each document into a shard that somebody watches."""
+        shards = len(self.watched)
+        inserts = Inserts(self._port, self._key, self._collection, shards, self._note)
+        self._writing = asyncio.create_task(inserts.run(writes_per_s))
 
     async def stop_writing(self) -> int:
         """Write no more; return how much was written."""
@@ -94,6 +111,11 @@ class Watchers:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
             self._writing = None
+        return self.written
+
+    @property
+    def written(self) -> int:
+        """How many documents were written."""
         return sum(len(shard) for shard in self._written)
 
     async def _keep(self, part: list[Watched]) -> None:
@@ -141,6 +163,7 @@ class Watchers:
                 if frame["last"]:
                     self._change(watched, "live")
             case "event" if frame["match"] == "add":
+                self.tally.repeated += frame["key"] in watched.rows
                 self._learn(watched, frame["key"])
             case "ready":
                 self._change(watched, "live")
@@ -165,33 +188,17 @@ class Watchers:
             self.missing -= 1
 
     def _change(self, watched: Watched, state: str) -> None:
-        was, watched.state = watched.state, state
-        self._not_live += (was == "live") - (state == "live")
+        was, watched.state = watched.state == "live", state
+        is_live = state == "live"
+        self._not_live += was - is_live
+        if was and not is_live:
+            watched.since_s = time.monotonic()
+        elif is_live and not was:
+            waited_s = time.monotonic() - watched.since_s
+            self.tally.longest_s = max(self.tally.longest_s, waited_s)
 
-    async def _write_on(self, writes_per_s: float) -> None:
-        chance, number = random.Random(11), 0
-        begun = time.monotonic()
-        while True:
-            with contextlib.suppress(OSError, WebSocketException, TimeoutError, KeyError):
-                connection = await self._open()
-                while True:
-                    due = begun + number / writes_per_s
-                    await asyncio.sleep(max(0.0, due - time.monotonic()))
-                    shard = chance.randrange(len(self.watched))
-                    await self._insert(connection, shard, f"w{number}")
-                    number += 1
-            await asyncio.sleep(RETRY_S)
-
-    async def _insert(self, connection: ClientConnection, shard: int, name: str) -> None:
-        """Write one document; a duplicate is one whose first answer got lost."""
-        document = {"_id": f"{name}-{shard}", "shard": shard}
-        await connection.send(insert(name, self._collection, document))
-        while True:
-            frame = json.loads(await asyncio.wait_for(connection.recv(), ANSWER_TIMEOUT_S))
-            if frame.get("id") == name:
-                break
-        if frame["type"] == "error" and frame["error"]["status"] != 409:
-            raise TimeoutError(f"a write was refused: {frame}")
-        self._written[shard].add(document["_id"])
-        if document["_id"] not in self.watched[shard].rows:
+    def _note(self, shard: int, key: str) -> None:
+        """Learn that a document was written."""
+        self._written[shard].add(key)
+        if key not in self.watched[shard].rows:
             self.missing += 1

@@ -88,7 +88,9 @@ class Held:
 
     def _apply(self, frame: Frame) -> None:
         item = {"id": frame["key"], "version": frame["version"], "document": frame.get("document")}
-        held = [place for place, one in enumerate(self.items) if one["id"] == frame["key"]]
+        # As text: 1 and true are different groups.
+        key = repr(frame["key"])
+        held = [place for place, one in enumerate(self.items) if repr(one["id"]) == key]
         named = self._named.get(str(frame["key"]), 0)
         if frame["version"] is None:
             self._apply_group(frame, item, held)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.chaos.live.shapes import reference, shaped
+
 Document = dict[str, Any]
 Filter = dict[str, Any]
 
@@ -26,6 +28,7 @@ def document(chance: Random, key: str) -> Document:
         "flags": lambda c: c.randrange(16),
         "nested": lambda c: {"x": _number(c), "y": c.choice(WORDS)},
         "at": lambda c: {"$date": f"2026-0{c.randrange(1, 9)}-11T10:00:00Z"},
+        "ref": lambda c: reference(c, IDS),
     }
     found: Document = {"_id": key, "public": chance.random() < 0.6, "open": chance.random() < 0.5}
     for name, make in fields.items():
@@ -44,6 +47,7 @@ def update(chance: Random) -> Document:
             {"$addToSet": {"seen": chance.choice(LETTERS)}},
             {"$set": {"text": chance.choice(WORDS), "nested": {"x": chance.randrange(9)}}},
             {"$set": {"rows": [{"a": chance.randrange(6), "b": chance.randrange(6)}]}},
+            {"$set": {"ref": reference(chance, IDS)}},
         ]
     )
 
@@ -74,7 +78,7 @@ def question(chance: Random) -> dict[str, Any]:
         found["projection"] = chance.choice(
             [{"n": 1, "m": 1}, {"text": 0}, {"rows": {"$slice": 1}}]
         )
-    return found
+    return shaped(chance, found)
 
 
 def _whole_filter(chance: Random) -> Filter:

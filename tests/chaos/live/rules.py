@@ -35,7 +35,7 @@ class Rules:
             self.certain = number
 
     def check(self, frame: Frame) -> None:
-        """Fail if the frame shows what it must not."""
+        """Fail if the frame shows what it must not. Rows of groups show no documents."""
         for shown in _documents(frame):
             with self._lock:
                 numbers = range(shown["era"], self._possible + 1)
@@ -53,6 +53,13 @@ def _allows(rule: dict[str, bool], shown: Document) -> bool:
 
 
 def _documents(frame: Frame) -> list[Document]:
-    if frame["type"] == "result":
-        return [item["document"] for item in frame["items"]]
-    return [frame["document"]] if frame.get("document") else []
+    """Return the documents that a frame shows, and those that they look up."""
+    items = frame["items"] if frame["type"] == "result" else [frame]
+    shown = [item["document"] for item in items if item.get("document") and item["version"]]
+    return [found for one in shown for found in (one, *_looked_up(one))]
+
+
+def _looked_up(shown: Document) -> list[Document]:
+    found = [shown.get(name) for name in ("other", "namesake")]
+    several = [one if isinstance(one, list) else [one] for one in found]
+    return [one for group in several for one in group if one is not None]

@@ -1,4 +1,4 @@
-"""A whole installation with a second app server, and ways to hurt each part of it."""
+"""An installation that may be hurt, part by part, and comes back by itself."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -20,111 +20,96 @@ import redis
 import requests
 
 from tests.chaos.live.story import Story
-from tests.launched import Launched, Place
-from tests.own_valkey import free_port
-from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
-BACK_S = 120.0
 #: Around the two seconds of a lease, and the two after which silence is `stale`.
 PAUSES_S = (0.3, 1.5, 2.5, 5.0)
+MOST_WRITE_PARTITIONS, MOST_QUERY_PARTITIONS = 3, 2
 
 
-class Stage:
-    """What may be killed, by name. What the launcher runs it starts again by itself."""
+class Stage(ABC):
+    """What may be killed, by name, and two app servers that anybody may go to."""
 
-    def __init__(self, place: Place, launched: Launched, story: Story, chance: Random) -> None:
-        self._place = place
+    #: The tenant that all of it happens to, and a key that may do everything.
+    tenant: str
+    key: str
+    urls: list[str]
+    #: What processes of the application find around them.
+    environment: Mapping[str, str]
+
+    def __init__(self, story: Story, chance: Random) -> None:
         self._story = story
         self._chance = chance
-        self._second_port = free_port()
-        self._second: subprocess.Popen[bytes] | None = None
-        self._environment = self._environment_of(int(place.services()["web"]["pid"]))
-        self.urls = [launched.ready["url"], f"http://127.0.0.1:{self._second_port}"]
+        self._resizing: subprocess.Popen[bytes] | None = None
         self.victims: dict[str, Callable[[], None]] = {
-            "node": self._kill_node,
-            "pause node": self._pause_node,
-            "relay": lambda: self._kill_service("relay"),
-            "pause relay": self._pause_relay,
-            "web": lambda: self._kill_service("web"),
-            "second web": self._kill_second,
-            "grid": lambda: self._kill_service("grid"),
+            "node": lambda: self._kill(self._chosen_node()),
+            "pause node": lambda: self._pause(self._chosen_node()),
+            "relay": lambda: self._kill(self.pid("relay")),
+            "pause relay": lambda: self._pause(self.pid("relay")),
+            "web": lambda: self._kill(self.pid("web")),
+            "second web": self.kill_second_web,
+            "grid": lambda: self._kill(self.pid("grid")),
             "driver": self._kill_driver,
-            "valkey": lambda: self._kill_service("valkey"),
+            "valkey": lambda: self._kill(self.pid("valkey")),
             "empty valkey": self._empty_valkey,
-            "postgres": lambda: self._kill_service("postgres"),
-            "worker": lambda: self._kill_service("worker"),
+            "postgres": lambda: self._kill(self.pid("postgres")),
+            "worker": lambda: self._kill(self.pid("worker")),
+            "resize": self._resize,
         }
+
+    @abstractmethod
+    def pid(self, service: str) -> int:
+        """Return the process of a service; raise `ProcessLookupError` while there is none."""
+
+    @abstractmethod
+    def valkey(self) -> redis.Redis:
+        """Return a connection to the event layer."""
+
+    @abstractmethod
+    def kill_second_web(self) -> None:
+        """Kill the second app server, which comes back."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """End everything that this made."""
 
     def hurt(self, victim: str) -> None:
         self._story.tell("killer", victim)
         self._story.count("kills")
         self._story.count(f"kill: {victim}")
         # What was hurt a moment ago may not be there to be hurt again.
-        with contextlib.suppress(ProcessLookupError, redis.RedisError):
+        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess, redis.RedisError):
             self.victims[victim]()
 
-    def start_second(self) -> None:
-        argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
-        argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--no-access-log"]
-        argv += ["--no-proxy-headers", "--port", str(self._second_port)]
-        path = self._place.data / "second.log"
-        with path.open("wb") as log:
-            self._second = process = subprocess.Popen(
-                argv, cwd=ROOT, env=self._environment, stdout=log, stderr=log
-            )
-        wait_until(
-            lambda: _answers(self.urls[1]) or process.poll() is not None,
-            what="the second web",
-            timeout_s=BACK_S,
-        )
-        assert process.poll() is None, path.read_text()
-
     def close(self) -> None:
-        if self._second is not None:
-            self._second.kill()
-            self._second.wait()
-
-    def nodes(self) -> dict[str, int]:
-        """Return the processes of the nodes that have said how they are."""
-        with self._place.valkey() as client:
-            found = {}
-            for name in cast("list[bytes]", client.keys("{rillbase}:events:*:lease:*")):
-                report = json.loads(cast("bytes | None", client.hget(name, "report")) or b"{}")
-                if "pid" in report:
-                    found[name.decode().partition(":lease:")[2]] = int(report["pid"])
-            return found
-
-    @staticmethod
-    def _environment_of(pid: int) -> dict[str, str]:
-        pairs = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-        return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-
-    def _pid(self, service: str) -> int:
-        pid = self._place.services()[service]["pid"]
-        if pid is None:
-            raise ProcessLookupError(service)
-        return int(pid)
-
-    def _kill_service(self, service: str) -> None:
-        os.kill(self._pid(service), signal.SIGKILL)
-
-    def _kill_node(self) -> None:
-        os.kill(self._chosen_node(), signal.SIGKILL)
+        if self._resizing is not None:
+            self._resizing.kill()
+            self._resizing.wait()
+        self._close()
 
     def _chosen_node(self) -> int:
-        nodes = self.nodes()
+        nodes = self._nodes()
         if not nodes:
             raise ProcessLookupError("no node")
         name = self._chance.choice(sorted(nodes))
         self._story.tell("killer", f"it is {name}")
         return nodes[name]
 
-    def _pause_node(self) -> None:
-        self._pause(self._chosen_node())
+    def _nodes(self) -> dict[str, int]:
+        """Return the processes of the nodes that have said how they are, and are there."""
+        family = psutil.Process(self.pid("grid")).children(recursive=True)
+        pids = {child.pid for child in family}
+        found = {}
+        with self.valkey() as client:
+            for name in cast("list[bytes]", client.keys("{rillbase}:events:*:lease:*")):
+                report = json.loads(cast("bytes | None", client.hget(name, "report")) or b"{}")
+                if report.get("pid") in pids:
+                    found[name.decode().removeprefix("{rillbase}:events:")] = int(report["pid"])
+        return found
 
-    def _pause_relay(self) -> None:
-        self._pause(self._pid("relay"))
+    @staticmethod
+    def _kill(pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
 
     def _pause(self, pid: int) -> None:
         os.kill(pid, signal.SIGSTOP)
@@ -133,41 +118,44 @@ class Stage:
         finally:
             os.kill(pid, signal.SIGCONT)
 
-    def _kill_second(self) -> None:
-        assert self._second is not None
-        self._second.kill()
-        self._second.wait()
-        self.start_second()
-
     def _kill_driver(self) -> None:
         """Kill Spark's Java process; without Spark there is none."""
-        supervisor = psutil.Process(self._pid("grid"))
-        for child in supervisor.children(recursive=True):
+        for child in psutil.Process(self.pid("grid")).children(recursive=True):
             if "java" in child.name():
                 child.kill()
 
     def _empty_valkey(self) -> None:
-        with self._place.valkey() as client:
+        with self.valkey() as client:
             client.flushall()
 
+    def _resize(self) -> None:
+        """Have another grid take over, unless one is about to. The command may well fail."""
+        if self._resizing is not None and self._resizing.poll() is None:
+            return
+        size = [self._chance.randint(1, MOST_WRITE_PARTITIONS)]
+        size.append(self._chance.randint(1, MOST_QUERY_PARTITIONS))
+        self._story.tell("killer", f"to {size[1]} x {size[0]} partitions")
+        argv = [sys.executable, "manage.py", "resize_grid"]
+        argv += ["--write-partitions", str(size[0]), "--query-partitions", str(size[1])]
+        self._resizing = subprocess.Popen(
+            argv,
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
-def _answers(url: str) -> bool:
+
+def web_argv(port: int) -> list[str]:
+    """Return how an app server is started."""
+    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
+    argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--no-access-log"]
+    return [*argv, "--no-proxy-headers", "--port", str(port)]
+
+
+def answers(url: str) -> bool:
+    """Tell whether an app server is alive."""
     try:
         return requests.get(f"{url}/healthz", timeout=5).ok
     except requests.RequestException:
         return False
-
-
-@contextmanager
-def staged(
-    place: Place, story: Story, chance: Random, grid: str
-) -> Iterator[tuple[Stage, dict[str, str]]]:
-    """Bring everything up; yields it with what the launcher says when it is ready."""
-    with place.up(RILLBASE_GRID=grid, RILLBASE_DEFAULT_PLAN="dedicated") as launched:
-        ready = launched.ready
-        stage = Stage(place, launched, story, chance)
-        try:
-            stage.start_second()
-            yield stage, ready
-        finally:
-            stage.close()

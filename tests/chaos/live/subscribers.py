@@ -26,6 +26,8 @@ SILENCE_S = 30.0
 LOOK_S = 1.0
 KEPT_FRAMES = 60
 AWAY = (requests.RequestException, WebSocketException, OSError, TimeoutError)
+#: Queries with one of these tell the places of rows.
+PLACED = {"sort", "limit", "offset", "group", "lookup"}
 #: Why a server may end or refuse a subscription while it or what is behind it is being killed.
 EXCUSES = {"unavailable", "rate_limited", "internal_error", "timeout"}
 
@@ -51,7 +53,7 @@ class Habits:
     def ordered(self) -> bool:
         """Whether the places of rows count."""
         near = "$near" in json.dumps(self.question["filter"])
-        return near or bool(self.question.keys() & {"sort", "limit", "offset"})
+        return near or bool(self.question.keys() & PLACED)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Subscriber(threading.Thread):
         self._urls = urls
         self._story = story
         self._lock = threading.Lock()
-        self._held = Held()
+        self._held = self._nothing()
         self._live_since_s: float | None = None
         self._heard_s = time.monotonic()
         self._frames: deque[str] = deque(maxlen=KEPT_FRAMES)
@@ -152,7 +154,10 @@ class Subscriber(threading.Thread):
     def _forget(self) -> None:
         """Begin again with nothing."""
         with self._lock:
-            self._held = Held()
+            self._held = self._nothing()
+
+    def _nothing(self) -> Held:
+        return Held(looks_up="lookup" in self.habits.question)
 
     def _note(self, line: str) -> None:
         with self._lock:

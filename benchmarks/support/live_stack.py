@@ -1,0 +1,129 @@
+"""All servers that live queries need, each of which may be killed and comes back at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import redis
+import requests
+
+from benchmarks.support.installation import ROOT, Installation, installation, python
+from benchmarks.support.restartable import Restartable, running
+from foundation.json_types import JsonValue
+
+_MAKE = """
+import json
+import django; django.setup()
+from documents.models import Collection, Index
+from foundation.scope import scoped
+from tenants.models import Quota
+from tests.make import make_key, make_tenant
+made = make_tenant(plan="dedicated")
+names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
+Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
+with scoped(tenant_id=made.tenant.id):
+    held = Collection.objects.create(name="held")
+    Index.objects.create(collection=held, name="shard", fields=[["shard", 1]], state="ready")
+key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
+print(json.dumps({"key": key}))
+"""
+KILLS = ("node", "grid", "relay", "valkey", "web")
+BULK = 1_000
+LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """All servers of an installation, and a key of a tenant with a collection `held`."""
+
+    place: Installation
+    web: Restartable
+    relay: Restartable
+    grid: Restartable
+    key: str
+
+    def kill(self, what: str) -> None:
+        """Make something fail."""
+        kills: dict[str, Callable[[], None]] = {
+            "node": self._kill_node,
+            "grid": self.grid.kill,
+            "relay": self.relay.kill,
+            "valkey": self._empty_valkey,
+            "web": self.web.kill,
+        }
+        kills[what]()
+
+    def resize(self, write_partitions: int, query_partitions: int) -> None:
+        """Have a grid of another size take over, and wait until it has."""
+        size = ("--write-partitions", write_partitions, "--query-partitions", query_partitions)
+        subprocess.run(
+            [sys.executable, "manage.py", "resize_grid", *map(str, size)],
+            env=self.place.environment,
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def fill(self, documents: int, shards: int) -> None:
+        """Insert documents, as many into each shard."""
+        numbers = range(documents)
+        for begin in range(0, documents, BULK):
+            several = numbers[begin : begin + BULK]
+            operations: list[JsonValue] = [
+                {"insert": {"_id": f"d{number}", "shard": number % shards}} for number in several
+            ]
+            answer = requests.post(
+                f"http://127.0.0.1:{self.web.port}/v1/collections/held/documents:bulk",
+                json={"operations": operations},
+                headers={"Authorization": f"Bearer {self.key}"},
+                timeout=120,
+            )
+            answer.raise_for_status()
+
+    def valkey(self) -> redis.Redis:
+        """Return a connection to the event layer."""
+        return redis.Redis.from_url(self.place.environment["REDIS_URL"])
+
+    def _kill_node(self) -> None:
+        nodes = json.loads(self.grid.fetch("/status"))["nodes"]
+        label = next(label for label in nodes if "filter" in label)
+        os.kill(int(nodes[label]["pid"]), signal.SIGKILL)
+
+    def _empty_valkey(self) -> None:
+        with self.valkey() as client:
+            client.flushall()
+
+
+@contextmanager
+def live_stack(grid: str) -> Iterator[Stack]:
+    """Start everything, with nodes as processes or as jobs of Spark."""
+    with ExitStack() as opened:
+        place = opened.enter_context(installation())
+        made = json.loads(python(place, _MAKE))
+        serve = "-m uvicorn rillbase_server.asgi:application --host 127.0.0.1 --no-access-log"
+        quiet = "--log-level warning --no-proxy-headers"
+        web = Restartable(place, "web", f"{serve} {quiet}".split(), "/healthz")
+        relay = Restartable(place, "relay", ["manage.py", "relay"], "/readyz")
+        kind = {"RILLBASE_GRID": grid}
+        nodes = Restartable(place, "grid", ["manage.py", "grid"], "/readyz", kind)
+        opened.enter_context(running([web, relay, nodes]))
+        yield Stack(place, web, relay, nodes, made["key"])
+
+
+async def until(holds: Callable[[], bool], seconds: float) -> bool:
+    """Wait until something holds; tell whether it came to that."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(LOOK_S)
+    return True

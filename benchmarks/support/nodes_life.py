@@ -1,0 +1,72 @@
+"""When new nodes have taken over partitions, and when they have read what they need."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from types import TracebackType
+from typing import Self, cast
+
+import redis
+
+LOOK_S = 0.02
+
+
+class NodesLife:
+    """Looks at the leases of all nodes for as long as the block lasts."""
+
+    def __init__(self, valkey: redis.Redis) -> None:
+        self._valkey = valkey
+        #: When the last node that is new since the beginning got its partition, and when the last
+        #: of them said that it watches. None: no node is new.
+        self.held_s: float | None = None
+        self.watched_s: float | None = None
+        self._before = self._look()
+        self._new: set[tuple[str, int]] = set()
+        self._watching: set[tuple[str, int]] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self._valkey.close()
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_S):
+            try:
+                found = self._look()
+            except redis.RedisError:
+                continue
+            self._note(found, time.monotonic())
+
+    def _note(self, found: dict[tuple[str, int], bool], now_s: float) -> None:
+        for node, watches in found.items():
+            if node in self._before:
+                continue
+            if node not in self._new:
+                self._new.add(node)
+                self.held_s = now_s
+            if watches and node not in self._watching:
+                self._watching.add(node)
+                self.watched_s = now_s
+
+    def _look(self) -> dict[tuple[str, int], bool]:
+        """Return which node holds which token, and whether it watches."""
+        found = {}
+        for key in self._valkey.scan_iter("{rillbase}:events:*:lease:*"):
+            token, report = cast("list[bytes | None]", self._valkey.hmget(key, "token", "report"))
+            if token is not None:
+                state = json.loads(report or b"{}").get("state")
+                found[key.decode(), int(token)] = state == "running"
+        return found
