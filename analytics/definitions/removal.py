@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import connections
 
+from analytics.alone import alone
 from analytics.models import Dataset
 from analytics.places import folder_of, namespace_of, root
 from foundation.tasks import task
@@ -31,7 +32,7 @@ def remove(*, dataset: str) -> None:
 
 def remove_files(dataset_id: UUID) -> None:
     """Remove a dataset's tables from the catalogue, and its folder."""
-    with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
+    with alone(dataset_id), connections[ALIAS].cursor() as cursor:
         for table, column in (
             ("iceberg_tables", "table_namespace"),
             ("iceberg_namespace_properties", "namespace"),

@@ -2,12 +2,14 @@
 
 decisions    what is to be done next, from what there is (pure)
 tasks        the work itself, on immutable files; knows neither Django nor PostgreSQL
+changes      what a change of the primary view changes in the others
 blocks       sorted files read side by side in little memory
 ledger       PostgreSQL: what there is, and the transaction that ends a stage
 catalogue    the authority as Iceberg tables
 workers      where tasks run: a Spark application, or threads
 spark        the application
 collector    files that no state needs any more
+housekeeping when the collector looks
 coordinator  the loop around all of it
 scans        large queries, beside the stages
 settle       all stages at once, for what has to be there before anybody asks

@@ -17,10 +17,12 @@ from uuid import UUID
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.typedef import Identifier
+from sqlalchemy.exc import DBAPIError
 
 from analytics.pipeline.tasks import authority_schema
 from analytics.places import folder_of, namespace_of
@@ -30,6 +32,8 @@ from foundation.database_roles import Role
 from foundation.environment import environment
 
 NAME = "rillbase"
+#: What the catalogue raises while PostgreSQL is away.
+AWAY = DBAPIError
 #: Two that were opened at once would be two pools of connections.
 _opening = threading.Lock()
 _KEPT_METADATA = {
@@ -116,6 +120,24 @@ class Authority:
             gone = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in kept]
             if gone:
                 table.maintenance.expire_snapshots().by_ids(gone).commit()
+
+    def described_by(self) -> set[str]:
+        """Return the addresses of the files that say what the tables hold, in any snapshot."""
+        found: set[str] = set()
+        for identifier in self._tables():
+            table = self._catalogue.load_table(identifier)
+            found.add(table.metadata_location)
+            found |= {entry.metadata_file for entry in table.metadata.metadata_log}
+            for snapshot in table.snapshots():
+                found.add(snapshot.manifest_list)
+                found |= {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
+        return found
+
+    def _tables(self) -> list[Identifier]:
+        try:
+            return self._catalogue.list_tables(self._namespace)
+        except NoSuchNamespaceError:
+            return []
 
     def _roll_back(self, name: str, snapshot: int | None) -> None:
         """Take back what lies on top of a snapshot; the whole table, if it was not there before."""

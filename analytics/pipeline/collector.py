@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from analytics.alone import alone
 from analytics.models import Dataset, Run, StoredFile, Upload
 from analytics.pipeline.catalogue import Authority
 from analytics.pipeline.ledger import ALIAS
 from analytics.places import folder_of, root
 from analytics.requests import folder_for
-from analytics.rows.stored import files_in
+from analytics.rows.stored import StoredPath, files_in
 
 #: An upload that was opened, and what nobody was told of, after so long.
 ABANDONED_S = 24 * 3600
+#: What Iceberg's tables were described by, and are not any more; its snapshots have gone before.
+DESCRIBED_S = 3600
 #: The name of an upload that was given up cannot be used again for so long.
 NAMES_KEPT_S = 7 * 24 * 3600
 _FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
@@ -53,28 +57,42 @@ def collect(authority: Authority, dataset_id: UUID) -> int:
     return _remove_superseded(row, now - datetime.timedelta(seconds=row.retention_s))
 
 
-def sweep(dataset_id: UUID) -> int:
+def sweep(authority: Authority, dataset_id: UUID) -> int:
     """Remove files that nobody knows of. Return how many there were."""
     _forget_uploads(dataset_id, timezone.now() - datetime.timedelta(seconds=NAMES_KEPT_S))
     folder = folder_of(dataset_id)
-    before = time.time() - ABANDONED_S
     places = [*(folder / name for name in _FOLDERS), folder_for(root(), dataset_id)]
-    old = [path for place in places for path, written_s in files_in(place) if written_s < before]
+    old = _written_before(places, time.time() - ABANDONED_S)
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
     paths = files.values_list("path", flat=True) if old else ()
     known = {str(folder / path) for path in paths}
     strays = [path for path in old if str(path) not in known]
+    strays += _undescribed(authority, dataset_id)
     for path in strays:
         path.unlink(missing_ok=True)
     return len(strays)
+
+
+def _undescribed(authority: Authority, dataset_id: UUID) -> list[StoredPath]:
+    """Return what described snapshots that have been forgotten, or were never committed."""
+    place = folder_of(dataset_id) / "iceberg"
+    old = _written_before([place], time.time() - DESCRIBED_S)
+    # What is looked at first was written before anything that is described by now.
+    needed = authority.described_by() if old else set()
+    return [path for path in old if path.as_uri() not in needed]
+
+
+def _written_before(places: Iterable[StoredPath], before: float) -> list[StoredPath]:
+    return [path for place in places for path, written_s in files_in(place) if written_s < before]
 
 
 def _forget_states(authority: Authority, row: Dataset, before: datetime.datetime) -> None:
     """Let runs go that were replaced long ago, those of the authority with their tags."""
     runs = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
     for run in runs.filter(stage=Run.Stage.AUTHORITY):
-        authority.forget(run.last, run.snapshots)
-        run.delete(using=ALIAS)
+        with alone(row.pk):
+            authority.forget(run.last, run.snapshots)
+            run.delete(using=ALIAS)
 
 
 def _give_up_uploads(row: Dataset, before: datetime.datetime) -> None:

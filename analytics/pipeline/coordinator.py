@@ -11,22 +11,23 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import psycopg
 from django.db import DatabaseError, connections
 
-from analytics.models import Dataset
+from analytics.definitions.removal import remove_files
 from analytics.pipeline import ledger
-from analytics.pipeline.catalogue import Authority, open_catalogue
-from analytics.pipeline.collector import collect, sweep, with_leftovers
-from analytics.pipeline.decisions import Limits, Wanted, decide
+from analytics.pipeline.catalogue import AWAY, Authority, open_catalogue
+from analytics.pipeline.decisions import Limits, Step, Wanted, decide
+from analytics.pipeline.housekeeping import Housekeeping
 from analytics.pipeline.ledger import Overtaken, Standing
 from analytics.pipeline.scans import Scans
-from analytics.pipeline.steps import run_step
+from analytics.pipeline.steps import run_step, tag
 from analytics.pipeline.workers import Workers, WorkersLost
 from foundation import metrics
 from foundation.environment import environment
@@ -35,14 +36,13 @@ from foundation.lead import Lead
 logger = logging.getLogger(__name__)
 
 ROUND_S = 0.1
-#: How often files are collected, and how often those that nobody knows of are looked for.
-COLLECT_S, SWEEP_S = 5.0, 3600.0
-#: A dataset whose step failed is left alone for so long.
+#: A dataset whose step failed is left alone for so long, and all of them after a round that did.
 PAUSE_S = 5.0
-STEPS_AT_ONCE = 4
+#: Steps of one stage, over all datasets.
+STEPS_AT_ONCE = 2
 #: Workers rest when there was nothing to do for so long.
 REST_AFTER_S = 60.0
-_AWAY = (psycopg.Error, DatabaseError)
+_AWAY = (psycopg.Error, DatabaseError, AWAY)
 
 
 @dataclass
@@ -62,14 +62,17 @@ class Coordinator:
         self._workers = workers
         self._give_up = give_up
         self._lead = Lead("pipeline")
-        self._threads = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="steps")
+        # Each stage has threads of its own, so that long steps of one keep no other from beginning.
+        self._threads = {
+            step: ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix=step) for step in Step
+        }
         self._work: dict[UUID, _Work] = {}
         self._scans = Scans(workers, give_up)
+        self._housekeeping = Housekeeping()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
         self._asked = False
         self._leading = False
-        self._collected_s = self._swept_s = 0.0
         self._busy_s = time.monotonic()
 
     @property
@@ -106,7 +109,9 @@ class Coordinator:
         self._lead.end()
         self._workers.close()
         self._scans.close()
-        self._threads.shutdown(cancel_futures=True)
+        self._housekeeping.close()
+        for threads in self._threads.values():
+            threads.shutdown(cancel_futures=True)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -116,6 +121,10 @@ class Coordinator:
             except _AWAY as away:
                 logger.warning("the pipeline waits: %s", away)
                 self._leading = False
+            except Exception:
+                # Whatever it is, this thread is the only one that begins anything.
+                logger.exception("a round failed")
+                self._stopping.wait(PAUSE_S)
             finally:
                 metrics.PIPELINE_LEADING.set(self._leading)
                 connections[ledger.ALIAS].close()
@@ -128,10 +137,12 @@ class Coordinator:
         if not self._leading:
             ledger.take_over()
             self._leading = True
+            for dataset_id in ledger.untagged():
+                self._work.setdefault(dataset_id, _Work())
         for dataset_id in {*ledger.with_work(), *self._work}:
             self._care(dataset_id)
         self._scans.look()
-        self._clean()
+        self._housekeeping.look()
         metrics.PIPELINE_LAG.set(max((w.unsorted_s for w in self._work.values()), default=0.0))
         if self._work or self._scans.busy:
             self._busy_s = time.monotonic()
@@ -146,22 +157,42 @@ class Coordinator:
         if time.monotonic() < work.paused_until_s:
             return
         standing = ledger.standing(dataset_id)
-        if standing is None or (not work.steps and not _has_work(standing)):
+        if standing is None:
+            self._leave(dataset_id, work)
+            return
+        if not work.steps and not _has_work(standing):
             self._work.pop(dataset_id)
             return
         work.unsorted_s = _unsorted_s(standing)
-        self._adopt(standing)
-        for wanted in decide(standing.now, _limits(), list(work.steps)):
-            work.steps[wanted] = self._threads.submit(self._step, standing, wanted, work)
+        with self._kept(dataset_id, work, "tag"):
+            self._adopt(standing)
+            for wanted in decide(standing.now, _limits(), list(work.steps)):
+                step = self._threads[wanted.step].submit(self._step, standing, wanted, work)
+                work.steps[wanted] = step
+
+    def _leave(self, dataset_id: UUID, work: _Work) -> None:
+        """Remove what steps have left that were under way when their dataset was dropped."""
+        work.unsorted_s = 0.0
+        if not work.steps:
+            with self._kept(dataset_id, work, "remove"):
+                remove_files(dataset_id)
+                self._work.pop(dataset_id)
 
     def _step(self, standing: Standing, wanted: Wanted, work: _Work) -> None:
         begin = time.monotonic()
-        try:
+        with self._kept(standing.id, work, wanted.step):
             rows = run_step(self._workers, _authority(standing.id), standing, wanted)
             metrics.PIPELINE_STEPS.labels(wanted.step).observe(time.monotonic() - begin)
             metrics.PIPELINE_ROWS.labels(wanted.step).inc(rows)
+        connections[ledger.ALIAS].close()
+
+    @contextmanager
+    def _kept(self, dataset_id: UUID, work: _Work, what: str) -> Iterator[None]:
+        """Let what fails for a dataset be tried again later, and keep no other from going on."""
+        try:
+            yield
         except Overtaken:
-            logger.info("a step was overtaken: %s %s", standing.id, wanted)
+            logger.info("a step was overtaken: %s %s", dataset_id, what)
         except WorkersLost as lost:
             logger.warning("the workers are lost: %s", lost)
             self._give_up()
@@ -169,38 +200,20 @@ class Coordinator:
             logger.warning("a step waits: %s", away)
             work.paused_until_s = time.monotonic() + PAUSE_S
         except Exception as failed:
-            logger.exception("a step failed: %s %s", standing.id, wanted)
+            logger.exception("a step failed: %s %s", dataset_id, what)
             work.paused_until_s = time.monotonic() + PAUSE_S
-            metrics.PIPELINE_FAILURES.labels(wanted.step).inc()
-            ledger.note_failure(standing.id, f"{wanted.step}: {_words(failed)}")
-        finally:
-            connections[ledger.ALIAS].close()
+            metrics.PIPELINE_FAILURES.labels(what).inc()
+            ledger.note_failure(dataset_id, f"{what}: {_words(failed)}")
 
     def _adopt(self, standing: Standing) -> None:
         """Give a committed state its tags, if whoever committed it died before."""
         run = standing.authority
         if run is not None and not run.tagged and not self._is_entering(standing.id):
-            _authority(standing.id).tag(run.last, run.snapshots)
-            ledger.note_tagged(run.pk)
+            tag(_authority(standing.id), run)
+            ledger.note_failure(standing.id, "")
 
     def _is_entering(self, dataset_id: UUID) -> bool:
         return any(w.step == "authority" for w in self._work[dataset_id].steps)
-
-    def _clean(self) -> None:
-        now = time.monotonic()
-        if now - self._collected_s < COLLECT_S:
-            return
-        sweeps = now - self._swept_s >= SWEEP_S
-        metrics.PIPELINE_STUCK.set(ledger.count_stuck())
-        for dataset_id in with_leftovers():
-            collect(_authority(dataset_id), dataset_id)
-        if sweeps:
-            datasets = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
-            for dataset_id in list(datasets):
-                sweep(dataset_id)
-        self._collected_s = now
-        if sweeps:
-            self._swept_s = now
 
 
 def _has_work(standing: Standing) -> bool:

@@ -66,6 +66,12 @@ def with_work() -> list[UUID]:
     return list(rows.values_list("pk", flat=True))
 
 
+def untagged() -> list[UUID]:
+    """Return the datasets whose authority's snapshots lack their tags: somebody died before."""
+    runs = Run.unscoped.using(ALIAS).filter(stage=Run.Stage.AUTHORITY, tagged=False)
+    return list(runs.filter(superseded_at=None).values_list("dataset_id", flat=True))
+
+
 def standing(dataset_id: UUID) -> Standing | None:
     """Return how a dataset stands, unless it has been dropped."""
     with transaction.atomic(using=ALIAS):
@@ -135,6 +141,22 @@ def authority_files(dataset_id: UUID) -> list[StoredFile]:
     return list(files)
 
 
+def check(standing_: Standing) -> None:
+    """Raise `Overtaken` if the authority is another by now, or another process's business."""
+    row = Dataset.unscoped.using(ALIAS).filter(pk=standing_.id).first()
+    if row is None or row.pipeline_token != standing_.token:
+        raise Overtaken
+    _check_authority(standing_)
+
+
+def _check_authority(standing_: Standing) -> Run | None:
+    present = _in_force(standing_.id).filter(stage=Run.Stage.AUTHORITY).first()
+    expected = standing_.authority
+    if (present and present.pk) != (expected and expected.pk):
+        raise Overtaken
+    return present
+
+
 def end(standing_: Standing, ended: Ended) -> Run:
     """Record that a step has ended, or raise `Overtaken`."""
     wanted = ended.wanted
@@ -194,10 +216,7 @@ def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, da
     ids = [run.pk for run in taken]
     StoredFile.unscoped.using(ALIAS).filter(run__in=ids).update(superseded_at=now)
     if wanted.step is Step.AUTHORITY:
-        before = runs.filter(stage=Run.Stage.AUTHORITY).first()
-        expected = standing_.authority
-        if (before and before.pk) != (expected and expected.pk):
-            raise Overtaken
+        before = _check_authority(standing_)
         ids += [before.pk] if before is not None else []
     Run.unscoped.using(ALIAS).filter(pk__in=ids).update(superseded_at=now)
     return times["first"], times["last"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from uuid import UUID
 
-from analytics.models import StoredFile
+from analytics.alone import alone
+from analytics.models import Run, StoredFile
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, Change
 from analytics.pipeline.decisions import Step, Wanted
@@ -116,12 +117,20 @@ def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: W
             added += made
             replaced += gone
     before = standing.authority.snapshots if standing.authority is not None else {}
-    snapshots = authority.change(changes, before)
-    ended = Ended(wanted, added, [file.pk for file in replaced], snapshots)
-    run = ledger.end(standing, ended)
-    authority.tag(run.last, snapshots)
-    ledger.note_tagged(run.pk)
+    with alone(standing.id):
+        ledger.check(standing)
+        snapshots = authority.change(changes, before)
+        ended = Ended(wanted, added, [file.pk for file in replaced], snapshots)
+        run = ledger.end(standing, ended)
+    tag(authority, run)
     return sum(file.rows for file in entering)
+
+
+def tag(authority: Authority, run: Run) -> None:
+    """Let the snapshots of a state that was committed carry its tag."""
+    with alone(run.dataset_id):
+        authority.tag(run.last, run.snapshots)
+        ledger.note_tagged(run.pk)
 
 
 _Entered = tuple[Change, list[Made], list[StoredFile]]

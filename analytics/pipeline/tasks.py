@@ -18,15 +18,16 @@ import pyarrow.parquet as pq
 
 from analytics.declared import ID, KEY
 from analytics.pipeline.blocks import blocks
+from analytics.pipeline.changes import Changes
 from analytics.query import told
 from analytics.rows.durable import written
 from analytics.rows.ids import Known, assign, read_ids, read_keys, translated, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
 from analytics.rows.latest import latest, living
-from analytics.rows.segment import read_segment, with_columns, write_segment
+from analytics.rows.segment import read_segment, with_columns, with_mask, write_segment
 from analytics.rows.sorted_file import SortedFile, Written, write_sorted
 from analytics.rows.stored import StoredPath, below, opened, size_of, stored_path
-from analytics.schema import OP, Table, View, tables_of
+from analytics.schema import Table, View, tables_of
 
 #: What is sorted in memory at once.
 CHUNK_BYTES = 256 * 1024 * 1024
@@ -181,7 +182,7 @@ def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> Done:
 def _enter(task: Task) -> Done:
     """Bring operations into a range of the authority's primary view."""
     table = _table(task)
-    before, after = [], []
+    changes = Changes(stored_path(task.folder), table)
 
     def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
         if base is not None and not since.num_rows:
@@ -189,21 +190,15 @@ def _enter(task: Task) -> Done:
         rows = (
             since
             if base is None
-            else _latest(table, [_with_mask(table, base, table.inserted), since])
+            else _latest(table, [with_mask(table, base, table.inserted), since])
         )
         left = living(rows)
-        if table.views:
-            keys = since.select(list(table.key))
-            if base is None:
-                after.append(left)
-            else:
-                after.append(left.join(keys, list(table.key), join_type="left semi"))
-                before.append(base.join(keys, list(table.key), join_type="left semi"))
+        changes.add(base, since, left)
         return left
 
     done = _range(task, table, table.primary, lambda found: _latest(table, found), merged)
-    changes = [_changes(task, table, view, before, after) for view in table.views]
-    return Done(done.files, [made for made in changes if made is not None], done.unchanged)
+    told = [_made(task, view, written) for view, written in changes.written()]
+    return Done(done.files, told, done.unchanged)
 
 
 def _enter_view(task: Task) -> Done:
@@ -220,7 +215,7 @@ def _enter_view(task: Task) -> Done:
             return living(since)
         if not since.num_rows:
             return base
-        return living(whole([_with_mask(table, base, table.inserted), since]))
+        return living(whole([with_mask(table, base, table.inserted), since]))
 
     return _range(task, table, view, whole, merged)
 
@@ -270,21 +265,6 @@ def _written(task: Task, view: View, schema: pa.Schema, rows: Sequence[pa.Table]
         yield _made(task, view.name, written)
 
 
-def _changes(
-    task: Task, table: Table, view: View, before: list[pa.Table], after: list[pa.Table]
-) -> Made | None:
-    """Write what changes in a view: rows that are gone from their place, then rows as they are."""
-    columns = list(view.columns)
-    gone = [_with_mask(table, rows.select(columns), table.deleted) for rows in before]
-    come = [_with_mask(table, rows.select(columns), table.inserted) for rows in after]
-    if not gone and not come:
-        return None
-    rows = latest(pa.concat_tables([*gone, *come]), view.key, {})
-    path = stored_path(task.folder) / "changes" / f"{uuid4().hex}.parquet"
-    written = write_sorted(path, rows.schema, view.key, [rows])
-    return None if written is None else _made(task, view.name, written)
-
-
 def authority_schema(table: Table, view: View) -> pa.Schema:
     """Return a view's columns with the numbers by which Iceberg knows them.
 
@@ -329,12 +309,6 @@ def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
-
-
-def _with_mask(table: Table, rows: pa.Table, mask: int) -> pa.Table:
-    masks = pa.repeat(pa.scalar(mask, pa.int64()), rows.num_rows)
-    schema = pa.schema([table.stored.field(name) for name in (*rows.column_names, OP)])
-    return pa.Table.from_arrays([*rows.columns, masks], schema=schema)
 
 
 def _opened(path: StoredPath, key: Sequence[str], stack: ExitStack) -> SortedFile:

@@ -59,11 +59,17 @@ class Pipeline:
             await self._coordinator.stop()
 
     async def _run(self) -> None:
-        while not await self._has_datasets():  # noqa: ASYNC110 -- others make them
-            await asyncio.sleep(LOOK_S)
-        coordinator = _load(self._give_up)
-        await coordinator.start()
-        self._coordinator = coordinator
+        try:
+            while not await self._has_datasets():  # noqa: ASYNC110 -- others make them
+                await asyncio.sleep(LOOK_S)
+            coordinator = _load(self._give_up)
+            await coordinator.start()
+        except Exception:
+            # Nothing else would ever begin a step.
+            logger.exception("the pipeline cannot be started")
+            self._give_up()
+        else:
+            self._coordinator = coordinator
 
     async def _has_datasets(self) -> bool:
         try:

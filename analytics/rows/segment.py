@@ -60,3 +60,10 @@ def with_columns(rows: pa.Table, table: Table, columns: Sequence[str]) -> pa.Tab
         for field in fields
     ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def with_mask(table: Table, rows: pa.Table, mask: int) -> pa.Table:
+    """Return rows as operations that all have one mask."""
+    masks = pa.repeat(pa.scalar(mask, pa.int64()), rows.num_rows)
+    schema = pa.schema([table.stored.field(name) for name in (*rows.column_names, OP)])
+    return pa.Table.from_arrays([*rows.columns, masks], schema=schema)

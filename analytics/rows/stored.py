@@ -87,4 +87,12 @@ def remove_folder(folder: StoredPath) -> None:
         for path, _ in folder.below():
             path.unlink(missing_ok=True)
     elif folder.is_dir():
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, onerror=_unless_gone)
+
+
+def _unless_gone(
+    _: object, __: str, raised: tuple[type[BaseException], BaseException, object]
+) -> None:
+    """Go on where somebody else removes the same folder."""
+    if not isinstance(raised[1], FileNotFoundError):
+        raise raised[1]

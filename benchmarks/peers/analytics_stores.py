@@ -7,9 +7,10 @@ and each upload's new keys are entered before its rows.
 from __future__ import annotations
 
 import io
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +21,8 @@ import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql
 
+from rillbase_server.launcher.embedded import EmbeddedPostgres
+
 #: Rows of one INSERT.
 INSERT_ROWS = 1_000
 _TYPES = {
@@ -29,6 +32,12 @@ _TYPES = {
     "double": "double precision",
     "timestamp": "timestamptz",
 }
+_HELD = """
+SELECT sum(pg_table_size(oid)), sum(pg_indexes_size(oid)) FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+"""
+#: As PostgreSQL comes; our own server's is smaller.
+_WAL = {"max_wal_size": "1GB"}
 Uploads = Iterable[Mapping[str, pa.Table]]
 
 
@@ -106,14 +115,17 @@ class Postgres(_Sql):
         super().__init__(definition)
         self._connection = psycopg.connect(url, autocommit=True)
         self._by_copy = by_copy
-        self._schema = "by_copy" if by_copy else "by_insert"
-        self._do(f"CREATE SCHEMA {self._schema}")
-        self._do(f"SET search_path = {self._schema}")
         self._create_all("bigint GENERATED ALWAYS AS IDENTITY UNIQUE")
 
     def close(self) -> None:
-        self._do(f"DROP SCHEMA {self._schema} CASCADE")
         self._connection.close()
+
+    def held(self) -> tuple[int, int]:
+        """Return how many bytes all tables have, and all their indexes."""
+        row = self._connection.execute(_HELD).fetchone()
+        if row is None:
+            raise RuntimeError("PostgreSQL does not say what it holds")
+        return int(row[0]), int(row[1])
 
     def take(self, upload: Mapping[str, pa.Table]) -> None:
         with self._connection.transaction():
@@ -121,7 +133,7 @@ class Postgres(_Sql):
                 if not _ids(self._tables[name]):
                     self._send(name, rows)
                     continue
-                self._do(f"CREATE TEMP TABLE sent (LIKE {self._schema}.{name}) ON COMMIT DROP")
+                self._do(f"CREATE TEMP TABLE sent (LIKE {name}) ON COMMIT DROP")
                 self._send("sent", rows)
                 self._enter(name)
                 self._do("DROP TABLE sent")
@@ -173,12 +185,15 @@ class DuckDb(_Sql):
 
 
 @contextmanager
-def postgres(url: str, definition: Mapping[str, Any], *, by_copy: bool) -> Iterator[Postgres]:
-    store = Postgres(url, definition, by_copy=by_copy)
-    try:
+def postgres(
+    directory: Path, cache_mb: int, definition: Mapping[str, Any], *, by_copy: bool
+) -> Iterator[Postgres]:
+    """Start a durable server for this store alone, with a cache of so many MiB."""
+    settings = {"shared_buffers": f"{cache_mb}MB", **_WAL}
+    server = EmbeddedPostgres(directory, superuser_password="bench", settings=settings)
+    with server, closing(Postgres(server.url, definition, by_copy=by_copy)) as store:
         yield store
-    finally:
-        store.close()
+    shutil.rmtree(directory)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 tweets   rows of a kilobyte, a post with its user, known by its id
 events   rows of a hundred bytes
+indexed  the same with keys in no order, and a second view: what indexes have most to do with
 complex  two tables that share an ID-key, each with a second view: for every id one row of
          `test_one` and three of `test_two`
 
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 _TEXT_CHARS, _DESCRIPTION_CHARS, _NOTE_CHARS, _STRING_CHARS = 280, 600, 44, 24
 _POOL = 4096
@@ -42,6 +44,11 @@ class Workload:
     sustained: str
     by_copy: str
 
+    @property
+    def has_ranges(self) -> bool:
+        """Whether neighbours among the rows are neighbours among the keys."""
+        return self.key_of is _itself
+
     def body(self, number: int, rows: int, uploads: int) -> bytes:
         """Return an upload as Arrow streams, one after the other."""
         found = self.tables(number, rows, uploads)
@@ -49,7 +56,7 @@ class Workload:
 
 
 def key_of(number: int) -> int:
-    """Return the n-th key of the complex workload."""
+    """Return the n-th key of a workload whose keys are in no order."""
     spread = (number + 1) * _SPREAD % 2**64
     return spread - 2**64 if spread >= 2**63 else spread
 
@@ -84,9 +91,15 @@ def _events(first: int, count: int, stride: int) -> dict[str, pa.Table]:
     return {"events": pa.table(columns)}
 
 
+def _indexed(first: int, count: int, stride: int) -> dict[str, pa.Table]:
+    events = _events(first, count, stride)["events"]
+    keys = pa.array(_spread(events["id"].to_numpy()))
+    return {"readings": events.set_column(0, "id", keys)}
+
+
 def _complex(first: int, count: int, stride: int) -> dict[str, pa.Table]:
     rng, numbers, _ = _begin(first, count // (1 + ATTRIBUTES), stride)
-    keys = ((numbers.astype(np.uint64) + 1) * np.uint64(_SPREAD)).astype(np.int64)
+    keys = _spread(numbers)
     one = {
         "id": keys,
         "string_data": _picked(rng, len(keys), _STRING_CHARS, _POOL),
@@ -98,6 +111,11 @@ def _complex(first: int, count: int, stride: int) -> dict[str, pa.Table]:
         "value": rng.integers(0, 2**31, len(keys) * ATTRIBUTES, dtype=np.int32),
     }
     return {"test_one": pa.table(one), "test_two": pa.table(two)}
+
+
+def _spread(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the keys of rows, as `key_of` does for one."""
+    return ((numbers.astype(np.uint64) + 1) * np.uint64(_SPREAD)).astype(np.int64)
 
 
 def _begin(first: int, count: int, stride: int) -> tuple[np.random.Generator, Any, pa.Array]:
@@ -127,6 +145,14 @@ def _itself(number: int) -> int:
     return number
 
 
+_EVENT: Mapping[str, str] = {
+    "id": "int64",
+    "at": "timestamp",
+    "device": "int64",
+    "kind": "string",
+    "value": "double",
+    "note": "string",
+}
 WORKLOADS: Mapping[str, Workload] = {
     "tweets": Workload(
         {
@@ -158,28 +184,36 @@ WORKLOADS: Mapping[str, Workload] = {
         ">= 3",
     ),
     "events": Workload(
-        {
-            "tables": {
-                "events": {
-                    "columns": {
-                        "id": "int64",
-                        "at": "timestamp",
-                        "device": "int64",
-                        "kind": "string",
-                        "value": "double",
-                        "note": "string",
-                    },
-                    "key": ["id"],
-                    "views": {},
-                }
-            }
-        },
+        {"tables": {"events": {"columns": _EVENT, "key": ["id"], "views": {}}}},
         _events,
         "events",
         "id",
         _itself,
         1.0,
         ">= 100000",
+        ">= 3",
+    ),
+    "indexed": Workload(
+        {
+            "tables": {
+                "readings": {
+                    "columns": _EVENT,
+                    "key": ["id"],
+                    "views": {
+                        "by_device": {
+                            "key": ["device", "id"],
+                            "columns": ["device", "id", "at", "value"],
+                        }
+                    },
+                }
+            }
+        },
+        _indexed,
+        "readings",
+        "id",
+        key_of,
+        1.0,
+        "",
         ">= 3",
     ),
     "complex": Workload(

@@ -6,11 +6,12 @@ import itertools
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.declared import TableDefinition
-from analytics.rows.latest import latest, living
+from analytics.rows.latest import by_key, latest, living
 from analytics.schema import OP, Table, tables_of
 from tests.analytics.serial import Serial
 
@@ -78,3 +79,21 @@ def test_operations_leave_what_they_would_one_after_the_other(
     ]
     together = latest(pa.concat_tables(parts or [stored([])]), its.key, its.bits)
     assert together.equals(whole)
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us", "UTC")])
+@settings(max_examples=40, deadline=None)
+@given(sent=st.lists(st.lists(st.integers(-3, 9), max_size=8), max_size=4))
+def test_rows_of_one_number_keep_their_order(kind: pa.DataType, sent: list[list[int]]) -> None:
+    # In several parts, some of them sorted, as uploads and runs are.
+    numbers = [number for part in sent for number in part]
+    bits = pa.int32() if kind in (pa.int32(), pa.date32()) else pa.int64()
+    keys = pa.chunked_array([pa.array(part, bits).view(kind) for part in sent], kind)
+    rows = pa.table({"key": keys, "place": list(range(len(numbers)))})
+    expected = sorted(range(len(numbers)), key=lambda place: numbers[place])
+    assert by_key(rows, ["key"])["place"].to_pylist() == expected
+
+
+def test_rows_whose_number_is_null_come_last() -> None:
+    rows = pa.table({"key": pa.array([2, None, 1, None], pa.int64()), "place": [0, 1, 2, 3]})
+    assert by_key(rows, ["key"])["place"].to_pylist() == [2, 0, 1, 3]

@@ -1,0 +1,68 @@
+"""What a change of the primary view changes in the others: rows that leave their place, and rows
+that come to one.
+
+They are in no other view's order, so they are sorted and written, as often as there is enough of
+them: however much comes into the authority at once, memory holds a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pyarrow as pa
+
+from analytics.rows.latest import latest
+from analytics.rows.segment import with_mask
+from analytics.rows.sorted_file import Written, write_sorted
+from analytics.rows.stored import StoredPath
+from analytics.schema import Table, View
+
+#: What is sorted in memory at once, for one view.
+PART_BYTES = 96 * 1024 * 1024
+
+
+class Changes:
+    """The changes of all views of a table, of one block of keys after the other."""
+
+    def __init__(self, folder: StoredPath, table: Table) -> None:
+        self._folder = folder
+        self._table = table
+        self._held: dict[str, list[pa.Table]] = {view.name: [] for view in table.views}
+        self._files: list[tuple[str, Written]] = []
+
+    def add(self, base: pa.Table | None, since: pa.Table, left: pa.Table) -> None:
+        """Add a block: its rows as they were, what was done with them, and as they are."""
+        if not self._held:
+            return
+        key = list(self._table.key)
+        touched = since.select(key)
+        gone = None if base is None else base.join(touched, key, join_type="left semi")
+        come = left if base is None else left.join(touched, key, join_type="left semi")
+        for view in self._table.views:
+            self._hold(view, gone, come)
+
+    def written(self) -> Iterator[tuple[str, Written]]:
+        """Write what is left, and yield each file, with the view that it is for."""
+        for view in self._table.views:
+            self._write(view)
+        yield from self._files
+
+    def _hold(self, view: View, gone: pa.Table | None, come: pa.Table) -> None:
+        held, columns = self._held[view.name], list(view.columns)
+        # A row that stays in its place comes after it has left.
+        if gone is not None:
+            held.append(with_mask(self._table, gone.select(columns), self._table.deleted))
+        held.append(with_mask(self._table, come.select(columns), self._table.inserted))
+        if sum(part.nbytes for part in held) >= PART_BYTES:
+            self._write(view)
+
+    def _write(self, view: View) -> None:
+        held, self._held[view.name] = self._held[view.name], []
+        if not held:
+            return
+        rows = latest(pa.concat_tables(held), view.key, {})
+        path = self._folder / "changes" / f"{uuid4().hex}.parquet"
+        written = write_sorted(path, rows.schema, view.key, [rows])
+        if written is not None:
+            self._files.append((view.name, written))

@@ -1,0 +1,72 @@
+"""What is looked after now and then, beside the steps: files and states that nobody needs.
+
+A store may take long to remove many files, so this has a thread of its own. What fails for one
+dataset is tried again with the next look, and keeps no other from being looked after.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, connections
+
+from analytics.models import Dataset
+from analytics.pipeline import ledger
+from analytics.pipeline.catalogue import Authority, open_catalogue
+from analytics.pipeline.collector import collect, sweep, with_leftovers
+from foundation import metrics
+
+logger = logging.getLogger(__name__)
+
+#: How often files are collected, and how often those that nobody knows of are looked for.
+COLLECT_S, SWEEP_S = 5.0, 3600.0
+
+
+class Housekeeping:
+    """Looks after all datasets. `look` is called again and again, by whoever leads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
+        self._looking: Future[None] | None = None
+        self._collected_s = self._swept_s = -SWEEP_S
+
+    def look(self) -> None:
+        """Begin what is due, unless the last look still goes on."""
+        now = time.monotonic()
+        if now - self._collected_s < COLLECT_S or (self._looking and not self._looking.done()):
+            return
+        sweeps = now - self._swept_s >= SWEEP_S
+        self._collected_s = now
+        self._swept_s = now if sweeps else self._swept_s
+        self._looking = self._threads.submit(_look, sweeps=sweeps)
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+
+def _look(*, sweeps: bool) -> None:
+    try:
+        metrics.PIPELINE_STUCK.set(ledger.count_stuck())
+        _each(with_leftovers(), lambda found: collect(Authority(open_catalogue(), found), found))
+        if sweeps:
+            known = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
+            _each(list(known), lambda found: sweep(Authority(open_catalogue(), found), found))
+    except (psycopg.Error, DatabaseError) as away:
+        logger.warning("housekeeping waits: %s", away)
+    finally:
+        connections[ledger.ALIAS].close()
+
+
+def _each(datasets: Iterable[UUID], care: Callable[[UUID], object]) -> None:
+    for dataset_id in datasets:
+        try:
+            care(dataset_id)
+        except (psycopg.Error, DatabaseError):
+            raise
+        except Exception:
+            logger.exception("a dataset's leftovers stay for now: %s", dataset_id)

@@ -1,0 +1,271 @@
+"""The coordinator where something is in its way: it goes on, and what it promised holds."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analytics.definitions.removal import remove_files
+from analytics.models import Dataset, Run
+from analytics.pipeline import ledger, waiting
+from analytics.pipeline.catalogue import open_catalogue
+from analytics.pipeline.collector import collect, sweep
+from analytics.pipeline.coordinator import STEPS_AT_ONCE, Coordinator
+from analytics.pipeline.decisions import Step
+from analytics.pipeline.housekeeping import Housekeeping
+from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.steps import run_step
+from analytics.places import namespace_of
+from tests.analytics import backstage
+from tests.analytics.made import files_of, make_dataset
+from tests.analytics.test_iceberg import by_pyiceberg, table_of
+from tests.waiting import until, wait_until
+
+if TYPE_CHECKING:
+    from analytics.pipeline.workers import Workers
+    from tests.analytics.made import Made
+
+
+@pytest.fixture(autouse=True)
+def everything_is_due(settings_environment: pytest.MonkeyPatch) -> None:
+    settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
+    settings_environment.setenv("RILLBASE_ANALYTICS_AUTHORITY_AGE_S", "0")
+
+
+@contextmanager
+def coordinating(workers: Workers | None = None) -> Iterator[None]:
+    coordinator = Coordinator(workers or backstage.Inline(), lambda: None)
+    coordinator._thread.start()
+    try:
+        yield
+    finally:
+        coordinator.end()
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """Let a file not be there while the block runs."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    try:
+        yield
+    finally:
+        aside.rename(path)
+
+
+def metadata_of(shop: Made, table: str) -> Path:
+    return Path(table_of(shop, table).metadata_location.removeprefix("file://"))
+
+
+def untag(shop: Made, table: str, state: int) -> None:
+    """Leave things as a process does that dies between a state's row and its tags."""
+    table_of(shop, table).manage_snapshots().remove_tag(f"state-{state}").commit()
+    Run.unscoped.using("relay").filter(dataset_id=shop.id).update(tagged=False)
+
+
+def error_of(shop: Made) -> str:
+    return Dataset.unscoped.using("relay").get(pk=shop.id).pipeline_error
+
+
+def in_authority(shop: Made) -> int:
+    return Dataset.unscoped.using("relay").get(pk=shop.id).authority_state
+
+
+def keep_no_states(shop: Made) -> None:
+    Dataset.unscoped.using("relay").filter(pk=shop.id).update(retention_s=0)
+
+
+def test_a_state_gets_its_tags_although_nothing_is_uploaded_any_more(shop: Made) -> None:
+    shop.insert("orders", {"id": 1})
+    backstage.drain(shop)
+    untag(shop, "orders", 1)
+    with coordinating():
+        wait_until(lambda: "state-1" in table_of(shop, "orders").refs(), what="the tag")
+
+
+def test_a_catalogue_that_cannot_be_read_stops_its_dataset_and_no_other(shop: Made) -> None:
+    shop.insert("orders", {"id": 1})
+    backstage.drain(shop)
+    untag(shop, "orders", 1)
+    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    with unreadable(metadata_of(shop, "orders")):
+        shop.insert("orders", {"id": 2})
+        with coordinating():
+            wait_until(lambda: error_of(shop).startswith("tag: "), what="what is wrong to be said")
+            other.insert("orders", {"id": 1})
+            wait_until(lambda: in_authority(other) == 1, what="the other dataset to go on")
+    with coordinating():
+        wait_until(lambda: in_authority(shop) == 2, what="the dataset to go on")
+    assert {"state-1", "state-2"} <= set(table_of(shop, "orders").refs())
+    assert error_of(shop) == ""
+
+
+class Replaced(backstage.Inline):
+    """Workers that are slow once: meanwhile another process takes over, and does it all."""
+
+    def __init__(self, shop: Made) -> None:
+        self._shop = shop
+        self._is_slow = True
+
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
+        found = super().run(pool, tasks)
+        if self._is_slow:
+            self._is_slow = False
+            ledger.take_over()
+            backstage.drain(self._shop)
+        return found
+
+
+def test_whoever_was_replaced_takes_no_committed_snapshot_back(shop: Made) -> None:
+    for number in range(2):
+        shop.insert("orders", {"id": number, "customer": "ab"[number]})
+        backstage.do(shop, Step.SORT)
+        standing, wanted = backstage.standing_of(shop), backstage.due(shop, Step.AUTHORITY)
+        assert wanted is not None
+        with pytest.raises(Overtaken):
+            run_step(Replaced(shop), backstage.authority_of(shop), standing, wanted)
+        committed = backstage.standing_of(shop).authority
+        assert committed is not None
+        assert committed.last == number + 1
+        for table, snapshot in committed.snapshots.items():
+            found = table_of(shop, table).current_snapshot()
+            assert found is not None
+            assert found.snapshot_id == snapshot
+    expected = shop.rows("orders", columns=["id", "customer", "count"])
+    assert by_pyiceberg(table_of(shop, "orders"), "main") == expected
+
+
+def test_what_cannot_be_cleaned_up_keeps_nothing_else_from_it(shop: Made) -> None:
+    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    for made in (shop, other):
+        for number in range(2):
+            made.insert("orders", {"id": number})
+            backstage.drain(made)
+        keep_no_states(made)
+
+    def states(made: Made) -> set[str]:
+        return set(table_of(made, "orders").refs()) - {"main"}
+
+    def looked_after(made: Made) -> None:
+        house = Housekeeping()
+        try:
+            house.look()
+            wait_until(lambda: states(made) == {"state-2"}, what="the first state to go")
+        finally:
+            house.close()
+
+    with unreadable(metadata_of(shop, "orders")):
+        looked_after(other)
+    looked_after(shop)
+
+
+def test_what_described_states_that_are_gone_is_removed_once_it_is_old(shop: Made) -> None:
+    for number in range(4):
+        shop.insert("orders", {"id": number, "customer": "ab"[number % 2]})
+        backstage.drain(shop)
+    keep_no_states(shop)
+    authority = backstage.authority_of(shop)
+    collect(authority, shop.id)
+
+    def described() -> set[Path]:
+        return {path for path in (files_of(shop.id) / "iceberg").rglob("*") if path.is_file()}
+
+    before = described()
+    assert sweep(authority, shop.id) == 0, "somebody may be about to tell of it"
+    for path in before:
+        os.utime(path, (0, 0))
+    assert sweep(authority, shop.id) > 0
+    left = described()
+    assert left < before
+    # One list of manifests is left of each table, that of the last state.
+    assert sum(path.name.startswith("snap-") for path in left) == 2
+    expected = shop.rows("orders", columns=["id", "customer", "count"])
+    for table in ("orders", "orders__by_customer"):
+        assert by_pyiceberg(table_of(shop, table), "state-4") == expected
+    shop.insert("orders", {"id": 9})
+    backstage.drain(shop)
+    assert len(by_pyiceberg(table_of(shop, "orders"), "state-5")) == 5
+
+
+class Late(backstage.Inline):
+    """Workers that still write when their dataset has been dropped and removed."""
+
+    def __init__(self, shop: Made) -> None:
+        self._shop = shop
+        self.wrote = threading.Event()
+
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
+        found = super().run(pool, tasks)
+        if not self.wrote.is_set():
+            assert self._shop.caller.delete(self._shop.control_path).status_code == 204
+            remove_files(self._shop.id)
+            late = files_of(self._shop.id) / "sorted" / "late.parquet"
+            late.parent.mkdir(parents=True)
+            late.write_bytes(b"what nobody will ask for")
+            self.wrote.set()
+        return found
+
+
+def test_what_is_written_for_a_dataset_that_was_dropped_meanwhile_is_removed(shop: Made) -> None:
+    folder, late = files_of(shop.id), Late(shop)
+    shop.insert("orders", {"id": 1})
+    with coordinating(late):
+        wait_until(late.wrote.is_set, what="the dataset to be dropped while it is sorted")
+        wait_until(lambda: not folder.exists(), what="what came late to be removed")
+    assert not open_catalogue().namespace_exists(namespace_of(shop.id))
+
+
+class Slow(backstage.Inline):
+    """Workers whose steps into the authority do not end before they may."""
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+
+    def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
+        if pool == Step.AUTHORITY:
+            self.may_end.wait()
+        return super().run(pool, tasks)
+
+
+def test_long_steps_of_a_stage_keep_no_other_stage_from_beginning(shop: Made) -> None:
+    slow, base = Slow(), shop.caller.base
+    others = [
+        make_dataset(base, made=shop.made, name=f"slow-{n}") for n in range(2 * STEPS_AT_ONCE)
+    ]
+    for made in others:
+        made.insert("orders", {"id": 1})
+    with coordinating(slow):
+        try:
+            for made in (*others, shop):
+                made.insert("orders", {"id": 2})
+                wait_until(partial(is_sorted, made), what="the upload to be sorted")
+        finally:
+            slow.may_end.set()
+
+
+def is_sorted(made: Made) -> bool:
+    unsorted: object = made.caller.get(f"{made.path}/pipeline").json()["stages"]["unsorted"]["rows"]
+    return unsorted == 0
+
+
+async def test_a_coordinator_that_cannot_be_started_ends_the_process(
+    shop: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> Coordinator:
+        raise OSError("there is no room for it")
+
+    given_up = threading.Event()
+    monkeypatch.setattr(waiting, "_load", broken)
+    pipeline = waiting.Pipeline(given_up.set)
+    await pipeline.start()
+    try:
+        await until(given_up.is_set, "the process to be told to end")
+    finally:
+        await pipeline.stop()
