@@ -1,6 +1,7 @@
 """Sample data sets: small collections that a person can try queries and subscriptions on.
 
 todos     lists of a few people: access rules by owner, a sort by rank, a TTL
+people    those people: what todos refer to
 cities    large cities of the world: a place, a population, a country
 products  a shop's catalogue: prices, tags, stock, nested details
 

@@ -12,6 +12,7 @@ from documents.collections import actions
 from documents.collections.declarations import read_declarations
 from documents.collections.forms import CollectionCreation
 from documents.samples.cities import cities
+from documents.samples.people import people
 from documents.samples.products import products
 from documents.samples.sample import Sample
 from documents.samples.todos import todos
@@ -25,7 +26,7 @@ from tenants.models import Tenant
 
 def load_samples(tenant_id: UUID) -> list[str]:
     """Load what is missing. Return the names of the collections that were filled."""
-    samples = [todos(), cities(), products()]
+    samples = [todos(), people(), cities(), products()]
     with scoped(tenant_id=tenant_id):
         empty = [sample for sample in samples if _is_empty(_ensure(tenant_id, sample))]
     write_all([_write(tenant_id, sample) for sample in empty])

@@ -61,6 +61,7 @@ def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
 def made(server: str) -> MadeTenant:
     """A tenant as a development installation has one: with the samples."""
     from documents.samples.cities import cities
+    from documents.samples.people import people
     from documents.samples.products import products
     from documents.samples.todos import todos
     from tests.caller import with_key
@@ -68,7 +69,7 @@ def made(server: str) -> MadeTenant:
 
     made = make_tenant(plan="dedicated")
     caller = with_key(server, made.admin_key)
-    for sample in (todos(), cities(), products()):
+    for sample in (todos(), people(), cities(), products()):
         answer = caller.post(f"/api/v1/tenants/{made.slug}/collections", sample.declaration)
         assert answer.status_code == 201, answer.text
         operations = [{"insert": document} for document in sample.documents]

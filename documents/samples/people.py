@@ -1,0 +1,31 @@
+"""The people whose lists the todos are: todos refer to them, and they to the city they live in."""
+
+from __future__ import annotations
+
+from documents.samples.sample import Sample
+from foundation.json_types import JsonObject
+
+#: As the todos name them, their name, the `_id` of a city.
+_PEOPLE = (
+    ("ada", "Ada Okafor", "london"),
+    ("grace", "Grace Lindqvist", "stockholm"),
+    ("linus", "Linus Moreau", "lyon"),
+    ("margaret", "Margaret Sato", "osaka"),
+)
+
+_DECLARATION: JsonObject = {
+    "name": "people",
+    "schema": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string", "minLength": 1}, "city": {"type": "string"}},
+    },
+    "access_rules": {"read": True},
+}
+
+
+def people() -> Sample:
+    """Return the data set."""
+    return Sample(
+        _DECLARATION, [{"_id": key, "name": name, "city": city} for key, name, city in _PEOPLE]
+    )
