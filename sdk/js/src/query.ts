@@ -10,6 +10,7 @@ import { type Group, type QuerySpec, specKey } from "./live/spec.js";
 import { rowOf } from "./live/view.js";
 import type { Direction } from "./local/order.js";
 import type { Plain } from "./local/paths.js";
+import type { GroupRow, Looking } from "./shown.js";
 import type { Document, Filter, Projection } from "./types.js";
 
 export type WhereOperator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not-in";
@@ -90,22 +91,28 @@ export class Query<T extends Document = Document> {
 
   /**
    * Makes one row of all documents with the same values of some fields:
-   * `.group(["owner"], { todos: { op: "count" } })`. Sort and window are those of the rows.
+   * `.group(["owner"], { todos: { op: "count" } })`. Sort and window are those of the rows, which
+   * are as their fields and measures say, or as the type that is given.
    */
-  group<R extends Document = Document>(
-    by: readonly string[],
-    measures: Group["measures"],
-  ): Query<R> {
-    return new Query<R>(this.core, { ...this.spec, group: { by, measures } });
+  group<const B extends string, const M extends Group["measures"]>(
+    by: readonly B[],
+    measures: M,
+  ): Query<GroupRow<T, B, M>>;
+  group<R extends Document>(by: readonly string[], measures: Group["measures"]): Query<R>;
+  group(by: readonly string[], measures: Group["measures"]): Query {
+    return new Query(this.core, { ...this.spec, group: { by, measures } });
   }
 
   /**
    * Shows with each document, as `as`, the one of another collection whose id stands in the field
-   * `local`, or the list of those: `.lookup("users", "owner", "user")`.
+   * `local`, or the list of those: `.lookup("people", "owner", "user")`. What is shown is any
+   * document, or as the type says that is given: `.lookup<Todo & { user: Person | null }>(…)`.
    */
-  lookup<R extends Document = T>(from: string, local: string, as: string): Query<R> {
+  lookup<const A extends string>(from: string, local: string, as: A): Query<Looking<T, A>>;
+  lookup<R extends Document>(from: string, local: string, as: string): Query<R>;
+  lookup(from: string, local: string, as: string): Query {
     const lookup = [...(this.spec.lookup ?? []), { from, local, as }];
-    return new Query<R>(this.core, { ...this.spec, lookup });
+    return new Query(this.core, { ...this.spec, lookup });
   }
 
   /** Asks once and returns the documents, all of them or as many as `limit` says. */

@@ -143,6 +143,33 @@ test("a write that does not concern the query goes away when silence has proved 
   assert.deepEqual(shown(), ["a", "b"]);
 });
 
+test("a write is seen in a row that looks others up, which stay as they were", async () => {
+  const { todos, server, documents, shown, client } = await stage();
+  const by = { _id: "ann", name: "Ann" };
+  let last: QuerySnapshot<Doc> | undefined;
+  const looking = todos.where("done", "==", false).lookup<Doc>("people", "owner", "by");
+  looking.onSnapshot((snapshot) => {
+    last = snapshot;
+  });
+  await settled();
+  const { name } = server.last;
+  const items = [row("a", 1, { done: false, owner: "ann", by })];
+  server.last.tell({ type: "result", id: name, items, part: 0, last: true, resume: "r" });
+  server.last.tell({ type: "ready", id: name, resume: "r" });
+  await settled();
+  todos.update("a", { $set: { rank: 7, owner: "bob" } }).catch(() => {});
+  todos.insert({ _id: "c", done: false, rank: 2 }).catch(() => {});
+  await settled();
+  assert.deepEqual(last?.documents, [{ _id: "a", done: false, owner: "bob", rank: 7, by }]);
+  assert.equal(last?.hasPendingWrites, true);
+  todos.delete("a").catch(() => {});
+  await settled();
+  assert.deepEqual(last?.documents, []);
+  assert.deepEqual(shown(), ["c?", "b"]);
+  assert.equal(documents()?.length, 2);
+  client.close();
+});
+
 test("writes of one document are sent in their order, others beside them", async () => {
   const { todos, calls } = await stage();
   todos.update("a", { $inc: { rank: 1 } }).catch(() => {});

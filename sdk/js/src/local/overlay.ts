@@ -34,7 +34,7 @@ export function overlaid(
 ): Shown[] {
   const shown = rows.map(shownRow);
   // What a write does to a row that is made of several documents only the server can tell.
-  if (spec.group !== undefined || spec.lookup !== undefined) return shown;
+  if (spec.group !== undefined) return shown;
   for (const write of pending) apply(shown, write, spec);
   return spec.limit === undefined ? shown : shown.slice(0, spec.limit);
 }
@@ -62,8 +62,9 @@ function settle(
   spec: QuerySpec,
 ): void {
   const held = shown[place];
-  // Of a projected document not all is known that filter and sort may ask for.
-  const isWhole = spec.projection === undefined;
+  // Of a projected document not all is known that filter and sort may ask for; where others are
+  // looked up, they may stand in the place of fields, and what a new one refers to is not known.
+  const isWhole = spec.projection === undefined && spec.lookup === undefined;
   const verdict = isWhole ? matches(spec.filter, document) : undefined;
   if (verdict !== true && held === undefined) return;
   if (verdict === false) {
@@ -85,15 +86,20 @@ function settle(
 
 function item(write: Pending, held: Shown | undefined, document: Plain, spec: QuerySpec): Shown {
   const version = write.confirmation?.version ?? held?.item.version ?? null;
-  const visible =
-    spec.projection === undefined || held === undefined
-      ? document
-      : onlyMembersOf(held.item.document, document);
   const isPending = write.confirmation === undefined;
+  const visible = held === undefined ? document : visibleOf(held.item.document, document, spec);
   return {
     key: write.key,
     item: { id: write.operation.id, version, document: visible, isPending },
   };
+}
+
+/** Returns what is shown of a document: as much as of the held one, and what that looks up. */
+function visibleOf(held: unknown, document: Plain, spec: QuerySpec): unknown {
+  const members = spec.projection === undefined ? document : onlyMembersOf(held, document);
+  if (spec.lookup === undefined || !isPlain(members) || !isPlain(held)) return members;
+  const names = spec.lookup.map(({ as }) => as).filter((name) => Object.hasOwn(held, name));
+  return { ...members, ...Object.fromEntries(names.map((name) => [name, held[name]])) };
 }
 
 /** The members of a projected document with their new values. */

@@ -19,7 +19,7 @@ from rillbase.view import Item
 def overlaid(items: Iterable[Item], pending: Sequence[Pending], spec: Spec) -> list[Item]:
     """Return the answer with the writes applied that the server has not shown yet."""
     shown = list(items)
-    if spec.group is not None or spec.lookup:
+    if spec.group is not None:
         # What a write does to a row that is made of several documents only the server can tell.
         return shown
     for write in pending:
@@ -47,12 +47,13 @@ def _settle(
     document: Document,
     spec: Spec,
 ) -> None:
-    # Of a projected document not all is known that filter and sort may ask for.
-    is_whole = spec.projection is None
+    # Of a projected document not all is known that filter and sort may ask for; where others are
+    # looked up, they may stand in the place of fields, and what a new one refers to is not known.
+    is_whole = spec.projection is None and not spec.lookup
     verdict = matches(spec.filter, document) if is_whole else None
     if verdict is False or (verdict is None and held is None):
         return
-    item = _item(write, held, document, is_whole=is_whole)
+    item = _item(write, held, document, spec)
     stays = held is not None and (not is_whole or _order(held, spec) == _order(item, spec))
     if stays and place is not None:
         shown.insert(place, item)
@@ -65,13 +66,18 @@ def _settle(
     shown.insert(found, item)
 
 
-def _item(write: Pending, held: Item | None, document: Document, *, is_whole: bool) -> Item:
+def _item(write: Pending, held: Item | None, document: Document, spec: Spec) -> Item:
     known = None if write.confirmation is None else write.confirmation.version
     version = known if known is not None or held is None else held.version
-    visible = document
-    if held is not None and not is_whole:
-        visible = {name: document[name] for name in held.document if name in document}
+    visible = document if held is None else _visible(held.document, document, spec)
     return Item(write.operation.id, version, visible, is_pending=write.confirmation is None)
+
+
+def _visible(held: Document, document: Document, spec: Spec) -> Document:
+    """Return what is shown of a document: as much as of the held one, and what that looks up."""
+    names = document if spec.projection is None else [name for name in held if name in document]
+    looked_up = [one["as"] for one in spec.lookup if one["as"] in held]
+    return {name: document[name] for name in names} | {name: held[name] for name in looked_up}
 
 
 def _order(item: Item, spec: Spec) -> tuple[Any, ...]:
