@@ -59,8 +59,10 @@ from rillbase_server.graphql.topics import (
     TopicQueries,
     TopicSubscriptions,
 )
-from rillbase_server.graphql.typed.fields import CollectionFields, Declared
+from rillbase_server.graphql.typed.declared import Declared
+from rillbase_server.graphql.typed.fields import CollectionFields
 from rillbase_server.graphql.typed.filters import Filters
+from rillbase_server.graphql.typed.lookups import Lookups
 from rillbase_server.graphql.typed.shapes import Record, Schema, shape_of
 from rillbase_server.graphql.typed.types import Types
 from rillbase_server.graphql.writes import Writes
@@ -209,7 +211,7 @@ def without_collections() -> Texts:
 
 
 def _texts(collections: Found) -> Texts:
-    taken = without_collections().schema.type_map if collections else {}
+    taken = set(without_collections().schema.type_map) if collections else set()
     declared: dict[str, Declared] = {}
     for name, text in collections:
         shape = shape_of(cast("Schema", json.loads(text)))
@@ -217,6 +219,7 @@ def _texts(collections: Found) -> Texts:
             found = Declared.of(name, shape, taken)
             # Two of one name are refused when they are declared, unless at the same moment.
             declared.setdefault(found.field, found)
+            taken |= found.types
     return Texts(assembled(list(declared.values())))
 
 
@@ -228,10 +231,11 @@ def assembled(declared: list[Declared]) -> GraphQLSchema:
     control = ControlPlane(
         _components(), types, cast("GraphQLObjectType", static.type_map["PageInfo"])
     )
-    made = [CollectionFields(each, static, types, filters) for each in declared]
+    general = cast("GraphQLObjectType", static.type_map["AnyDocument"])
+    lookups = Lookups(general)
+    made = [CollectionFields(each, static, types, filters, lookups) for each in declared]
     roots = (static.query_type, static.mutation_type, static.subscription_type)
     query, mutation, subscription = (dict(root.fields) if root else {} for root in roots)
-    general = cast("GraphQLObjectType", static.type_map["AnyDocument"])
     query |= control.queries()
     mutation |= Writes(types.json, general, types.json).of_any_collection() | control.mutations()
     for each in made:
@@ -243,7 +247,7 @@ def assembled(declared: list[Declared]) -> GraphQLSchema:
         query=_root("Query", query),
         mutation=_root("Mutation", mutation),
         subscription=_root("Subscription", subscription),
-        types=[general, *nodes],
+        types=[general, *nodes, lookups.one, lookups.many],
         extensions={"nodes": {each.declared.collection: each.declared.type for each in made}},
     )
     _resolve_nodes(cast("GraphQLInterfaceType", static.type_map["Node"]))

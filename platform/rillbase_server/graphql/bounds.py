@@ -17,6 +17,7 @@ from graphql import (
     FragmentSpreadNode,
     InlineFragmentNode,
     IntValueNode,
+    ListValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
     VariableNode,
@@ -33,6 +34,9 @@ MAX_ROOTS = 50
 MAX_WEIGHT = 200_000
 #: How long a list is taken to be that names no `first`.
 _LISTS: Mapping[str, int] = {"nodes": 1, "edges": 1}
+#: To how many others a document is taken to refer, where it may refer to several.
+REFERENCES = 10
+_MANY, _LOOKED_UP = "lookupMany", "lookup"
 
 
 @dataclass(slots=True)
@@ -132,7 +136,8 @@ class _Scale:
         total = 0
         for node in selections.selections if selections is not None else ():
             if isinstance(node, FieldNode):
-                total += 1 + self._times(node) * self.weight(node.selection_set)
+                below = self.weight(node.selection_set) + self._looked_up(node)
+                total += 1 + self._times(node) * below
             elif isinstance(node, InlineFragmentNode):
                 total += self.weight(node.selection_set)
             elif isinstance(node, FragmentSpreadNode):
@@ -148,6 +153,8 @@ class _Scale:
         """Return how often what is below a field may come."""
         if node.selection_set is None or node.name.value in _LISTS:
             return 1
+        if node.name.value == _MANY:
+            return REFERENCES
         for argument in node.arguments or ():
             if argument.name.value == "first":
                 return self._number(argument.value)
@@ -156,6 +163,21 @@ class _Scale:
             for below in node.selection_set.selections
         )
         return DEFAULT_FIRST if has_pages else 1
+
+    def _looked_up(self, node: FieldNode) -> int:
+        """Return how many values a row has besides, of documents that it refers to."""
+        for argument in node.arguments or ():
+            if argument.name.value == _LOOKED_UP:
+                return REFERENCES * self._length(argument.value)
+        return 0
+
+    def _length(self, value: object) -> int:
+        if isinstance(value, ListValueNode):
+            return len(value.values)
+        if isinstance(value, VariableNode):
+            given = self.variables.get(value.name.value)
+            return len(given) if isinstance(given, list) else 0
+        return 0
 
     def _number(self, value: object) -> int:
         if isinstance(value, IntValueNode):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import islice
+from typing import TypeAlias, TypeVar, cast
 
 import strawberry
 from graphql import GraphQLResolveInfo
 from strawberry.dataloader import DataLoader
 
-from documents.api import documents
+from documents.api import documents, queries
+from documents.store.queries import MAX_LIMIT
+from foundation.api.rendering import to_json
 from foundation.errors import InvalidParameter
 from foundation.http import Head
 from foundation.json_types import JsonObject, JsonValue
@@ -23,8 +27,32 @@ from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
 
+T = TypeVar("T")
+
 #: A collection, and a key as relaxed Extended JSON.
 Reference: TypeAlias = tuple[str, str]
+#: What one query looks up at most.
+MAX_LOOKUPS = 8
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lookup:
+    """Documents of a collection whose `_id`s stand in a field."""
+
+    collection: str
+    local: str
+
+    @property
+    def name(self) -> str:
+        """Under which they are shown: always the same, and no name that documents are likely to
+        have. Names have no dots.
+        """
+        return f"{self.collection}:{self.local.replace('.', '/')}"
+
+    @property
+    def body(self) -> JsonObject:
+        """As the REST API has it."""
+        return {"from": self.collection, "local": self.local, "as": self.name}
 
 
 @dataclass(slots=True)
@@ -40,9 +68,17 @@ class Context:
     plans: Plans = field(init=False, default_factory=dict)
     #: Documents by their keys: those that several fields ask for are read by one statement.
     documents: DataLoader[Reference, JsonObject | None] = field(init=False)
+    #: What documents refer to that came without it.
+    lookups: DataLoader[tuple[Reference, Lookup], JsonValue] = field(init=False)
 
     def __post_init__(self) -> None:
         self.documents = DataLoader(load_fn=self._read_documents)
+        self.lookups = DataLoader(load_fn=self._look_up)
+
+    def forget(self) -> None:
+        """Forget what has been read: something is about to change."""
+        self.documents.clear_all()
+        self.lookups.clear_all()
 
     def in_tenant(self) -> TenantFacts:
         if self.tenant is None:
@@ -74,6 +110,44 @@ class Context:
             )
             found.update(_by_key(collection, answer))
         return [found.get(reference) for reference in wanted]
+
+    async def _look_up(self, wanted: list[tuple[Reference, Lookup]]) -> list[JsonValue]:
+        by_collection: dict[str, tuple[dict[str, None], dict[Lookup, None]]] = {}
+        for (collection, key), lookup in wanted:
+            keys, lookups = by_collection.setdefault(collection, ({}, {}))
+            keys[key] = lookups[lookup] = None
+        found: dict[tuple[Reference, Lookup], JsonValue] = {}
+        for collection, (keys, lookups) in by_collection.items():
+            for some_keys in batched(keys, MAX_LIMIT):
+                for some in batched(lookups, MAX_LOOKUPS):
+                    found |= await self._look_up_some(collection, some_keys, some)
+        return [found.get(each) for each in wanted]
+
+    async def _look_up_some(
+        self, collection: str, keys: Sequence[str], lookups: Sequence[Lookup]
+    ) -> dict[tuple[Reference, Lookup], JsonValue]:
+        """Read what some documents refer to."""
+        rest = {
+            "lookup": [lookup.body for lookup in lookups],
+            "projection": {lookup.name: 1 for lookup in lookups},
+            "limit": len(keys),
+        }
+        among = b'{"filter":{"_id":{"$in":[' + ",".join(keys).encode() + b"]}},"
+        answer = await self.ask_collection(
+            queries.query, "query", collection, among + to_json(rest)[1:]
+        )
+        return {
+            (source, lookup): cast("JsonObject", item["document"]).get(lookup.name)
+            for source, item in _by_key(collection, answer).items()
+            for lookup in lookups
+        }
+
+
+def batched(items: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
+    """Yield items in tuples of at most so many."""
+    rest = iter(items)
+    while some := tuple(islice(rest, most)):
+        yield some
 
 
 def _by_key(collection: str, answer: JsonObject) -> dict[Reference, JsonObject]:

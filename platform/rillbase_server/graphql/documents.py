@@ -18,6 +18,10 @@ from tenants.asked import Asked
 
 Collection = Annotated[str, strawberry.argument(description="The collection's name.")]
 Key = Annotated[JSON, strawberry.argument(description="The document's `_id`, as Extended JSON.")]
+LookedUp = Annotated[
+    JSON | None,
+    strawberry.argument(description="Documents to show with each: a list of `{from, local, as}`."),
+]
 
 
 @strawberry.interface(description="Whatever has an id that is unique in the whole schema.")
@@ -31,7 +35,9 @@ class AnyDocument(Node):
 
     collection: str
     key: JSON = strawberry.field(description="The document's `_id`.")
-    version: int | None
+    version: int | None = strawberry.field(
+        description="Null: another document shows this one, which it refers to."
+    )
     created_at: str | None
     updated_at: str | None
     document: JSON | None = strawberry.field(description="Null: it was removed.")
@@ -156,7 +162,7 @@ async def write(context: Context, kind: str, collection: str, **members: object)
     """Do what the message of this name does; members that are None are absent."""
     given = {name: value for name, value in members.items() if value is not None}
     text = to_json({"type": kind, "id": "graphql", "collection": collection, **given})
-    context.documents.clear_all()
+    context.forget()
     return await context.ask(requests.asked(messages.read(text)))
 
 
@@ -178,10 +184,11 @@ class DocumentQueries:
         filter: JSON | None = None,  # noqa: A002 -- the API's name
         sort: JSON | None = None,
         projection: JSON | None = None,
+        lookup: LookedUp = None,
         first: int | None = None,
         after: str | None = None,
     ) -> AnyDocumentConnection:
-        query = {"filter": filter, "sort": sort, "projection": projection}
+        query = {"filter": filter, "sort": sort, "projection": projection, "lookup": lookup}
         return await connection(info.context, collection, cast("JsonObject", query), first, after)
 
     @strawberry.field(description="One document, or null where there is none to be read.")
@@ -264,7 +271,7 @@ class DocumentMutations:
         operations: list[JSON],
         ordered: bool = True,  # noqa: FBT001, FBT002 -- an argument by name
     ) -> list[JSON]:
-        info.context.documents.clear_all()
+        info.context.forget()
         body = to_json({"operations": operations, "ordered": ordered})
         found = await info.context.ask_collection(bulk.bulk, "documents:bulk", collection, body)
         return cast("list[JSON]", found["results"])
@@ -273,7 +280,7 @@ class DocumentMutations:
     async def transact(
         self, info: Info, operations: list[JSON], idempotency_key: str | None = None
     ) -> list[JSON]:
-        info.context.documents.clear_all()
+        info.context.forget()
         asked = Asked(
             bulk.transact, "POST", "/v1/transactions", {}, to_json({"operations": operations})
         )
@@ -284,7 +291,7 @@ class DocumentMutations:
 
 
 async def _by_filter(context: Context, what: str, collection: str, body: dict[str, object]) -> JSON:
-    context.documents.clear_all()
+    context.forget()
     handler = by_filter.update if what == "update" else by_filter.delete
     given = {name: value for name, value in body.items() if value is not None}
     found = await context.ask_collection(handler, f"documents:{what}", collection, to_json(given))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypedDict, cast
@@ -26,7 +26,7 @@ from realtime.socket.held import Held
 from realtime.socket.outgoing import Sent
 from rillbase_native import Value
 from rillbase_server.graphql.context import Context, Info
-from rillbase_server.graphql.documents import AnyDocument, Collection, row
+from rillbase_server.graphql.documents import AnyDocument, Collection, LookedUp, row
 
 LIVE = "live"
 
@@ -63,6 +63,18 @@ class Deliver(Enum):
 def options(deliver: Deliver, throttle_ms: int) -> JsonObject:
     """Return how a subscriber wants to be told, as `subscribe` has it."""
     return {"deliver": deliver.value, "throttle_ms": throttle_ms}
+
+
+def message(collection: str, query: JsonObject, asked: Mapping[str, object]) -> JsonObject:
+    """Return the members of `subscribe` for a query, with the arguments that a field was given."""
+    deliver = Deliver(asked.get("deliver", Deliver.EVENTS))
+    window = {name: asked.get(name) for name in ("offset", "limit", "resume")}
+    return {
+        "collection": collection,
+        **query,
+        **cast("JsonObject", window),
+        "options": options(deliver, cast("int", asked.get("throttleMs", 0))),
+    }
 
 
 @strawberry.type(description="The group of changes that a change belongs to.")
@@ -275,6 +287,7 @@ class DocumentSubscriptions:
         filter: JSON | None = None,  # noqa: A002 -- the API's name
         sort: JSON | None = None,
         projection: JSON | None = None,
+        lookup: LookedUp = None,
         offset: int | None = None,
         limit: int | None = None,
         resume: str | None = None,
@@ -286,6 +299,7 @@ class DocumentSubscriptions:
             "filter": filter,
             "sort": sort,
             "projection": projection,
+            "lookup": lookup,
             "offset": offset,
             "limit": limit,
             "resume": resume,

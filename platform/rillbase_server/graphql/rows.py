@@ -4,7 +4,8 @@ An answer may have thousands of rows, and of each the same few fields, which do 
 For those the library's executor does over and over what comes out the same: it looks a field up,
 builds what resolvers are told, asks whether something has to be awaited. So a selection whose
 fields only read is made a plan once, and every object is completed by it. Fields that only read
-say so: `READ` in their extensions is the function that reads. Plans are kept with the operation's
+say so: `READ` in their extensions is the function that reads; `READ_GIVEN` returns it for what a
+field's arguments say, as long as they are the same each time. Plans are kept with the operation's
 text, unless its directives make it another selection each time.
 
 A plan only ever takes a shorter way to the same answer. Whatever it meets that is not as the
@@ -13,15 +14,22 @@ schema has it, it leaves to the executor, which reads it again and says what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from graphql import (
+    FieldNode,
+    GraphQLField,
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
     GraphQLOutputType,
+    ListValueNode,
+    ObjectValueNode,
     TypeNameMetaFieldDef,
+    ValueNode,
+    VariableNode,
+    get_argument_values,
     is_leaf_type,
 )
 from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet
@@ -39,7 +47,7 @@ from rillbase_server.graphql.plans import (
     unless_null,
 )
 
-READ = "read"
+READ, READ_GIVEN = "read", "read_given"
 
 
 class PlanningExecutor(ExecutorThrowingOnIncremental):
@@ -121,9 +129,30 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
             if field is TypeNameMetaFieldDef:
                 steps.append((shown, lambda _: wanted.name, str))
                 continue
-            read = None if field is None else (field.extensions or {}).get(READ)
+            read = None if field is None else _reader(field, selection[0].node)
             complete = None if field is None or read is None else self._of(field.type, selection)
             if read is None or complete is None:
                 return None
             steps.append((shown, read, complete))
         return object_of(steps)
+
+
+def _reader(field: GraphQLField, node: FieldNode) -> Callable[[Any], Any] | None:
+    """Return what reads a field's value; None: it does more, or not the same each time."""
+    declared = field.extensions or {}
+    given = declared.get(READ_GIVEN)
+    if given is None:
+        read: Callable[[Any], Any] | None = declared.get(READ)
+        return read
+    if any(_varies(argument.value) for argument in node.arguments or ()):
+        return None
+    found: Callable[[Any], Any] = given(get_argument_values(field, node))
+    return found
+
+
+def _varies(value: ValueNode) -> bool:
+    if isinstance(value, ListValueNode):
+        return any(_varies(item) for item in value.values)
+    if isinstance(value, ObjectValueNode):
+        return any(_varies(member.value) for member in value.fields)
+    return isinstance(value, VariableNode)

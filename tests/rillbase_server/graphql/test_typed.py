@@ -272,3 +272,13 @@ def test_names_that_would_become_one_are_refused_when_they_are_declared(server: 
     schema = {"type": "object", "properties": {"in": two}}
     refused = problem(admin.post(path, {"name": "c", "schema": schema}), 400, "invalid_schema")
     assert refused["errors"][0]["pointer"] == "/schema/properties/in/properties"
+
+
+def test_collections_called_as_anothers_types_have_types_of_their_own(server: str) -> None:
+    first = make_collection(server, name="todos", schema=SCHEMA)
+    for name in ("todos-content", "todos-group", "lookup-one"):
+        make_collection(server, made=first.made, name=name, schema=SCHEMA)
+    found = Asking(first.caller).ask(
+        "{ todos { totalCount } todos_content { totalCount } lookup_one { totalCount } }"
+    )
+    assert [each["totalCount"] for each in found.values()] == [0, 0, 0]

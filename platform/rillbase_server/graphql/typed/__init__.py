@@ -1,9 +1,11 @@
 """Types made from JSON Schemas: of tenants' collections, and of the control plane's REST answers.
 
-names    from names of collections and properties to names that GraphQL allows
-shapes   from a JSON Schema to what GraphQL can say of it
-values   scalars, and what Extended JSON writes as objects
-types    from shapes to output and input types
-filters  from shapes to inputs of filters and sorts, and from those to filters
-fields   the fields of one collection
+shapes    from a JSON Schema to what GraphQL can say of it
+values    scalars, and what Extended JSON writes as objects
+types     from shapes to output and input types
+filters   from shapes to inputs of filters and sorts, and from those to filters
+declared  collections whose documents have a shape, and how their types are called
+lookups   documents that others refer to, below those
+groups    the fields that group the documents of one collection
+fields    the fields of one collection
 """

@@ -22,7 +22,7 @@ from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Plain, Record, Shape
 from rillbase_server.graphql.typed.types import Types, written
 
-_ORDERED = frozenset(
+ORDERED = frozenset(
     {Plain.STRING, Plain.INT, Plain.LONG, Plain.FLOAT, Plain.DATE_TIME, Plain.DECIMAL}
     | {Plain.OBJECT_ID}
 )
@@ -112,7 +112,7 @@ def _comparisons(
     shape: Plain | Choice, leaf: GraphQLScalarType | GraphQLEnumType
 ) -> dict[str, GraphQLInputField]:
     words = list(_OPERATORS)
-    if shape not in _ORDERED:
+    if shape not in ORDERED:
         words = words[:4]
     fields = {
         word: GraphQLInputField(
@@ -188,14 +188,16 @@ def _comparison(shape: Plain | Choice, word: str, value: object) -> JsonObject:
     return {_OPERATORS[word]: written(shape, value)}
 
 
-def sort_input(shape: Record, name: str) -> GraphQLInputObjectType | None:
-    """Return the input of one key of a sort; None: there is nothing to sort by."""
+def sort_field(shape: Record, name: str) -> GraphQLEnumType | None:
+    """Return the enum of what documents are sorted by; None: there is nothing."""
     paths: dict[str, str] = {}
-    for title, path in _paths(shape, "", ""):
+    for title, path, _ in leaves(shape):
         paths.setdefault(title, path)
-    if not paths:
-        return None
-    by = GraphQLEnumType(f"{name}SortField", paths)
+    return GraphQLEnumType(f"{name}SortField", paths) if paths else None
+
+
+def sort_input(name: str, by: GraphQLEnumType) -> GraphQLInputObjectType:
+    """Return the input of one key of a sort."""
     return GraphQLInputObjectType(
         f"{name}Sort",
         {
@@ -205,12 +207,15 @@ def sort_input(shape: Record, name: str) -> GraphQLInputObjectType | None:
     )
 
 
-def _paths(shape: Record, title: str, path: str) -> Iterator[tuple[str, str]]:
+def leaves(
+    shape: Record, title: str = "", path: str = ""
+) -> Iterator[tuple[str, str, Plain | Choice | ListOf]]:
+    """Yield the fields of documents that are no records: a name, a path and a shape."""
     for member in shape.members:
         if isinstance(member.shape, Record):
-            yield from _paths(member.shape, f"{title}{member.field}_", f"{path}{member.name}.")
+            yield from leaves(member.shape, f"{title}{member.field}_", f"{path}{member.name}.")
         else:
-            yield title + member.field, path + member.name
+            yield title + member.field, path + member.name, member.shape
 
 
 def as_sort(given: object) -> JsonValue:

@@ -36,6 +36,13 @@ def _whole(value: object) -> int:
     return value
 
 
+def _shown_whole(value: object) -> int:
+    """Return an integer of a document: those that not every reader of JSON holds are wrapped."""
+    if isinstance(value, dict) and value.keys() == {"$numberLong"}:
+        return _whole(int(value["$numberLong"]))
+    return _whole(value)
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise GraphQLError("A string is expected.")
@@ -62,7 +69,7 @@ def _object_id(value: object) -> str:
 
 LONG = GraphQLScalarType(
     "Long",
-    serialize=_whole,
+    serialize=_shown_whole,
     parse_value=_whole,
     description="A whole number of up to 64 bits.",
 )

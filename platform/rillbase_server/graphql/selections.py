@@ -1,0 +1,82 @@
+"""What an operation selects below a field.
+
+Some fields can only be answered when it is known what is asked of their rows: which documents are
+looked up with each, and what is measured of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from graphql import (
+    FieldNode,
+    GraphQLNamedType,
+    GraphQLObjectType,
+    OperationType,
+    get_argument_values,
+    get_named_type,
+)
+from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
+
+from rillbase_server.graphql.context import Resolving
+
+#: Where rows are: in a page, and in a subscription's messages.
+ROWS = (("nodes",), ("edges", "node"), ("items",), ("node",))
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A field that is selected, under one name."""
+
+    name: str
+    #: Of its values, or of the items of its lists.
+    type: GraphQLNamedType
+    arguments: Mapping[str, object]
+    #: What the field's declaration says beside its type.
+    extensions: Mapping[str, object]
+    _nodes: list[FieldNode]
+    _info: Resolving
+
+    @classmethod
+    def resolved(cls, info: Resolving) -> Selected:
+        """Return the field that is being resolved."""
+        kind = get_named_type(info.return_type)
+        return cls(info.field_name, kind, {}, {}, info.field_nodes, info)
+
+    @property
+    def is_watched(self) -> bool:
+        return self._info.operation.operation is OperationType.SUBSCRIPTION
+
+    def fields(self) -> Iterator[Selected]:
+        """Yield the fields below, those of fragments included."""
+        if not isinstance(self.type, GraphQLObjectType):
+            return
+        info = self._info
+        fragments = {name: FragmentDetails(each) for name, each in info.fragments.items()}
+        details = [FieldDetails(node, None) for node in self._nodes]
+        found = collect_subfields(
+            info.schema, fragments, info.variable_values, info.operation, self.type, details
+        )
+        for selection in found.grouped_field_set.values():
+            nodes = [each.node for each in selection]
+            field = self.type.fields.get(nodes[0].name.value)
+            if field is None:  # `__typename`, which every type has
+                continue
+            given = get_argument_values(field, nodes[0], info.variable_values)
+            kind = get_named_type(field.type)
+            yield Selected(nodes[0].name.value, kind, given, field.extensions or {}, nodes, info)
+
+    def at(self, *path: str) -> Iterator[Selected]:
+        """Yield the fields at a path."""
+        if not path:
+            yield self
+            return
+        for each in self.fields():
+            if each.name == path[0]:
+                yield from each.at(*path[1:])
+
+    def rows(self) -> Iterator[Selected]:
+        """Yield the fields that show rows."""
+        for path in ROWS:
+            yield from self.at(*path)

@@ -1,0 +1,64 @@
+"""A collection whose documents have a shape, and what the fields of all such collections share."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from graphql import (
+    GraphQLArgument,
+    GraphQLField,
+    GraphQLInt,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLString,
+)
+
+from documents.collections import field_names as names
+from rillbase_server.graphql.typed.shapes import Record
+
+Fields: TypeAlias = dict[str, GraphQLField]
+
+#: What the names of a collection's types end with.
+ENDINGS = (
+    *("", "Content", "Connection", "Edge", "Filter", "Sort", "SortField", "Input", "Live"),
+    *("Reference", "References", "Group", "GroupConnection", "GroupEdge", "GroupLive"),
+    *("GroupSort", "GroupSortField", "Sum", "Avg", "Min", "Max"),
+)
+#: Arguments of fields that answer page by page, and of those that watch.
+PAGES = {"first": GraphQLArgument(GraphQLInt), "after": GraphQLArgument(GraphQLString)}
+WATCHED = ("offset", "limit", "resume", "deliver", "throttleMs")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A collection whose documents have a shape."""
+
+    collection: str
+    shape: Record
+    #: What its types are called after.
+    type: str
+
+    @classmethod
+    def of(cls, collection: str, shape: Record, taken: AbstractSet[str]) -> Declared:
+        """Return a collection whose types have names that no other types have."""
+        name = names.type_name(names.of_collection(collection))
+        while any(name + ending in taken for ending in ENDINGS):
+            name += "_"
+        return cls(collection, shape, name)
+
+    @property
+    def types(self) -> set[str]:
+        """Return the names of its own types."""
+        return {self.type + ending for ending in ENDINGS}
+
+    @property
+    def field(self) -> str:
+        return names.of_collection(self.collection)
+
+
+def many(of: GraphQLObjectType) -> GraphQLNonNull[GraphQLList[GraphQLNonNull[GraphQLObjectType]]]:
+    """Return the type of lists that are there, of objects that are there."""
+    return GraphQLNonNull(GraphQLList(GraphQLNonNull(of)))

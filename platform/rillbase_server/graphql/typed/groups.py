@@ -1,0 +1,289 @@
+"""One row for all documents with the same values, in a collection's own types.
+
+    todosGroups(by: [owner]) { nodes { values { owner } count sum { rank } } }
+
+What is measured is what is selected, and what rows are sorted by. In the query's own words measures
+have names such as `sum:rank`, which no field of documents is likely to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import cast
+
+from graphql import (
+    GraphQLArgument,
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLFloat,
+    GraphQLInt,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    GraphQLSchema,
+    GraphQLString,
+)
+
+from foundation.errors import FieldProblem, InvalidGroup
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql import groups, live, pages
+from rillbase_server.graphql.context import Resolving
+from rillbase_server.graphql.groups import DocumentGroup, DocumentGroupConnection, LiveGroups
+from rillbase_server.graphql.rows import READ
+from rillbase_server.graphql.selections import Selected
+from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Declared, Fields, many
+from rillbase_server.graphql.typed.filters import ORDERED, as_filter, leaves, sort_input
+from rillbase_server.graphql.typed.shapes import Plain, Record
+from rillbase_server.graphql.typed.types import Readable
+from rillbase_server.graphql.typed.values import LONG, SCALARS
+
+_NUMBERS = frozenset({Plain.INT, Plain.LONG, Plain.FLOAT, Plain.DECIMAL})
+_MEASURES = {"sum": _NUMBERS, "avg": _NUMBERS, "min": ORDERED, "max": ORDERED}
+
+Read = Callable[[DocumentGroup], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Something that is measured of a group."""
+
+    operation: str
+    path: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in a row. Names have no dots."""
+        return f"{self.operation}:{(self.path or '').replace('.', '/')}"
+
+    @property
+    def body(self) -> JsonObject:
+        """As the REST API has it."""
+        field: JsonObject = {} if self.path is None else {"field": self.path}
+        return {"op": self.operation, **field}
+
+    def read(self, row: DocumentGroup) -> JsonValue:
+        """Return it, of a row that is there."""
+        return cast("JsonObject", row.document)[self.name]
+
+
+COUNT = Measured("count")
+
+
+class GroupFields:
+    """Makes the fields that group the documents of one collection."""
+
+    def __init__(
+        self,
+        declared: Declared,
+        static: GraphQLSchema,
+        content: Readable,
+        by: GraphQLEnumType,
+        where: GraphQLArgument,
+    ) -> None:
+        self._declared = declared
+        self._static = static
+        #: By the field that shows measures of a kind, and the field below it.
+        self._measures = {kind: dict(_measures(declared.shape, kind)) for kind in _MEASURES}
+        self._node = self._row(content)
+        sort = sort_input(f"{declared.type}Group", self._sorts(by))
+        self._arguments = {
+            "by": GraphQLArgument(
+                GraphQLNonNull(GraphQLList(GraphQLNonNull(by))),
+                default_value=[],
+                description="Fields; documents equal in all of them are a row.",
+            ),
+            "filter": where,
+            "sort": GraphQLArgument(GraphQLList(GraphQLNonNull(sort))),
+        }
+
+    def _row(self, content: Readable) -> GraphQLObjectType:
+        general = cast("GraphQLObjectType", self._static.type_map["DocumentGroup"])
+        found: Fields = {
+            "key": general.fields["key"],
+            "values": _reading(content, attrgetter("document"), "What its documents share."),
+            "count": _reading(GraphQLInt, _if_there(COUNT.read), "How many documents it has."),
+        }
+        for kind, measures in self._measures.items():
+            if measures:
+                fields = {field: shown for field, (_, shown) in measures.items()}
+                named = GraphQLObjectType(f"{self._declared.type}{kind.capitalize()}", fields)
+                found[kind] = _reading(named, _if_there(lambda row: row))
+        return GraphQLObjectType(
+            f"{self._declared.type}Group", found, description=general.description
+        )
+
+    def _sorts(self, by: GraphQLEnumType) -> GraphQLEnumType:
+        """Return what rows are sorted by: the values that they share, and their measures."""
+        values: dict[str, str | Measured] = {name: value.value for name, value in by.values.items()}
+        measures = [("count", COUNT)]
+        measures += [
+            (f"{kind}_{field}", measured)
+            for kind, fields in self._measures.items()
+            for field, (measured, _) in fields.items()
+        ]
+        for title, measured in measures:
+            while title in values:
+                title += "_"  # noqa: PLW2901 -- until nothing else is called so
+            values[title] = measured
+        return GraphQLEnumType(f"{self._declared.type}GroupSortField", values)
+
+    def queries(self) -> Fields:
+        """Return the field that reads."""
+        general = cast("GraphQLObjectType", self._static.type_map["DocumentGroupConnection"])
+        name = self._declared.type
+        edge = GraphQLObjectType(
+            f"{name}GroupEdge",
+            {
+                "cursor": GraphQLField(GraphQLNonNull(GraphQLString)),
+                "node": GraphQLField(GraphQLNonNull(self._node)),
+            },
+        )
+        connection = GraphQLObjectType(
+            f"{name}GroupConnection",
+            {
+                "nodes": GraphQLField(many(self._node), resolve=general.fields["nodes"].resolve),
+                "edges": GraphQLField(many(edge), resolve=general.fields["edges"].resolve),
+                "pageInfo": general.fields["pageInfo"],
+            },
+        )
+        field = GraphQLField(
+            GraphQLNonNull(connection),
+            {**self._arguments, **PAGES},
+            resolve=self._read,
+            description=f"Documents of {self._declared.collection} by groups, page by page.",
+        )
+        return {f"{self._declared.field}Groups": field}
+
+    async def _read(
+        self,
+        _: object,
+        info: Resolving,
+        *,
+        first: int | None = None,
+        after: str | None = None,
+        **asked: object,
+    ) -> DocumentGroupConnection:
+        query = self._query(asked, info)
+        rows = await pages.read_groups(info.context, self._declared.collection, query, first, after)
+        return DocumentGroupConnection(rows=rows)
+
+    def subscriptions(self) -> Fields:
+        """Return the field that watches."""
+        general = cast("GraphQLObjectType", self._static.type_map["LiveGroups"])
+        typed = {
+            **general.fields,
+            "items": GraphQLField(GraphQLList(GraphQLNonNull(self._node))),
+            "node": GraphQLField(self._node),
+        }
+        watched = cast("GraphQLObjectType", self._static.subscription_type)
+        arguments = watched.fields["groups"].args
+        field = GraphQLField(
+            GraphQLNonNull(GraphQLObjectType(f"{self._declared.type}GroupLive", typed)),
+            {**self._arguments, **{name: arguments[name] for name in WATCHED}},
+            subscribe=self._watch,
+            resolve=lambda event, _info, **_: event,
+            description=f"Groups of documents of {self._declared.collection}, and their changes.",
+        )
+        return {f"{self._declared.field}Groups": field}
+
+    async def _watch(
+        self, _: object, info: Resolving, **asked: object
+    ) -> AsyncGenerator[LiveGroups, None]:
+        message = live.message(self._declared.collection, self._query(asked, info), asked)
+        async for frame in live.frames(info.context, message):
+            yield groups.payload(frame)
+
+    def _query(self, asked: Mapping[str, object], info: Resolving) -> JsonObject:
+        """Return the members of the REST call and of `subscribe` that a question consists of."""
+        by = cast("list[str]", asked["by"])
+        sort = cast("list[Mapping[str, object]] | None", asked.get("sort"))
+        measures = dict.fromkeys(self._selected(Selected.resolved(info), by))
+        keys: list[JsonValue] = []
+        for key in sort or ():
+            field = key["by"]
+            if isinstance(field, Measured):
+                measures[field] = None
+                field = field.name
+            keys.append([cast("str", field), cast("int", key["direction"])])
+        given = cast("Mapping[str, object] | None", asked.get("filter"))
+        return {
+            "filter": as_filter(self._declared.shape, given),
+            "sort": None if sort is None else keys,
+            "group": {
+                "by": cast("list[JsonValue]", by),
+                "measures": {
+                    one.name: one.body for one in sorted(measures, key=attrgetter("name"))
+                },
+            },
+        }
+
+    def _selected(self, asked: Selected, by: list[str]) -> Iterator[Measured]:
+        """Yield what is measured; raise when values are selected that rows do not have."""
+        for row in asked.rows():
+            for field in row.fields():
+                if field.name == "values":
+                    _check(field, self._declared.shape, "", by)
+                elif field.name == "count":
+                    yield COUNT
+                else:
+                    below = self._measures.get(field.name, {})
+                    yield from (below[each.name][0] for each in field.fields())
+
+
+def _check(selected: Selected, shape: Record, path: str, by: list[str]) -> None:
+    """Refuse values that documents are not grouped by."""
+    members = {member.field: member for member in shape.members}
+    for each in selected.fields():
+        member = members[each.name]
+        here = path + member.name
+        if isinstance(member.shape, Record):
+            _check(each, member.shape, f"{here}.", by)
+        elif here not in by:
+            detail = f"`{each.name}` is selected, but documents are not grouped by it."
+            raise InvalidGroup(errors=[FieldProblem("/by", "invalid_group", detail)])
+
+
+def _measures(shape: Record, kind: str) -> Iterator[tuple[str, tuple[Measured, GraphQLField]]]:
+    """Yield the fields below one that shows measures of a kind."""
+    seen: set[str] = set()
+    for title, path, leaf in leaves(shape):
+        if isinstance(leaf, Plain) and leaf in _MEASURES[kind] and title not in seen:
+            seen.add(title)
+            measured = Measured(kind, path)
+            yield title, (measured, _reading(_type(kind, leaf), _shown(measured, leaf)))
+
+
+def _type(kind: str, leaf: Plain) -> GraphQLOutputType:
+    """Return the type of what is measured of a field."""
+    if leaf in (Plain.INT, Plain.LONG) and kind in ("sum", "avg"):
+        return LONG if kind == "sum" else GraphQLFloat
+    return SCALARS[leaf]
+
+
+def _shown(measured: Measured, leaf: Plain) -> Read:
+    """Return how a measure is read. A sum of no numbers is zero, whatever their type were."""
+    if leaf is not Plain.DECIMAL:
+        return measured.read
+
+    def decimal(row: DocumentGroup) -> JsonValue:
+        found = measured.read(row)
+        return {"$numberDecimal": str(found)} if isinstance(found, int) else found
+
+    return decimal
+
+
+def _if_there(read: Read) -> Read:
+    """Return what reads of a row, unless its last document has gone."""
+    return lambda row: None if row.document is None else read(row)
+
+
+def _reading(kind: GraphQLOutputType, read: Read, description: str | None = None) -> GraphQLField:
+    return GraphQLField(
+        kind,
+        resolve=lambda source, _: read(source),
+        description=description,
+        extensions={READ: read},
+    )

@@ -1,0 +1,217 @@
+"""Documents that others refer to, as fields of those that refer to them.
+
+    todos { nodes { document { title } lookupOne(local: owner) { users { document { name } } } } }
+
+What is selected below the rows of a page or a subscription becomes the `lookup` of its query: both
+sides are of one moment, and a subscription is told when either changes. A document that comes in
+another way, alone, from a write or looked up itself, is asked about when somebody wants to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from graphql import (
+    GraphQLArgument,
+    GraphQLEnumType,
+    GraphQLError,
+    GraphQLField,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLString,
+)
+
+from foundation.errors import NotLive
+from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql.context import Lookup, Resolving, reference
+from rillbase_server.graphql.documents import AnyDocument, row
+from rillbase_server.graphql.plans import NotAsDeclared
+from rillbase_server.graphql.rows import READ, READ_GIVEN
+from rillbase_server.graphql.selections import Selected
+from rillbase_server.graphql.typed.shapes import ListOf, Plain, Record, Shape
+
+#: One document, or several, or none.
+Shown: TypeAlias = "AnyDocument | list[AnyDocument] | None"
+
+ONE, MANY = "lookupOne", "lookupMany"
+#: In the declaration of a field: the collection whose documents it shows.
+_COLLECTION = "collection"
+_ANY_COLLECTION = {"collection": GraphQLArgument(GraphQLNonNull(GraphQLString))}
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """A document, and the field of it that refers to others."""
+
+    document: AnyDocument
+    local: str
+    many: bool
+
+    def held(self, collection: str) -> Shown:
+        """Return what came along with the document; raise `KeyError` if that was not asked."""
+        if self.document.document is None:
+            return None
+        content = cast("JsonObject", self.document.document)
+        return self._shown(collection, content[Lookup(collection, self.local).name])
+
+    async def asked(self, info: Resolving, collection: str) -> Shown:
+        """Ask what the document refers to."""
+        source = reference(self.document.collection, self.document.key)
+        found = await info.context.lookups.load((source, Lookup(collection, self.local)))
+        return self._shown(collection, found)
+
+    def _shown(self, collection: str, found: JsonValue) -> Shown:
+        if found is None:
+            return None
+        if isinstance(found, list):
+            if not self.many:
+                raise GraphQLError(f"There may be several: ask for them by `{MANY}`.")
+            return [_document(collection, each) for each in found]
+        one = _document(collection, found)
+        return [one] if self.many else one
+
+
+def _document(collection: str, found: JsonValue) -> AnyDocument:
+    content = cast("JsonObject", found)
+    return row(collection, {"id": content["_id"], "document": content})
+
+
+def wanted(asked: Selected) -> JsonValue:
+    """Return the `lookup` of a query whose rows are selected below a field; None: nothing is."""
+    found: dict[Lookup, None] = {}
+    for rows in asked.rows():
+        for lookup, shown in _of_rows(rows):
+            found[lookup] = None
+            if asked.is_watched and any(True for _ in _of_rows(shown)):
+                raise NotLive("What is looked up cannot be asked to look up others and be watched.")
+    return [lookup.body for lookup in sorted(found)] or None
+
+
+def _of_rows(rows: Selected) -> Iterator[tuple[Lookup, Selected]]:
+    """Yield what the selection of documents looks up, and what it selects of that."""
+    for field in rows.fields():
+        if field.name not in (ONE, MANY):
+            continue
+        for source in field.fields():
+            collection = source.extensions.get(_COLLECTION, source.arguments.get("collection"))
+            yield Lookup(str(collection), str(field.arguments["local"])), source
+
+
+class Lookups:
+    """The types of one schema's lookups: a field for each collection that has a type."""
+
+    def __init__(self, general: GraphQLObjectType) -> None:
+        self._general = general
+        self._nodes: list[tuple[str, str, GraphQLObjectType]] = []
+        self.one = GraphQLObjectType("LookupOne", lambda: self._fields(many=False))
+        self.many = GraphQLObjectType("LookupMany", lambda: self._fields(many=True))
+
+    def add(self, field: str, collection: str, node: GraphQLObjectType) -> None:
+        """Let documents of a collection be looked up in its own type."""
+        self._nodes.append((field, collection, node))
+
+    def _fields(self, *, many: bool) -> dict[str, GraphQLField]:
+        general = GraphQLField(
+            _listed(self._general, many=many),
+            _ANY_COLLECTION,
+            resolve=_resolve_any,
+            description="Of any collection.",
+            extensions={READ_GIVEN: lambda given: _reader(str(given["collection"]))},
+        )
+        found = {"documents" if many else "document": general}
+        for name, collection, node in self._nodes:
+            found[name] = GraphQLField(
+                _listed(node, many=many),
+                resolve=_resolver(collection),
+                extensions={READ: _reader(collection), _COLLECTION: collection},
+            )
+        return found
+
+    def of(self, shape: Record, name: str) -> dict[str, GraphQLField]:
+        """Return the fields by which documents of a shape look others up."""
+        paths = list(_paths(shape, "", "", many=False))
+        titled = {ONE: (self.one, "Reference", False), MANY: (self.many, "References", True)}
+        found = {}
+        for field, (kind, ending, many) in titled.items():
+            values: dict[str, str] = {}
+            for title, path, may_be in paths:
+                if many in may_be:
+                    values.setdefault(title, path)
+            if values:
+                local = GraphQLArgument(GraphQLNonNull(GraphQLEnumType(name + ending, values)))
+                found[field] = _looking(kind, local, many=many)
+        return found
+
+
+def _looking(kind: GraphQLObjectType, local: GraphQLArgument, *, many: bool) -> GraphQLField:
+    what = "Those documents whose `_id`s stand" if many else "The document whose `_id` stands"
+    return GraphQLField(
+        kind,
+        {"local": local},
+        resolve=lambda source, _, local: Looking(source, local, many),
+        description=f"{what} in a field, by its collection.",
+        extensions={READ_GIVEN: lambda given: _opener(str(given["local"]), many=many)},
+    )
+
+
+def _opener(local: str, *, many: bool) -> Callable[[AnyDocument], Looking]:
+    return lambda source: Looking(source, local, many)
+
+
+def _listed(
+    node: GraphQLObjectType, *, many: bool
+) -> GraphQLObjectType | GraphQLList[GraphQLNonNull[GraphQLObjectType]]:
+    return GraphQLList(GraphQLNonNull(node)) if many else node
+
+
+def _reader(collection: str) -> Callable[[Looking], Shown]:
+    """Return what reads what came along; the executor asks for whatever did not."""
+
+    def read(looking: Looking) -> Shown:
+        try:
+            return looking.held(collection)
+        except KeyError:
+            raise NotAsDeclared from None
+
+    return read
+
+
+def _found(looking: Looking, info: Resolving, collection: str) -> Shown | Awaitable[Shown]:
+    try:
+        return looking.held(collection)
+    except KeyError:
+        return looking.asked(info, collection)
+
+
+def _resolver(collection: str) -> Callable[[Looking, Resolving], Shown | Awaitable[Shown]]:
+    return lambda looking, info: _found(looking, info, collection)
+
+
+def _resolve_any(looking: Looking, info: Resolving, *, collection: str) -> Shown | Awaitable[Shown]:
+    return _found(looking, info, collection)
+
+
+def _paths(
+    shape: Record, title: str, path: str, *, many: bool
+) -> Iterator[tuple[str, str, Iterable[bool]]]:
+    """Yield fields that may refer to others: a name, a path, and whether to one or to many."""
+    for member in shape.members:
+        inner, is_list = _inner(member.shape)
+        here, through = path + member.name, many or is_list
+        if isinstance(inner, Record):
+            yield from _paths(inner, f"{title}{member.field}_", f"{here}.", many=through)
+        elif inner is Plain.JSON and not through:
+            yield title + member.field, here, (False, True)
+        else:
+            yield title + member.field, here, (through,)
+
+
+def _inner(shape: Shape) -> tuple[Shape, bool]:
+    """Return what lists are of, and whether there are any."""
+    is_list = isinstance(shape, ListOf)
+    while isinstance(shape, ListOf):
+        shape = shape.item
+    return shape, is_list

@@ -1,0 +1,160 @@
+"""Groups of documents that have a type: by its fields, measured and shown in their types."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.documents.collection import MadeCollection, make_collection
+from tests.rillbase_server.graphql.asking import Asking
+from tests.rillbase_server.graphql.listening import greeted
+from tests.rillbase_server.graphql.test_socket import key_of
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "kind": {"enum": ["a", "b", "c"]},
+        "count": {"bsonType": ["int", "long"]},
+        "share": {"type": "number"},
+        "price": {"bsonType": "decimal"},
+        "due": {"bsonType": "date"},
+        "place": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "done": {"type": "boolean"},
+    },
+}
+WATCH = """
+subscription ($resume: String) {
+  ordersGroups(by: [kind], sort: [{by: sum_count, direction: DESC}], resume: $resume) {
+    kind items { values { kind } sum { count } } seq match index oldIndex
+    node { key values { kind } count sum { count } } state
+  }
+}
+"""
+
+
+@pytest.fixture
+def orders(server: str) -> MadeCollection:
+    made = make_collection(server, name="orders", schema=SCHEMA)
+    made.insert_many(
+        [
+            {
+                "_id": n,
+                "kind": "abc"[n % 3],
+                "count": n,
+                "share": n / 2,
+                "price": {"$numberDecimal": f"{n}.10"},
+                "due": {"$date": f"2026-01-0{n + 1}T00:00:00Z"},
+                "place": {"city": "Ulm" if n < 4 else "Bonn"},
+            }
+            for n in range(6)
+        ]
+    )
+    return made
+
+
+@pytest.fixture
+def typed(orders: MadeCollection) -> Asking:
+    return Asking(orders.caller)
+
+
+def test_what_is_selected_is_measured_and_shown_in_its_type(typed: Asking) -> None:
+    found = typed.ask(
+        """{ ordersGroups(by: [place_city], filter: {count: {gt: 0}}, sort: [{by: place_city}]) {
+          nodes {
+            key values { place { city } } count
+            sum { count share price } avg { count price } min { due } max { price count }
+          }
+          pageInfo { hasNextPage }
+        } }"""
+    )["ordersGroups"]
+    assert found["nodes"][1] == {
+        "key": {"place": {"city": "Ulm"}},
+        "values": {"place": {"city": "Ulm"}},
+        "count": 3,
+        "sum": {"count": 6, "share": 3.0, "price": "6.30"},
+        "avg": {"count": 2.0, "price": "2.10"},
+        "min": {"due": "2026-01-02T00:00:00Z"},
+        "max": {"price": "3.10", "count": 3},
+    }
+    assert found["nodes"][0]["count"] == 2
+    assert found["pageInfo"] == {"hasNextPage": False}
+
+
+def test_rows_are_sorted_by_measures_that_nobody_sees_and_come_page_by_page(
+    typed: Asking,
+) -> None:
+    text = """query ($after: String) {
+      ordersGroups(by: [kind], sort: [{by: max_count, direction: DESC}], first: 2, after: $after) {
+        edges { cursor node { values { kind } } } pageInfo { hasNextPage endCursor }
+      }
+    }"""
+    first = typed.ask(text)["ordersGroups"]
+    assert [edge["node"]["values"]["kind"] for edge in first["edges"]] == ["c", "b"]
+    rest = typed.ask(text, after=first["pageInfo"]["endCursor"])["ordersGroups"]
+    assert [edge["node"]["values"]["kind"] for edge in rest["edges"]] == ["a"]
+    assert rest["pageInfo"]["hasNextPage"] is False
+
+
+def test_without_fields_to_group_by_all_documents_are_one_row(typed: Asking) -> None:
+    found = typed.ask("{ ordersGroups { nodes { count sum { count } } } }")["ordersGroups"]
+    assert found["nodes"] == [{"count": 6, "sum": {"count": 15}}]
+
+
+def test_a_field_called_as_a_measure_is_grouped_and_sorted_by_all_the_same(typed: Asking) -> None:
+    text = """{ ordersGroups(by: [count], sort: [{by: count_}, {by: count, direction: DESC}]) {
+      nodes { values { count } count } } }"""
+    found = typed.ask(text)["ordersGroups"]["nodes"]
+    assert found == [{"values": {"count": n}, "count": 1} for n in reversed(range(6))]
+
+
+def test_sums_of_nothing_and_numbers_of_64_bits_are_shown(
+    typed: Asking, orders: MadeCollection
+) -> None:
+    text = """{ ordersGroups(by: [done], filter: {done: {exists: true}}) {
+      nodes { sum { count price } avg { count } min { count } } } }"""
+    orders.insert({"_id": 10, "done": True})
+    (row,) = typed.ask(text)["ordersGroups"]["nodes"]
+    nothing = {"sum": {"count": 0, "price": "0"}, "avg": {"count": None}, "min": {"count": None}}
+    assert row == nothing
+    orders.insert({"_id": 11, "done": True, "count": {"$numberLong": str(2**60)}})
+    (row,) = typed.ask(text)["ordersGroups"]["nodes"]
+    assert (row["sum"]["count"], row["min"]["count"]) == (2**60, 2**60)
+    shown = typed.ask("{ ordersByKey(key: 11) { document { count } } }")
+    assert shown["ordersByKey"]["document"]["count"] == 2**60
+
+
+def test_values_that_documents_are_not_grouped_by_are_refused_by_name(typed: Asking) -> None:
+    error = typed.refused("{ ordersGroups(by: [kind]) { nodes { values { place { city } } } } }")
+    assert error["extensions"]["code"] == "invalid_group"
+    assert error["extensions"]["errors"][0]["pointer"] == "/by"
+    assert "`city`" in error["extensions"]["errors"][0]["detail"]
+
+
+def test_groups_weigh_as_much_as_they_may_be(typed: Asking) -> None:
+    fields = " ".join(f"v{n}: max {{ price count share due }}" for n in range(29))
+    text = f"{{ ordersGroups(first: 1000) {{ nodes {{ {fields} }} }} ordersGroups2: documents"
+    text += f'(collection: "orders", first: 1000) {{ nodes {{ {"key " * 60} }} }} }}'
+    assert typed.refused(text)["extensions"]["code"] == "query_too_expensive"
+
+
+@pytest.mark.usefixtures("live")
+def test_each_row_that_changes_is_told_and_again_after_a_break(
+    server: str, orders: MadeCollection
+) -> None:
+    with greeted(server, token=key_of(orders)) as listening:
+        listening.subscribe("s", WATCH)
+        (result,) = listening.until_ready("s", "ordersGroups")
+        assert [item["sum"]["count"] for item in result["items"]] == [7, 5, 3]
+        orders.insert({"_id": 20, "kind": "a", "count": 100})
+        payload = listening.payload("s")
+        token, told = payload["extensions"]["resume"], payload["data"]["ordersGroups"]
+        assert (told["match"], told["index"], told["oldIndex"]) == ("CHANGE_INDEX", 0, 2)
+        sums = {"values": {"kind": "a"}, "count": 3, "sum": {"count": 103}}
+        assert told["node"] == {"key": {"kind": "a"}, **sums}
+    operations = [{"delete": {"id": key}} for key in (1, 4)]
+    orders.caller.post(f"{orders.path}/documents:bulk", {"operations": operations})
+    with greeted(server, token=key_of(orders)) as listening:
+        listening.subscribe("s", WATCH, resume=token)
+        told = listening.event("s", "ordersGroups")
+        assert told["match"] == "REMOVE"
+        gone = {"key": {"kind": "b"}, "values": None, "count": None, "sum": None}
+        assert told["node"] == gone
