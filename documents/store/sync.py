@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from documents.outbox import publisher
 from documents.store.database import close_pool
 from documents.store.write import Write, Written
 from documents.store.writer import write
@@ -22,4 +23,6 @@ async def _write_all(wanted: Sequence[Write]) -> list[Written]:
     try:
         return [await write(each) for each in wanted]
     finally:
+        # In a process that serves, writing has begun to publish from this loop, too.
+        await publisher.close()
         await close_pool()

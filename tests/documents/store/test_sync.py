@@ -1,0 +1,36 @@
+"""Code that is not asynchronous writes with an event loop of its own, and leaves nothing of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from documents.models import Collection
+from documents.outbox import publisher
+from documents.store.sync import write_all
+from documents.store.write import Write
+from foundation.scope import scoped
+from rillbase_native import Operation, Operations, Value
+from tests.make import make_tenant
+
+NAME = "things"
+# As many as it takes for the publisher to have connected meanwhile.
+WRITES = 200
+
+
+def test_a_process_that_serves_keeps_no_socket_of_what_it_wrote_that_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publisher._Process, "publishes", True)
+    tenant = make_tenant(plan="dedicated").tenant
+    with scoped(tenant_id=tenant.id):
+        Collection.objects.create(name=NAME)
+    made = [Operations([Operation.insert(Value.parse(b"{}"))]) for _ in range(WRITES)]
+    before = open_files()
+    write_all([Write(tenant.id, NAME, each, atomic=True) for each in made])
+    assert open_files() == before
+
+
+def open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
