@@ -162,7 +162,7 @@ SOURCES = Gauge(
     "rillbase_sources",
     "Collections whose documents come from a table elsewhere, by state: `starting`, `copying`, "
     "`live`, `paused`, `waiting` for a database that is away, `halted` until somebody changes "
-    "something.",
+    "something, `removing` until its slot and publication have gone.",
     ("state",),
     multiprocess_mode="livesum",
 )

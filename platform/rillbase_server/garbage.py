@@ -1,4 +1,4 @@
-"""How often the web process looks for garbage cycles.
+"""How often a process that serves looks for garbage cycles.
 
 Nearly everything that a request makes is freed by counting references. Python looks for cycles
 after every 700 objects all the same, which with dozens of requests under way means walking over all

@@ -9,6 +9,7 @@ from documents.store.database import close_pool
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
+from rillbase_server import garbage
 from rillbase_server.health import Dependency, Health
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
@@ -36,6 +37,6 @@ def build_sources() -> App:
     served = Health(status_app(service.status), settings, [own])
     return Lifespan(
         served,
-        start=[service.start],
+        start=[service.start, garbage.settle],
         stop=[service.stop, publisher.close, close_pool, error_log.aclose],
     )

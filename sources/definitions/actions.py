@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from django.db import models
+from django.utils import timezone
 
 from documents.collections.actions import check_ttl, has_documents, lock_by_name, set_source
 from documents.models import Collection
@@ -40,6 +41,11 @@ class SourceValues(TypedDict, total=False):
 def present() -> models.QuerySet[Source]:
     """Return the sources of the tenant in scope."""
     return Source.objects.exclude(wish=Source.Wish.REMOVED)
+
+
+def listed() -> models.QuerySet[Source]:
+    """Return the sources of the tenant in scope, with those that are being removed."""
+    return Source.objects.all()
 
 
 def find_of(collection: Collection) -> Source:
@@ -114,8 +120,13 @@ def do_rebuild(principal: Principal | None, source: Source) -> None:
 
 
 def do_delete(principal: Principal | None, collection: Collection, source: Source) -> None:
-    """Remove a locked collection's source. The documents stay, and can be written from then on."""
+    """Remove a locked collection's source. The documents stay, and can be written from then on.
+
+    It is listed until what it has made in its owner's database has gone.
+    """
     source.wish = Source.Wish.REMOVED
+    source.state, source.condition, source.detail = Source.State.REMOVING, "", ""
+    source.removing_since = timezone.now()
     source.fence += 1
     source.save_next_version()
     set_source(collection, None)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sources.following.removal import try_upstream
 from sources.models import Source
+from sources.upstream.slot import statements_that_drop
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,9 @@ def clean(tenant_id: UUID) -> None:
     A database that is away does not keep a tenant's data here.
     """
     for row in Source.unscoped.using(ALIAS).filter(tenant_id=tenant_id):
-        failure = asyncio.run(try_upstream(row))
-        if failure:
-            logger.warning("a slot was left behind", extra={"source": str(row.pk)})
+        if asyncio.run(try_upstream(row)) is not None:
+            logger.warning(
+                "a slot and a publication were left behind in somebody's database",
+                extra={"source": str(row.pk), "drop": " ".join(statements_that_drop(row.pk))},
+            )
         row.delete(using=ALIAS)

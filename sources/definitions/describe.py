@@ -25,10 +25,12 @@ def declared(source: Source) -> JsonObject:
 
 def describe(source: Source) -> JsonObject:
     """Return a source, and how it stands."""
+    until = source.removing_until
     return {
         **declared(source),
         "state": source.state,
         "condition": _condition(source),
+        "removing_until": None if until is None else timestamp(until),
         "rows_copied": source.rows_copied,
         "copy_reason": source.copy_reason or None,
         "confirmed_lsn": format_lsn(source.confirmed) if source.confirmed else None,

@@ -43,6 +43,11 @@ class SourceAnswer(serializers.Serializer[object]):
     paused = serializers.BooleanField()
     state = serializers.ChoiceField(Source.State.choices)
     condition = ConditionAnswer(allow_null=True)
+    removing_until = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Of a source that is being removed: until when its database is tried. What is "
+        "left there then is in the error log.",
+    )
     rows_copied = serializers.IntegerField(help_text="By the copy under way, or the last one.")
     copy_reason = serializers.CharField(
         allow_null=True, help_text="Why the table was copied last; `new` for the first time."
@@ -86,10 +91,13 @@ class SourcesView(DeclaredView):
         operation_id="sources_list",
         tags=[TAG],
         summary="List sources",
+        description="Also those that have been removed, or whose collections have been dropped, "
+        "as `removing`: until their slot and publication have gone from their databases. While a "
+        "database is away, `condition` says so, and it is tried until `removing_until`.",
         responses=page_of(SourceAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        return self.listed(request, actions.present(), describe)
+        return self.listed(request, actions.listed(), describe)
 
 
 class _OneSourceView(DeclaredView):
@@ -150,7 +158,8 @@ class SourceView(_OneSourceView):
         operation_id="source_delete",
         tags=[TAG],
         summary="Remove a collection's source",
-        description="Slot and publication are dropped. The documents stay, and can be written.",
+        description="The documents stay, and can be written at once. Slot and publication are "
+        "dropped after the answer; until they are, the source is listed as `removing`.",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, collection: str) -> Response:

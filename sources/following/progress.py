@@ -7,13 +7,12 @@ only tells people how it stands is written beside, and may be lost.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 import psycopg
-from django.db import connections
 from django.db.models import F
 from django.utils import timezone
 
@@ -24,9 +23,8 @@ from foundation.postgres import Statement
 from foundation.postgres.session import Oid, Step, int8
 from rillbase_native import Operations
 from sources.following.net import Diverged
+from sources.following.rows import ALIAS, on_rows
 from sources.models import Source
-
-ALIAS = "relay"
 
 #: Divides by zero where another fence is in force, which ends the transaction.
 _MOVE = Statement(
@@ -69,7 +67,7 @@ class Progress:
     @classmethod
     async def take(cls, source_id: UUID) -> Progress:
         """Raise the fence, and find out how far it is."""
-        return cls(await asyncio.to_thread(_take, source_id))
+        return cls(await on_rows(partial(_take, source_id)))
 
     async def write(self, operations: Operations | None, place: Place) -> None:
         """Write documents, and that they stand for this place of the log, or nothing at all."""
@@ -109,7 +107,7 @@ class Progress:
 
     async def note(self, **values: object) -> None:
         """Write into the row, as long as the fence is in force."""
-        if not await asyncio.to_thread(_note, self.row, values):
+        if not await on_rows(partial(_note, self.row, values)):
             raise Fenced
         for name, value in values.items():
             setattr(self.row, name, value)
@@ -135,17 +133,11 @@ def _missing(ended: ApiError) -> Exception:
 
 def _take(source_id: UUID) -> Source:
     rows = Source.unscoped.using(ALIAS).filter(pk=source_id)
-    try:
-        if not rows.exclude(wish=Source.Wish.REMOVED).update(fence=F("fence") + 1):
-            raise Fenced
-        return rows.get()
-    finally:
-        connections[ALIAS].close()
+    if not rows.exclude(wish=Source.Wish.REMOVED).update(fence=F("fence") + 1):
+        raise Fenced
+    return rows.get()
 
 
 def _note(row: Source, values: Mapping[str, object]) -> bool:
     wanted = Source.unscoped.using(ALIAS).filter(pk=row.pk, fence=row.fence)
-    try:
-        return bool(wanted.update(**values))
-    finally:
-        connections[ALIAS].close()
+    return bool(wanted.update(**values))

@@ -1,70 +1,108 @@
 """A source's end: what it has made in its owner's database goes, then its row.
 
-The database may be away. Then it is tried again for a day, after which the row goes all the same,
-and the tenant's error log says what was left behind.
+The database may be away. Then it is tried again for a day, while the source is still listed and
+says why, and at the end the row goes all the same: the tenant's error log and the process's own say
+what was left behind, as the statements that drop it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import datetime
+import logging
+from functools import partial
 
 import psycopg
-from django.db import connections
+from django.db.models import F
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from foundation.errors import ApiError
 from foundation.sealing import SealBroken
 from sources.following.follower import info_of
+from sources.following.rows import ALIAS, on_rows
 from sources.following.upkeep import forget_upstream
 from sources.models import Source
+from sources.upstream.conditions import of_error
 from sources.upstream.session import session
-from sources.upstream.slot import publication_name
+from sources.upstream.slot import statements_that_drop
 from tenants import error_log
 
-ALIAS = "relay"
+logger = logging.getLogger(__name__)
+
 RETRY_S = 15.0
-GIVEN_UP_AFTER = datetime.timedelta(days=1)
+MAX_DETAIL_CHARS = 500
+
+#: A code and words for people.
+Failure = tuple[str, str]
 
 
 async def remove(row: Source) -> None:
     """Remove a source from both sides."""
-    while True:
-        failure = await try_upstream(row)
-        if not failure:
+    begun = await on_rows(partial(_begin, row))
+    if begun is None:
+        return
+    while (failure := await try_upstream(begun)) is not None:
+        if (until := begun.removing_until) is not None and timezone.now() >= until:
+            _tell_what_stays(begun, failure)
             break
-        if timezone.now() - row.updated_at > GIVEN_UP_AFTER:
-            _tell_what_stays(row, failure)
-            break
+        await on_rows(partial(_note, begun, failure))
         await asyncio.sleep(RETRY_S)
-    await asyncio.to_thread(_delete, row)
+    await on_rows(partial(_delete, begun))
 
 
-async def try_upstream(row: Source) -> str:
-    """Drop slot and publication. Return why that cannot be done; empty: it is done."""
+async def try_upstream(row: Source) -> Failure | None:
+    """Drop slot and publication. Return why that cannot be done; None: it is done."""
     try:
         info = await info_of(row)
         async with session(info) as connection:
             await forget_upstream(connection, row)
     except ApiError as refused:
-        return refused.detail or refused.title
-    except (psycopg.Error, OSError, SealBroken) as failed:
-        return str(failed)
-    return ""
+        return "unreachable", refused.detail or refused.title
+    except (psycopg.Error, OSError) as failed:
+        return of_error(failed)
+    except SealBroken:
+        return "internal", "The connection cannot be read: it was kept under another secret."
+    return None
 
 
-def _tell_what_stays(row: Source, failure: str) -> None:
+def _begin(row: Source) -> Source | None:
+    """Note that it is being removed, and since when: a second time leaves that as it is."""
+    rows = Source.unscoped.using(ALIAS).filter(pk=row.pk)
+    rows.update(
+        wish=Source.Wish.REMOVED,
+        state=Source.State.REMOVING,
+        fence=F("fence") + 1,
+        removing_since=Coalesce("removing_since", timezone.now()),
+    )
+    return rows.first()
+
+
+def _note(row: Source, failure: Failure) -> None:
+    """Say why it is still there."""
+    code, detail = failure
+    if row.condition != code:
+        row.condition_since = timezone.now()
+        _tell(row, "source_removal_waits", f"{detail} It is tried again for a day.")
+    row.condition, row.detail = code, detail[:MAX_DETAIL_CHARS]
+    Source.unscoped.using(ALIAS).filter(pk=row.pk).update(
+        condition=row.condition, detail=row.detail, condition_since=row.condition_since
+    )
+
+
+def _tell_what_stays(row: Source, failure: Failure) -> None:
+    drops = " ".join(statements_that_drop(row.pk))
+    _tell(row, "source_left_behind", f"Do this in {row.connection} yourself: {drops} {failure[1]}")
+    logger.warning(
+        "a slot and a publication were left behind in somebody's database",
+        extra={"source": str(row.pk), "connection": row.connection, "drop": drops},
+    )
+
+
+def _tell(row: Source, code: str, detail: str) -> None:
     error_log.note(
-        row.tenant_id,
-        error_log.Area.SOURCE,
-        "source_left_behind",
-        place=row.collection_name,
-        detail=f"Drop the slot and the publication {publication_name(row.pk)}… yourself: {failure}",
+        row.tenant_id, error_log.Area.SOURCE, code, place=row.collection_name, detail=detail
     )
 
 
 def _delete(row: Source) -> None:
-    try:
-        Source.unscoped.using(ALIAS).filter(pk=row.pk).delete()
-    finally:
-        connections[ALIAS].close()
+    Source.unscoped.using(ALIAS).filter(pk=row.pk).delete()

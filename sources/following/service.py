@@ -16,21 +16,22 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import psycopg
-from django.db import DatabaseError, connections
+from django.db import DatabaseError
 
 from documents.models import Collection
 from foundation import metrics
 from foundation.api.rendering import timestamp
 from foundation.lead import Lead
+from sources.following import rows
 from sources.following.follower import Follower
 from sources.following.idle import rest
 from sources.following.removal import remove
+from sources.following.rows import ALIAS, on_rows
 from sources.models import Source
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
 
-ALIAS = "relay"
 #: How often the control plane is asked what there is to do.
 CARE_S = 0.5
 RETRY_S = 1.0
@@ -78,6 +79,7 @@ class Service:
                 await self._task
         await self._leave()
         await asyncio.to_thread(self._lead.end)
+        await rows.let_go()
 
     async def _run(self) -> None:
         while True:
@@ -108,7 +110,7 @@ class Service:
 
     async def _care(self) -> None:
         """Learn which sources there are by now, and see to each."""
-        found = {row.pk: row for row in await asyncio.to_thread(load)}
+        found = {row.pk: row for row in await on_rows(load)}
         for key, care in list(self._cares.items()):
             row = found.get(key)
             if row is None or row.version != care.row.version or row.wish != care.row.wish:
@@ -142,39 +144,41 @@ def load() -> list[Source]:
     """Return every source, with what it is wished to be: those of collections that are gone are to
     be removed, those of tenants that are suspended or being deleted rest.
     """
-    try:
-        rows = list(Source.unscoped.using(ALIAS).all())
-        collections = Collection.unscoped.using(ALIAS).filter(
-            pk__in={row.collection_id for row in rows}, state=Collection.State.ACTIVE
-        )
-        there = set(collections.values_list("pk", flat=True))
-        tenants = Tenant.objects.using(ALIAS).filter(
-            pk__in={row.tenant_id for row in rows}, state=Tenant.State.ACTIVE
-        )
-        active = set(tenants.values_list("pk", flat=True))
-    finally:
-        connections[ALIAS].close()
-    for row in rows:
+    found = list(Source.unscoped.using(ALIAS).all())
+    collections = Collection.unscoped.using(ALIAS).filter(
+        pk__in={row.collection_id for row in found}, state=Collection.State.ACTIVE
+    )
+    there = set(collections.values_list("pk", flat=True))
+    tenants = Tenant.objects.using(ALIAS).filter(
+        pk__in={row.tenant_id for row in found}, state=Tenant.State.ACTIVE
+    )
+    active = set(tenants.values_list("pk", flat=True))
+    for row in found:
         if row.collection_id not in there:
             row.wish = Source.Wish.REMOVED
         elif row.tenant_id not in active and row.wish == Source.Wish.RUNNING:
             row.wish = Source.Wish.PAUSED
-    return rows
+    return found
 
 
 def _count(rows: list[Source]) -> None:
     """Tell scrapers how all sources stand."""
     followed = [row for row in rows if row.wish == Source.Wish.RUNNING]
-    states = Counter(
-        Source.State.PAUSED if row.wish == Source.Wish.PAUSED else row.state
-        for row in rows
-        if row.wish != Source.Wish.REMOVED
-    )
+    states = Counter(map(_state, rows))
     for state in Source.State.values:
         metrics.SOURCES.labels(state).set(states[Source.State(state)])
     metrics.SOURCE_SLOT_BYTES.set(max((row.slot_bytes or 0 for row in rows), default=0))
     metrics.SOURCE_LAG.set(max((row.lag_ms or 0 for row in followed), default=0) / 1000)
     metrics.SOURCES_SEEN.set(time.time())
+
+
+def _state(row: Source) -> Source.State:
+    """Return how a source stands, also before whoever sees to that has said so."""
+    wished = {
+        Source.Wish.PAUSED: Source.State.PAUSED,
+        Source.Wish.REMOVED: Source.State.REMOVING,
+    }
+    return wished.get(Source.Wish(row.wish), Source.State(row.state))
 
 
 def _shown(row: Source) -> dict[str, object]:

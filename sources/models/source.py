@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+
 from django.db import models
 
 from foundation.resource import Resource
 from foundation.scope import TenantOwned
 from tenants.models import Tenant
+
+#: A database that is away keeps a source that is being removed for so long.
+GIVEN_UP_AFTER = datetime.timedelta(days=1)
 
 
 class Source(TenantOwned, Resource):
@@ -36,6 +41,8 @@ class Source(TenantOwned, Resource):
         WAITING = "waiting"
         #: Somebody has to change something; `condition` says what.
         HALTED = "halted"
+        #: What it has made in its owner's database is being dropped; then it is no more.
+        REMOVING = "removing"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="sources")
     #: Not a foreign key: a collection goes with its documents, in batches.
@@ -74,6 +81,8 @@ class Source(TenantOwned, Resource):
     condition = models.CharField(max_length=40, blank=True)
     detail = models.TextField(blank=True)
     condition_since = models.DateTimeField(null=True)
+    #: Since when it is tried to remove it.
+    removing_since = models.DateTimeField(null=True)
     #: Why the last copy was begun.
     copy_reason = models.CharField(max_length=40, blank=True)
     rows_copied = models.BigIntegerField(default=0)
@@ -91,6 +100,11 @@ class Source(TenantOwned, Resource):
                 name="source_collection_unique",
             )
         ]
+
+    @property
+    def removing_until(self) -> datetime.datetime | None:
+        """Until when it is tried to remove it from its owner's database; None: it stays."""
+        return None if self.removing_since is None else self.removing_since + GIVEN_UP_AFTER
 
     def __str__(self) -> str:
         return f"{self.collection_name} from {self.schema_name}.{self.table_name}"

@@ -33,6 +33,7 @@ _SLOTS = (
     "SELECT slot_name FROM pg_replication_slots "
     "WHERE starts_with(slot_name, %s) AND database = current_database()"
 )
+_OF = "FROM pg_replication_slots WHERE slot_name LIKE '{}_%'"
 _DROP = "SELECT pg_drop_replication_slot(%s)"
 
 
@@ -42,6 +43,13 @@ def publication_name(source: UUID) -> str:
 
 def slot_name(source: UUID, generation: int) -> str:
     return f"{publication_name(source)}_{generation}"
+
+
+def statements_that_drop(source: UUID) -> list[str]:
+    """Return what an owner runs by hand to leave nothing of a source in a database."""
+    name = publication_name(source)
+    slots = f"SELECT pg_drop_replication_slot(slot_name) {_OF.format(name)}"
+    return [f"{slots};", f"DROP PUBLICATION IF EXISTS {name};"]
 
 
 @dataclass(frozen=True, slots=True)

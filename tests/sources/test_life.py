@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,3 +150,67 @@ def test_other_tenants_see_no_source(server: str, followed: Followed) -> None:
 
     stranger = with_key(server, make_tenant().admin_key)
     assert stranger.get(followed.path).status_code in (403, 404)
+
+
+def errors_of(followed: Followed) -> dict[str, str]:
+    """Return what the tenant's error log has of its sources, by code."""
+    from tenants import error_log
+
+    error_log.flush()
+    listed = followed.admin.get(f"/api/v1/tenants/{followed.things.made.slug}/errors?area=source")
+    return {item["code"]: item["detail"] for item in listed.json()["items"]}
+
+
+def listed(followed: Followed) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = followed.admin.get(
+        f"/api/v1/tenants/{followed.things.made.slug}/sources"
+    ).json()["items"]
+    return found
+
+
+@contextmanager
+def away(database: Database) -> Iterator[None]:
+    """Nobody gets into the database but those who are in."""
+    allow = "UPDATE pg_database SET datallowconn = {} WHERE datname = current_database()"
+    database.run(allow.format("false"))
+    yield
+    database.run(allow.format("true"))
+
+
+def test_a_source_is_listed_until_nothing_of_it_is_left_in_its_database(
+    followed: Followed, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sources.following import removal
+
+    monkeypatch.setattr(removal, "RETRY_S", 0.1)
+    with away(database):
+        followed.admin.delete(followed.path.removesuffix("/source"))
+        wait_until(
+            lambda: [each["condition"] is not None for each in listed(followed)] == [True],
+            what="the removal to wait",
+        )
+        (shown,) = listed(followed)
+        assert (shown["state"], shown["condition"]["code"]) == ("removing", "refused")
+        assert shown["removing_until"] is not None
+        assert list(errors_of(followed)) == ["source_removal_waits"]
+        assert slots(database) == 2
+    wait_until(lambda: listed(followed) == [], what="the removal to be done")
+    assert slots(database) == 0
+
+
+def test_what_is_left_in_a_database_that_stays_away_is_said_as_the_statements_that_drop_it(
+    followed: Followed, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sources.following import removal
+    from sources.models import source
+
+    monkeypatch.setattr(removal, "RETRY_S", 0.1)
+    monkeypatch.setattr(source, "GIVEN_UP_AFTER", datetime.timedelta())
+    with away(database):
+        assert followed.admin.delete(followed.path).status_code == 204
+        wait_until(lambda: listed(followed) == [], what="the removal to be given up")
+        said = errors_of(followed)["source_left_behind"]
+    assert slots(database) == 2
+    for statement in said[said.index("SELECT") :].split(";")[:2]:
+        database.connection.execute(statement)
+    assert slots(database) == 0

@@ -15,7 +15,7 @@ export function LifeTab({ held }: { readonly held: Held }) {
   return (
     <div className="column">
       <Ttl held={held} />
-      {may("developer") && <Drop name={held.collection.name} />}
+      {may("developer") && <Drop collection={held.collection} />}
     </div>
   );
 }
@@ -85,7 +85,8 @@ function Ttl({ held: { collection, change } }: { readonly held: Held }) {
   );
 }
 
-function Drop({ name }: { readonly name: string }) {
+function Drop({ collection }: { readonly collection: Held["collection"] }) {
+  const { name, read_only: isFollowing } = collection;
   const [isAsking, setAsking] = useState(false);
   return (
     <section className="card life" aria-label="Drop the collection">
@@ -99,6 +100,8 @@ function Drop({ name }: { readonly name: string }) {
       {isAsking && (
         <ConfirmDrop list="collections" name={name} next="start" onClose={() => setAsking(false)}>
           This cannot be undone.
+          {isFollowing &&
+            " Its source is listed until its slot and publication have gone from its database."}
         </ConfirmDrop>
       )}
     </section>

@@ -1,7 +1,7 @@
 /** The table that a collection's documents come from, and how it stands; or a form to name one. */
 
 import { type FormEvent, useState } from "react";
-import { useAttempt, useChange, useOne } from "../../api/list";
+import { useAttempt, useChange, useList, useOne } from "../../api/list";
 import { useTenant } from "../../api/tenant";
 import { Confirm } from "../../ui/Confirm";
 import { Skeleton } from "../../ui/Empty";
@@ -12,12 +12,15 @@ import { size } from "../../ui/units";
 import type { Held } from "./CollectionPage";
 
 interface Source {
+  readonly id: string;
+  readonly collection: string;
+  readonly publication: string;
   readonly connection: string;
   readonly schema: string;
   readonly table: string;
   readonly key: readonly string[];
   readonly paused: boolean;
-  readonly state: "starting" | "copying" | "live" | "paused" | "waiting" | "halted";
+  readonly state: "starting" | "copying" | "live" | "paused" | "waiting" | "halted" | "removing";
   readonly condition: { readonly code: string; readonly detail: string } | null;
   readonly rows_copied: number;
   readonly copy_reason: string | null;
@@ -26,9 +29,11 @@ interface Source {
   readonly lag_bytes: number | null;
   readonly lag_ms: number | null;
   readonly seen_at: string | null;
+  readonly removing_until: string | null;
 }
 
 const LOOK_MS = 1_000;
+const REMOVED_MS = 5_000;
 /** The collection, as the page holds it, says whether it has a source. */
 const HELD = "held";
 
@@ -40,6 +45,7 @@ export function SourceTab({ held: { collection } }: { readonly held: Held }) {
       ) : (
         <Declare collection={collection.name} />
       )}
+      <Removed collection={collection.name} />
     </div>
   );
 }
@@ -74,6 +80,38 @@ function Followed({ collection }: { readonly collection: string }) {
       )}
     </section>
   );
+}
+
+/** Sources of a collection of this name that are no more, as long as something is left of them. */
+function Removed({ collection }: { readonly collection: string }) {
+  const { data: sources } = useList<Source>("sources", { refetchMs: REMOVED_MS });
+  const left = (sources ?? []).filter(
+    (source) => source.collection === collection && source.state === "removing",
+  );
+  return left.map((source) => (
+    <section key={source.id} className="card life" aria-label="Removed source">
+      <div className="section-head">
+        <h2>
+          Followed{" "}
+          <span className="mono">
+            {source.schema}.{source.table}
+          </span>
+        </h2>
+        <State source={source} />
+      </div>
+      <p className="soft">
+        The slot and the publication <span className="mono">{source.publication}</span> are being
+        dropped in <span className="mono">{source.connection}</span>.
+      </p>
+      {source.condition !== null && (
+        <p role="alert">
+          <span className="mono">{source.condition.code}</span>: {source.condition.detail} It is
+          given up <Time at={source.removing_until} />; the error log then says what to drop by
+          hand.
+        </p>
+      )}
+    </section>
+  ));
 }
 
 function State({ source: { state } }: { readonly source: Source }) {
@@ -160,7 +198,8 @@ function Buttons({ collection, source }: ButtonsProps) {
           onConfirm={() => changeCollection(path, { method: "DELETE" })}
           onClose={() => setAsking(false)}
         >
-          Slot and publication are dropped. The documents stay, and can be written from then on.
+          The documents stay, and can be written from then on. Slot and publication are dropped in
+          its database; until that is done the source is listed here.
         </Confirm>
       )}
     </div>
