@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from django.db import connections
 
-from foundation import request_context
+from foundation import company, request_context
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import ApiError, Unauthenticated
@@ -165,6 +165,7 @@ def _with_connection(look_up: Callable[[], T]) -> T:
 
 async def let_in(principal: Principal, tenant: TenantFacts, headers: dict[str, str]) -> None:
     """Count a call, or raise that a limit is used up. `headers` get what the caller is told."""
+    company.tenants.seen(tenant.id)
     decision = await limiter().acheck(
         request_limits(str(tenant.id), str(principal.credential_id), tenant.limits)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from documents.live import Outlet
 from documents.outbox.clock import ValkeyClock
 from foundation.environment import environment
+from foundation.slices import Slices
 from realtime import valkey
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
@@ -30,8 +31,9 @@ TICK_S = 0.05
 ALIVE_S = 3.0
 #: Whoever has not been heard of for so long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
-#: Frames that are handed out in one round of the event loop: all connections wait for it to end.
-FRAMES_AT_ONCE = 200
+#: Frames that are taken at once, and wishes that are begun in one round of the event loop: all
+#: connections wait for it to end.
+FRAMES_AT_ONCE, WISHES_AT_ONCE = 32, 16
 #: Queries that are let go in one call: the server answers nobody else meanwhile.
 LET_GO_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
@@ -74,6 +76,7 @@ class Running:
         self._serve = serve
         self._readers: dict[int, LogReader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._wishes: deque[Wish] = deque()
         self._pumping = False
 
     async def start(self) -> None:
@@ -152,24 +155,32 @@ class Running:
 
     def _pump(self) -> None:
         self._pumping = False
+        self._begin_wishes()
+        self._hand_out()
+        if self._wishes or self.hub.has_frames():
+            self.wake()
+
+    def _begin_wishes(self) -> None:
         wishes = self.hub.wishes()
         # A client that leaves may have had very many.
         gone = [query for kind, query, *_ in wishes if kind == "unregister"]
         if gone:
             self.spawn(self._let_go(gone))
-        for wish in wishes:
-            if wish[0] != "unregister":
-                self.spawn(self._served(wish))
-        for subscription, frame, is_last in self.hub.poll(FRAMES_AT_ONCE):
-            attached = self.attached.get(subscription)
-            if attached is None:
-                continue
-            attached.outlet.send(frame)
-            if is_last:
-                del self.attached[subscription]
-                attached.outlet.ended()
-        if self.hub.has_frames():
-            self.wake()
+        self._wishes.extend(wish for wish in wishes if wish[0] != "unregister")
+        for _ in range(min(len(self._wishes), WISHES_AT_ONCE)):
+            self.spawn(self._served(self._wishes.popleft()))
+
+    def _hand_out(self) -> None:
+        slices = Slices()
+        while not slices.is_over and (frames := self.hub.poll(FRAMES_AT_ONCE)):
+            for subscription, frame, is_last in frames:
+                attached = self.attached.get(subscription)
+                if attached is None:
+                    continue
+                attached.outlet.send(frame)
+                if is_last:
+                    del self.attached[subscription]
+                    attached.outlet.ended()
 
     async def _let_go(self, queries: list[bytes]) -> None:
         try:

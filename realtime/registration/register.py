@@ -15,6 +15,7 @@ from documents.store import facts
 from documents.store.facts import CollectionFacts
 from documents.store.lookups import Side
 from documents.store.queries import native
+from foundation.slices import Slices
 from realtime.events.layer import Ends, GridLayer, query_partition
 from realtime.grid.layout import Grid
 from realtime.registration.reading import Extent, Row, Rows, read_all
@@ -78,15 +79,12 @@ async def register_all(
     partition = query_partition(queries[0].hash, grid.query_partitions)
     ends = await layer.ends(grid.write_partitions, partition)
     read = await _rows(queries, source)
-    registered = await layer.register_all(
-        partition,
-        hub,
-        ends.life,
-        [
-            (query.hash, query.definition(), _request(query, ends, rows, renewal=renewal))
-            for query, rows in zip(queries, read, strict=False)
-        ],
-    )
+    slices, requests = Slices(), []
+    for query, rows in zip(queries, read, strict=False):
+        request = _request(query, ends, rows, renewal=renewal)
+        requests.append((query.hash, query.definition(), request))
+        await slices.breathe()
+    registered = await layer.register_all(partition, hub, ends.life, requests)
     return [
         Registration(given.activation, given.request, ends.log, rows.snapshot, _shown(query, rows))
         for query, given, rows in zip(queries, registered, read, strict=False)
@@ -102,7 +100,10 @@ def _shown(query: LiveQuery, read: Rows) -> list[Row]:
 
 async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
     # The rule is part of a query's filter already.
-    wanted = [(query.filter(), await _extent(query, source)) for query in queries]
+    slices, wanted = Slices(), []
+    for query in queries:
+        wanted.append((query.filter(), await _extent(query, source)))
+        await slices.breathe()
     read = await read_all(source.tenant_id, source.collection, wanted)
     for query, rows in zip(queries, read, strict=False):
         _compare(rows.collection, query.collection, query.rules_version)

@@ -3,8 +3,9 @@
 A hub that comes back to an event layer without its queries has thousands of them to register. Only
 so many registrations are under way at once; whoever gets its turn takes along those of the same
 collection that still wait, so that they share a snapshot and a call. While nobody waits each query
-goes by itself, at once. A tenant has half of the turns at most: queries that no index helps may
-read their whole collections, and nobody else shall wait for that.
+goes by itself, at once. A tenant has half of the turns at most, and in company they rest, so that
+more of its queries go together: queries that no index helps may read their whole collections, and
+nobody else shall wait for that.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
-from weakref import WeakValueDictionary
 
+from foundation import company
 from foundation.errors import ApiError
+from foundation.turns import Turns
 from realtime.events.layer import GridLayer, query_partition
 from realtime.grid.layout import Grid
 from realtime.registration.register import OtherRules, Registration, Source, register_all
@@ -27,7 +28,7 @@ _Place = tuple[Grid, Source, int]
 #: Queries of one snapshot: it should not be held for long.
 AT_ONCE = 100
 #: Whoever is told goes on in the loop's next round, which nobody else shall wait for long.
-TOLD_AT_ONCE = 8
+TOLD_AT_ONCE = 2
 
 
 class Registers(Protocol):
@@ -57,10 +58,7 @@ class Together:
     """Registers on behalf of one hub."""
 
     def __init__(self, under_way: int, registers: Registers = register_all) -> None:
-        self._room = asyncio.Semaphore(under_way)
-        self._of_a_tenant = max(1, under_way // 2)
-        #: Forgotten with the last who has or waits for a turn.
-        self._rooms: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+        self._turns = Turns(under_way, max(1, under_way // 2), company.tenants)
         self._registers = registers
         self._waiting: dict[_Place, list[_Waiting]] = {}
 
@@ -71,8 +69,7 @@ class Together:
         mine = _Waiting(query, asyncio.get_running_loop().create_future())
         place = (grid, source, query_partition(query.hash, grid.query_partitions))
         self._waiting.setdefault(place, []).append(mine)
-        own = self._rooms.setdefault(source.tenant_id, asyncio.Semaphore(self._of_a_tenant))
-        async with own, self._room:
+        async with self._turns.turn(source.tenant_id):
             while not mine.taken:
                 await self._serve(layer, grid, hub, source, self._take(place))
         return await mine.answer

@@ -21,6 +21,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from documents.live import Kinds, Subscriber
+from foundation import company
 from foundation.api.problems import translate
 from foundation.asgi import Receive, Send
 from foundation.errors import (
@@ -34,6 +35,7 @@ from foundation.errors import (
     TooManySubscriptions,
     Unauthenticated,
 )
+from foundation.slices import Slices
 from realtime.socket import callers, frames, messages, requests
 from realtime.socket.callers import Handshake, Party
 from realtime.socket.closing import Closing, code_for
@@ -52,9 +54,6 @@ GREETING_S = 5.0
 EXPIRED_S = 60.0
 MAX_SUBSCRIPTIONS = 1_000
 MAX_AT_ONCE = 64
-#: Subscriptions that begin at once. Each does something in every round of the event loop, and all
-#: other connections wait for a round to end.
-MAX_BEGINNING = 8
 #: What is on its way to the client gets so long when the server closes.
 LAST_WORDS_S = 2.0
 
@@ -87,7 +86,6 @@ class Connection:
         self._held: dict[str, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
-        self._room_to_begin = asyncio.Semaphore(MAX_BEGINNING)
         self._order = InOrder()
         self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
@@ -105,7 +103,7 @@ class Connection:
             closing = self._closing.result() if self._closing.done() else Closing.GONE
             await self._leave(sender, closing)
         finally:
-            self._end_all()
+            await self._let_go()
             for task in (sender, reader, *self._tasks):
                 task.cancel()
             await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
@@ -164,9 +162,12 @@ class Connection:
         await self._crowd.admit(self, party)
         self.party, self.state = party, State.OPEN
         self.tell(frames.welcome(self.id))
+        slices = Slices()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
             await self._take(text)
             await self._rest()
+            await self._outgoing.room()
+            await slices.breathe()
 
     async def _greeted(self) -> Party | None:
         """Return who it is; None: the client has gone before it said so."""
@@ -185,6 +186,8 @@ class Connection:
             raise Unauthenticated("Nobody said `hello` in time.") from None
 
     async def _deliver(self, frame: bytes) -> None:
+        if self.party is not None:
+            company.tenants.seen(self.party.tenant.id)
         await self._send({"type": "websocket.send", "text": frame.decode()})
 
     async def _next(self, max_bytes: int) -> bytes | None:
@@ -287,7 +290,7 @@ class Connection:
 
     async def _subscribe(self, message: Message, held: Held) -> None:
         try:
-            async with self._room_to_begin:
+            async with self._crowd.turn_to_begin(self.party):
                 party = await self._counted()
                 await self._crowd.count_in(held, party)
                 kind = self._kinds.of(message.value)
@@ -341,14 +344,23 @@ class Connection:
         closing = Closing(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
 
-    def _end_all(self, error: ApiError | None = None) -> None:
-        """End all subscriptions; without an error nobody is told."""
+    def _end_all(self, error: ApiError) -> None:
+        """End all subscriptions, and say why."""
         held, self._held = self._held, {}
         for each in held.values():
-            if error is None:
+            each.end(error)
+
+    async def _let_go(self) -> None:
+        """Close all subscriptions without a word, some at a time: there may be very many."""
+        held, self._held = list(self._held.values()), {}
+        slices = Slices()
+        try:
+            while held:
+                held.pop().close()
+                await slices.breathe()
+        finally:
+            for each in held:
                 each.close()
-            else:
-                each.end(error)
 
     async def _leave(self, sender: asyncio.Task[None], closing: Closing) -> None:
         """Say the last words, if there is somebody to hear them."""

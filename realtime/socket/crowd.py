@@ -11,11 +11,14 @@ import asyncio
 import logging
 import random
 from collections import Counter, defaultdict
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 from uuid import UUID
 
+from foundation import company
 from foundation.errors import ApiError, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
+from foundation.turns import Turns
 from realtime.socket import frames
 from realtime.socket.callers import Party
 from realtime.socket.held import Held
@@ -34,6 +37,10 @@ JUDGE_S, BELIEVED_S = 0.4, 0.3
 RECONNECT_WITHIN_MS = 5_000
 #: While a server drains, nobody is told before those who send people here know that it ends.
 UNTOLD_SHARE = 0.2
+
+#: Subscriptions that begin at once, in all and of one tenant. Each does something in every round of
+#: the event loop, and all other connections wait for a round to end.
+BEGINNING, BEGINNING_OF_ONE = 16, 4
 
 Verdict = tuple[Party, None] | tuple[None, ApiError]
 
@@ -77,7 +84,8 @@ class Crowd:
         self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
-        self.patience = Patience()
+        self.patience = Patience(company.tenants)
+        self._beginnings = Turns(BEGINNING, BEGINNING_OF_ONE, company.tenants)
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
@@ -120,6 +128,10 @@ class Crowd:
     def left(self, party: Party) -> None:
         """Learn that a subscription has ended."""
         self._quotas.gone(party.tenant.id)
+
+    def turn_to_begin(self, party: Party | None) -> AbstractAsyncContextManager[None]:
+        """Wait until a subscription may begin; it has until the block ends."""
+        return self._beginnings.turn(None if party is None else party.tenant.id)
 
     async def count_in(self, held: Held, party: Party) -> None:
         """Count a subscription in, or raise that its tenant has too many."""

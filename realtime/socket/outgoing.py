@@ -2,7 +2,8 @@
 
 Whoever sends is never held up: frames wait here, and those of subscriptions are told when they
 have left, so that what makes them can stop making more. A client that does not read fills its
-connection, and then this queue up to what its subscriptions may have on the way.
+connection, and then this queue up to what its subscriptions may have on the way; answers to what it
+asks fill it too, so whoever reads its messages waits for room.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-#: After so many frames others get their turn, however fast the client takes them.
-AT_ONCE = 64
+from foundation.slices import Slices
+
+#: Beyond this a client is asked for nothing more until it has taken some.
+MAX_WAITING_BYTES = 4 * 1024 * 1024
 
 Sent = Callable[[int], None]
 
@@ -23,7 +26,9 @@ class Outgoing:
     def __init__(self, deliver: Callable[[bytes], Awaitable[None]]) -> None:
         self._deliver = deliver
         self._queue: deque[tuple[bytes, Sent | None]] = deque()
+        self._waiting_bytes = 0
         self._wake = asyncio.Event()
+        self._taken = asyncio.Event()
         self._ending = False
 
     def __len__(self) -> int:
@@ -32,7 +37,14 @@ class Outgoing:
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
         """Send a frame behind those that wait; `sent` is told its size once it has left."""
         self._queue.append((frame, sent))
+        self._waiting_bytes += len(frame)
         self._wake.set()
+
+    async def room(self) -> None:
+        """Wait while too much waits."""
+        while self._waiting_bytes > MAX_WAITING_BYTES:
+            self._taken.clear()
+            await self._taken.wait()
 
     def finish(self) -> None:
         """Let `run` end when everything has been sent."""
@@ -50,12 +62,12 @@ class Outgoing:
                 await self._wake.wait()
 
     async def _empty(self) -> None:
-        count = 0
+        slices = Slices()
         while self._queue:
             frame, sent = self._queue.popleft()
             await self._deliver(frame)
+            self._waiting_bytes -= len(frame)
+            self._taken.set()
             if sent is not None:
                 sent(len(frame))
-            count += 1
-            if count % AT_ONCE == 0:
-                await asyncio.sleep(0)
+            await slices.breathe()
