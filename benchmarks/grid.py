@@ -46,6 +46,12 @@ KINDS = ("range", "equality", "regex", "geo", "text", "mixed", "residual")
 PEERS = ("polling", "tailing")
 P99_MS = 20.0
 DECODE_P99_MS = 30.0
+DECODE_STAGES = {
+    "commit": "of it, until the commit was acknowledged",
+    "to_stream": "then until it was in a write stream: decoded, and committed here",
+    "to_log": "then until a node told of it",
+    "to_client": "then until its event was read",
+}
 #: A rate counts as kept when so much of it was.
 _KEPT = 0.99
 #: Tailing is tried with so many queries first, and then with ever more until it fails.
@@ -93,6 +99,10 @@ def _decode(report: Report, writes: int, seconds: int) -> None:
         goal = f"<= {DECODE_P99_MS:g}" if label == "p99" else ""
         value = percentile(found.latencies_ms, share)
         report.add(f"{name}_{label}_ms", value, "ms", f"from before the statement, {label}", goal)
+    for stage, what in DECODE_STAGES.items():
+        for label, share in (("p50", 0.5), ("p99", 0.99)):
+            value = percentile(found.stages_ms[stage] or [0.0], share)
+            report.add(f"{name}_{stage}_{label}_ms", value, "ms", f"{what}, {label}")
     for service, used_s in found.cpu_s.items():
         cores = used_s / seconds
         report.add(f"{name}_{service}_cores", cores, "cores", f"used by {service}")

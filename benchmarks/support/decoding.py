@@ -3,7 +3,8 @@
 A second PostgreSQL, durable as ours, a collection whose documents come from a table of it, and one
 client that watches all of them. Writers are a process of their own: each
 transaction inserts or updates a row that carries the moment at which it was due. All clocks are
-one machine's.
+one machine's. Of the writes that the event layer's streams still hold at the end it is said how
+long they took from stage to stage.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import requests
 
 from benchmarks.support.client import opened, subscribe
 from benchmarks.support.installation import installation, python, service, web
+from benchmarks.support.stages import entered
 from rillbase_server.launcher.embedded import EmbeddedPostgres
 
 _MAKE = """
@@ -43,6 +45,9 @@ _WRITE = (
 )
 WRITERS = 8
 LIVE_S = 60.0
+QUIET_S = 0.5
+#: What lies between the moments that are noted of a write.
+STAGES = ("commit", "to_stream", "to_log", "to_client")
 
 
 @dataclass(slots=True)
@@ -54,7 +59,21 @@ class Decoded:
     delivered: int = 0
     disturbances: int = 0
     latencies_ms: list[float] = field(default_factory=list)
+    #: How long each write took to get through a stage, by its name.
+    stages_ms: dict[str, list[float]] = field(default_factory=dict)
     cpu_s: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the writers did."""
+
+    commits: int
+    seconds: float
+    #: By row, the last write of it.
+    last: dict[int, float]
+    #: By the moment at which it was due, when its commit was acknowledged.
+    committed: dict[float, float]
 
 
 def measure(writes_per_s: int, seconds: float) -> Decoded:
@@ -81,7 +100,8 @@ def measure(writes_per_s: int, seconds: float) -> Decoded:
         )
         _follow(f"http://127.0.0.1:{server.port}", made, theirs.url)
         before = {name: each.cpu_s() for name, each in services.items()}
-        found = asyncio.run(_listen(server.port, made["key"], theirs.url, (writes_per_s, seconds)))
+        heard = _Heard(Decoded(), theirs.url, place.environment["REDIS_URL"])
+        found = asyncio.run(_listen(server.port, made["key"], heard, (writes_per_s, seconds)))
         found.cpu_s = {name: each.cpu_s() - before[name] for name, each in services.items()}
     return found
 
@@ -99,41 +119,70 @@ def _follow(base: str, made: dict[str, str], url: str) -> None:
         time.sleep(0.1)
 
 
-async def _listen(port: int, key: str, url: str, rate: tuple[int, float]) -> Decoded:
+@dataclass(slots=True)
+class _Heard:
+    """What the listener knows, and where it looks."""
+
+    found: Decoded
+    theirs_url: str
+    valkey_url: str
+    #: By row, the last write that was heard of; by write, when that was.
+    newest: dict[int, float] = field(default_factory=dict)
+    at_s: dict[float, float] = field(default_factory=dict)
+
+    def take(self, text: str | bytes, now_s: float) -> None:
+        """Note a frame."""
+        frame = json.loads(text)
+        if frame["type"] == "event":
+            due_s = frame["document"]["due"]
+            self.newest[frame["key"]] = due_s
+            self.at_s[due_s] = now_s
+            self.found.latencies_ms.append((now_s - due_s) * 1000)
+            self.found.delivered += 1
+        elif frame["type"] in ("status", "reset", "end"):
+            self.found.disturbances += 1
+
+    def conclude(self, told: Written) -> Decoded:
+        """Compare with what was written, and say where the time went."""
+        streams, logs = entered(self.valkey_url, "due")
+        found = self.found
+        found.commits, found.commits_per_s = told.commits, told.commits / told.seconds
+        # Of a row that was written twice before it was told, the last state is told.
+        if told.last != self.newest:
+            found.disturbances += 1
+        due = {moment: moment for moment in told.committed}
+        passed = [due, told.committed, streams, logs, self.at_s]
+        for name, before, behind in zip(STAGES, passed, passed[1:], strict=False):
+            found.stages_ms[name] = [
+                (behind[moment] - at_s) * 1000
+                for moment, at_s in before.items()
+                if moment in behind
+            ]
+        return found
+
+
+async def _listen(port: int, key: str, heard: _Heard, rate: tuple[int, float]) -> Decoded:
     """Watch all rows, have others write them, and note how long each took."""
-    found = Decoded()
     connection = await opened(port, key, queue=10_000)
     await connection.send(subscribe("all", "things", {"number": {"$gte": 0}}))
     while json.loads(await connection.recv())["type"] != "ready":
         pass
     context = multiprocessing.get_context("spawn")
     ours, others = context.Pipe()
-    writer = context.Process(target=_write, args=(url, rate, others))
+    writer = context.Process(target=_write, args=(heard.theirs_url, rate, others))
     writer.start()
-    newest: dict[int, float] = {}
     until = time.monotonic() + rate[1] + LIVE_S
     while time.monotonic() < until:
         try:
-            text = await asyncio.wait_for(connection.recv(), 0.5)
+            text = await asyncio.wait_for(connection.recv(), QUIET_S)
         except TimeoutError:
-            if not writer.is_alive() and ours.poll():
+            # Nothing comes any more, and the writer has said what it did.
+            if ours.poll():
                 break
-            continue
-        now = time.monotonic()
-        frame = json.loads(text)
-        if frame["type"] == "event":
-            due = frame["document"]["due"]
-            newest[frame["key"]] = due
-            found.latencies_ms.append((now - due) * 1000)
-            found.delivered += 1
-        elif frame["type"] in ("status", "reset", "end"):
-            found.disturbances += 1
-    told = ours.recv()
+        else:
+            heard.take(text, time.monotonic())
+    found = heard.conclude(ours.recv())
     writer.join()
-    found.commits, found.commits_per_s = told["commits"], told["commits"] / told["seconds"]
-    # Of a row that was written twice before it was told, the last state is told.
-    if {int(key): due for key, due in told["last"].items()} != newest:
-        found.disturbances += 1
     await connection.close()
     return found
 
@@ -142,11 +191,12 @@ def _write(url: str, rate: tuple[int, float], told: Connection) -> None:
     told.send(asyncio.run(_write_all(url, *rate)))
 
 
-async def _write_all(url: str, writes_per_s: int, seconds: float) -> dict[str, object]:
+async def _write_all(url: str, writes_per_s: int, seconds: float) -> Written:
     """Commit at a steady rate, whether or not anybody keeps up."""
     began, count = time.monotonic() + 0.2, int(writes_per_s * seconds)
     numbers = iter(range(count))
     last: dict[int, float] = {}
+    committed: dict[float, float] = {}
 
     async def one() -> None:
         connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
@@ -158,7 +208,8 @@ async def _write_all(url: str, writes_per_s: int, seconds: float) -> dict[str, o
                 await connection.execute(
                     _WRITE, (number % _ROWS, due, f"n{number}", number), prepare=True
                 )
+                committed[due] = time.monotonic()
                 last[number % _ROWS] = max(due, last.get(number % _ROWS, 0.0))
 
     await asyncio.gather(*(one() for _ in range(WRITERS)))
-    return {"commits": count, "seconds": time.monotonic() - began, "last": last}
+    return Written(count, time.monotonic() - began, last, committed)
