@@ -24,7 +24,8 @@ ANSWER_TIMEOUT_S = 20.0
 #: About how much is read, and appended, at once. A larger batch stays whole up to its own limit.
 PAGE_BYTES = 4 * 1024 * 1024
 MAX_BATCH_BYTES = 32 * 1024 * 1024
-PAGE_ROWS = 5_000
+#: More than the largest batch has, so that each is listed as a whole.
+PAGE_ROWS = 12_000
 #: How long rows stay after they were marked, so that they can be published again.
 KEPT_S = 60
 
@@ -154,8 +155,9 @@ class OutboxRows:
             )
             for row in range(sizes.rows)
         ]
-        page = cut(listed)
-        done, after = progress(asked.xids, listed, page, all_listed=len(listed) < PAGE_ROWS)
+        all_listed = len(listed) < PAGE_ROWS
+        page = cut(listed, all_listed=all_listed)
+        done, after = progress(asked.xids, listed, page, all_listed=all_listed)
         if not page:
             return Fetched([], done, after)
         xids = xid8s(sorted({size.xid for size in page}))
@@ -234,13 +236,16 @@ def _world(result: Result) -> World:
     return World(result.integer(0, 0), result.text(0, 1), result.text(0, 2))
 
 
-def cut(listed: Sequence[Size]) -> list[Size]:
+def cut(listed: Sequence[Size], *, all_listed: bool) -> list[Size]:
     """Return the rows of one page: a prefix, with no atomic batch cut in two."""
     page: list[Size] = []
     total = 0
-    for (_, is_batch), group in groupby(listed, key=lambda size: (size.xid, size.is_batch)):
+    for (xid, is_batch), group in groupby(listed, key=lambda size: (size.xid, size.is_batch)):
         rows = list(group)
         size = sum(row.bytes for row in rows)
+        if is_batch and page and not all_listed and xid == listed[-1].xid:
+            # The rest of it may not be listed.
+            return page
         if is_batch and size <= MAX_BATCH_BYTES:
             if page and total + size > PAGE_BYTES:
                 return page

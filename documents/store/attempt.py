@@ -20,6 +20,7 @@ import psycopg
 
 from documents.outbox import publisher
 from documents.outbox.after_images import Committed
+from documents.outbox.batches import standing_for
 from documents.store import claims, facts, locks, statements
 from documents.store.access import access_of
 from documents.store.claims import Claim
@@ -33,8 +34,6 @@ from foundation.postgres.session import ROLLBACK, Step
 from foundation.refusals import as_api_error
 from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
 
-#: Batches beyond this size are not marked as one for subscribers.
-MAX_MARKED_BATCH = 500
 _ENFORCED = "documents_indexentry_unique"
 
 Ended = Written | ApiError
@@ -250,12 +249,12 @@ class Attempt:
         xid = results[0].integer(0, 0)
         publisher.offer(stamped, Committed(xid, self._tenant_id, changes, rules_versions, hashes))
 
-    def _batch_hashes(self, changes: Changes) -> list[int] | None:
+    def _batch_hashes(self, changes: Changes) -> Sequence[int] | None:
         """Return the keys' hashes of a batch that subscribers see as one."""
         (first, *others) = self._writes
-        if others or not first.atomic or not 1 < len(changes) <= MAX_MARKED_BATCH:
+        if others or not first.atomic or len(changes) <= 1:
             return None
-        return changes.key_hashes()
+        return standing_for(changes.key_hashes())
 
 
 def _may_write(write: Write, known: dict[str, CollectionFacts]) -> bool:

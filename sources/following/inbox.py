@@ -7,10 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from documents.store.attempt import MAX_MARKED_BATCH
 from sources.following.transactions import Transaction
 
 MAX_BYTES = 32 * 1024 * 1024
+#: Changes that are applied together: subscribers see them as one group, and what comes meanwhile
+#: waits for them.
+MAX_CHANGES = 500
 
 
 class Inbox:
@@ -58,7 +60,7 @@ class Inbox:
         for transaction in self._waiting:
             alone = transaction.copy_reason or not transaction.is_whole
             changes += transaction.count
-            if group and (alone or changes > MAX_MARKED_BATCH):
+            if group and (alone or changes > MAX_CHANGES):
                 break
             group.append(transaction)
             if alone:

@@ -111,17 +111,23 @@ def sizes(*listed: tuple[int, int, bool]) -> list[Size]:
 
 def test_a_page_ends_before_it_grows_too_large_but_never_inside_a_batch() -> None:
     listed = sizes((1, MIB, False), (1, 4 * MIB, False), (2, MIB, True), (2, 5 * MIB, True))
-    assert [size.id for size in cut(listed)] == [1]
-    assert [size.id for size in cut(listed[1:])] == [2]
-    assert [size.id for size in cut(listed[2:])] == [3, 4]
+    assert [size.id for size in cut(listed, all_listed=True)] == [1]
+    assert [size.id for size in cut(listed[1:], all_listed=True)] == [2]
+    assert [size.id for size in cut(listed[2:], all_listed=True)] == [3, 4]
+
+
+def test_a_page_has_no_part_of_a_batch_that_may_go_on_behind_what_was_listed() -> None:
+    listed = sizes((1, 1, False), (2, 1, True), (2, 1, True))
+    assert [size.id for size in cut(listed, all_listed=False)] == [1]
+    assert [size.id for size in cut(listed, all_listed=True)] == [1, 2, 3]
 
 
 def test_one_document_larger_than_a_page_is_a_page() -> None:
-    assert len(cut(sizes((1, 16 * MIB, False), (1, 1, False)))) == 1
+    assert len(cut(sizes((1, 16 * MIB, False), (1, 1, False)), all_listed=True)) == 1
 
 
 def test_a_batch_too_large_to_be_appended_at_once_is_cut_like_anything_else() -> None:
-    assert len(cut(sizes(*[(1, 16 * MIB, True)] * 3))) == 1
+    assert len(cut(sizes(*[(1, 16 * MIB, True)] * 3), all_listed=True)) == 1
 
 
 def test_a_transaction_is_done_when_its_last_row_was_read() -> None:
