@@ -1,6 +1,7 @@
 /** Who watches what, now: with rate and lag, and a way to end it. */
 
 import { Fragment, useState } from "react";
+import type { Group, Lookup } from "rillbase";
 import { Link } from "wouter";
 import { useChange } from "../../api/list";
 import { useTenant } from "../../api/tenant";
@@ -161,10 +162,23 @@ function Row({ row, isOpen, onToggle, onEnd }: RowProps) {
 const MAX_SUMMARY = 70;
 
 function summary({ query }: Subscription): string {
-  const filter = query.filter as object | undefined;
-  const text =
-    filter === undefined || Object.keys(filter).length === 0 ? "" : JSON.stringify(filter);
+  const { filter, group, lookup } = query as Watched;
+  const parts = [
+    ...(filter === undefined || Object.keys(filter).length === 0 ? [] : [JSON.stringify(filter)]),
+    ...(group == null ? [] : [`grouped by ${group.by?.join(", ") || "nothing"}`]),
+    ...(lookup == null
+      ? []
+      : [`with ${lookup.map(({ from, local }) => `${from} by ${local}`).join(", ")}`]),
+  ];
+  const text = parts.join(" ");
   return text.length > MAX_SUMMARY ? `${text.slice(0, MAX_SUMMARY)}…` : text;
+}
+
+/** What a query says besides the collection, as it was asked. */
+interface Watched {
+  readonly filter?: object;
+  readonly group?: Partial<Group> | null;
+  readonly lookup?: readonly Lookup[] | null;
 }
 
 function Details({ row }: { readonly row: Subscription }) {

@@ -138,7 +138,7 @@ const SIGNS: Record<StepState, readonly [IconName, string]> = {
 
 function Stage({ step }: { readonly step: Step }) {
   const [icon, words] = SIGNS[step.state];
-  const { explanation } = step.facts;
+  const { explanation, ...facts } = step.facts;
   return (
     <li className={step.state}>
       <span className="why-sign" title={words}>
@@ -159,8 +159,47 @@ function Stage({ step }: { readonly step: Step }) {
         {explanation !== undefined && step.state !== "unknown" && (
           <Clauses reason={explanation.reason} />
         )}
+        <Facts facts={facts} />
       </div>
     </li>
+  );
+}
+
+/** Whatever else is known at a stage, by the names that the API gives it. */
+function Facts({ facts }: { readonly facts: Readonly<Record<string, unknown>> }) {
+  const known = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
+  if (known.length === 0) return null;
+  return (
+    <details className="why-facts">
+      <summary>What is known here</summary>
+      <dl>
+        {known.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name.replaceAll("_", " ")}</dt>
+            <dd>
+              <Fact value={value} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+/** Lists and objects become lists of what they hold, anything else its text. */
+function Fact({ value }: { readonly value: unknown }) {
+  if (typeof value !== "object" || value === null) return <code>{String(value)}</code>;
+  const held = Object.entries(value);
+  if (held.length === 0) return <span className="soft">none</span>;
+  return (
+    <ul>
+      {held.map(([name, member]) => (
+        <li key={name}>
+          {!Array.isArray(value) && <span className="soft">{name.replaceAll("_", " ")} </span>}
+          <Fact value={member} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -1,7 +1,7 @@
 /** The answer as it is now. */
 
 import { useMemo, useState } from "react";
-import type { Group, Query } from "rillbase";
+import type { Group, Lookup, Query } from "rillbase";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { columnsOf } from "../collections/documents/columns";
 import { DocumentGrid } from "../collections/documents/DocumentGrid";
@@ -14,14 +14,16 @@ const NOBODY: ReadonlySet<string> = new Set();
 interface LiveResultProps {
   readonly query: Query<Record<string, unknown>>;
   readonly group: Group | undefined;
+  readonly lookup: readonly Lookup[] | undefined;
 }
 
-export function LiveResult({ query, group }: LiveResultProps) {
+export function LiveResult({ query, group, lookup }: LiveResultProps) {
   const live = useWatched(query);
   const [opened, setOpened] = useState<string | null>(null);
   const isEmpty = live.items.length === 0;
+  const nested = useMemo(() => lookup?.map(({ as }) => as) ?? [], [lookup]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: columns stay while rows come and go.
-  const columns = useMemo(() => columnsOf(live.items, null), [query.key, isEmpty]);
+  const columns = useMemo(() => columnsOf(live.items, null, nested), [query.key, isEmpty]);
   if (live.error !== null) {
     return (
       <div className="pad">
@@ -39,6 +41,7 @@ export function LiveResult({ query, group }: LiveResultProps) {
         <DocumentGrid
           live={live}
           columns={columns}
+          nested={nested}
           sort={[]}
           selected={NOBODY}
           opened={opened}

@@ -20,7 +20,7 @@ import "./playground.css";
 
 type View = "result" | "events" | "explain";
 
-const NOTHING_TYPED = { filter: "{}", sort: "", limit: "20", by: "", measures: "" };
+const NOTHING_TYPED = { filter: "{}", sort: "", limit: "20", by: "", measures: "", lookups: [] };
 
 export default function Playground() {
   const { client, slug } = useTenant();
@@ -32,6 +32,8 @@ export default function Playground() {
   const [error, setError] = useState<unknown>(null);
   const [showsCode, setShowsCode] = useState(false);
   const name = collection || collections[0]?.name || "";
+  const { schema } = collections.find((found) => found.name === name) ?? {};
+  const fields = Object.keys((schema?.properties as object | undefined) ?? {});
 
   function run() {
     setError(null);
@@ -65,6 +67,7 @@ export default function Playground() {
             <QueryFields
               collections={collections.map((found) => found.name)}
               collection={name}
+              fields={fields}
               typed={typed}
               onCollection={setCollection}
               onType={(members) => setTyped((held) => ({ ...held, ...members }))}
@@ -78,7 +81,8 @@ export default function Playground() {
             />
             <p className="soft hint">
               A filter in MongoDB's language. <kbd>Ctrl</kbd> <kbd>↵</kbd> runs it. Group by fields,
-              and the rows of the answer are groups.
+              and the rows of the answer are groups. Look others up, and they are shown below the
+              documents that refer to them.
             </p>
           </div>
           <div className="answer">
@@ -106,7 +110,7 @@ export default function Playground() {
               </Empty>
             )}
             {query !== null && view === "result" && (
-              <LiveResult query={query} group={asked?.group} />
+              <LiveResult query={query} group={asked?.group} lookup={asked?.lookup} />
             )}
             {query !== null && view === "events" && <EventLog log={log} />}
             {asked !== null && view === "explain" && (
@@ -126,6 +130,7 @@ export default function Playground() {
           filter={asked.filter}
           sort={asked.sort}
           group={asked.group}
+          lookup={asked.lookup}
           onClose={() => setShowsCode(false)}
         />
       )}

@@ -1,11 +1,14 @@
 /** What a query consists of besides its filter. */
 
+import { LookupChips } from "../collections/documents/LookupChips";
 import { MAX_LIMIT, type Typed } from "./asked";
 
 interface QueryFieldsProps {
   readonly collections: readonly string[];
   readonly collection: string;
-  readonly typed: Pick<Typed, "sort" | "limit" | "by" | "measures">;
+  /** Those of the collection, as far as its schema tells. */
+  readonly fields: readonly string[];
+  readonly typed: Pick<Typed, "sort" | "limit" | "by" | "measures" | "lookups">;
   readonly onCollection: (name: string) => void;
   readonly onType: (members: Partial<Typed>) => void;
 }
@@ -17,7 +20,7 @@ const TEXTS = [
 ] as const;
 
 export function QueryFields(props: QueryFieldsProps) {
-  const { collections, collection, typed, onCollection, onType } = props;
+  const { collections, collection, fields, typed, onCollection, onType } = props;
   return (
     <div className="row-fields">
       <select
@@ -49,6 +52,14 @@ export function QueryFields(props: QueryFieldsProps) {
           onChange={(event) => onType({ [member]: event.target.value })}
         />
       ))}
+      <div className="chips whole">
+        <LookupChips
+          chosen={typed.lookups}
+          collections={collections}
+          fields={fields}
+          onChange={(lookups) => onType({ lookups })}
+        />
+      </div>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** What is asked in the playground, from the texts of its fields. */
 
-import { type Client, type Group, type Measure, parse, type Query } from "rillbase";
+import { type Client, type Group, type Lookup, type Measure, parse, type Query } from "rillbase";
+import { type Chosen, lookupsOf } from "../collections/documents/lookups";
 
 export type Plain = Record<string, unknown>;
 
@@ -12,6 +13,7 @@ export interface Typed {
   /** Fields, and measures such as `count, sum(price)`. Where both are empty, documents are asked for. */
   readonly by: string;
   readonly measures: string;
+  readonly lookups: readonly Chosen[];
 }
 
 export interface Asked {
@@ -20,17 +22,20 @@ export interface Asked {
   readonly sort: readonly (readonly [string, 1 | -1])[];
   readonly limit: number;
   readonly group?: Group;
+  readonly lookup?: readonly Lookup[];
 }
 
 export const MAX_LIMIT = 1_000;
 
 /** Returns the query, or throws a `SyntaxError` that says what cannot be read. */
-export function read({ collection, filter, sort, limit, by, measures }: Typed): Asked {
+export function read(typed: Typed): Asked {
+  const { collection, filter, sort, limit, by, measures } = typed;
   const parsed = parse(filter.trim() === "" ? "{}" : filter);
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
     throw new SyntaxError("A filter is an object.");
   const fields = parts(by);
   const named = measuresOf(measures);
+  const lookup = lookupsOf(typed.lookups);
   const isGrouped = fields.length > 0 || Object.keys(named).length > 0;
   return {
     collection,
@@ -38,6 +43,7 @@ export function read({ collection, filter, sort, limit, by, measures }: Typed): 
     sort: parts(sort).map((part) => (part.startsWith("-") ? [part.slice(1), -1] : [part, 1])),
     limit: Math.min(MAX_LIMIT, Math.max(1, Number(limit) || 20)),
     ...(isGrouped ? { group: { by: fields, measures: named } } : {}),
+    ...(lookup === undefined ? {} : { lookup }),
   };
 }
 
@@ -66,7 +72,9 @@ function measuresOf(text: string): Record<string, Measure> {
 export function queryOf(client: Client, asked: Asked): Query<Plain> {
   let query: Query<Plain> = client.collection<Plain>(asked.collection);
   if (Object.keys(asked.filter).length > 0) query = query.filter(asked.filter);
-  if (asked.group !== undefined) query = query.group(asked.group.by, asked.group.measures);
+  if (asked.group !== undefined) query = query.group<Plain>(asked.group.by, asked.group.measures);
+  for (const { from, local, as } of asked.lookup ?? [])
+    query = query.lookup<Plain>(from, local, as);
   for (const [field, direction] of asked.sort) query = query.sort(field, direction);
   return query.limit(asked.limit);
 }

@@ -1,7 +1,7 @@
 /** Shows the query as code. */
 
 import { useState } from "react";
-import type { Group } from "rillbase";
+import type { Group, Lookup } from "rillbase";
 import { Code } from "../../../ui/Code";
 import { Dialog } from "../../../ui/Dialog";
 import { Segments } from "../../../ui/Field";
@@ -13,6 +13,7 @@ interface CodeDialogProps {
   readonly filter: Record<string, unknown>;
   readonly sort: Asked["sort"];
   readonly group?: Group | undefined;
+  readonly lookup?: readonly Lookup[] | undefined;
   readonly onClose: () => void;
 }
 

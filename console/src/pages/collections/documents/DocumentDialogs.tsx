@@ -7,6 +7,7 @@ import type { Asked } from "./asked";
 import { BulkEdit } from "./BulkEdit";
 import { CodeDialog } from "./CodeDialog";
 import { InsertDialog } from "./InsertDialog";
+import { lookupsOf } from "./lookups";
 import { ImportDialog } from "./Transfer";
 import type { Row } from "./useLiveDocuments";
 import type { useWrites } from "./useWrites";
@@ -69,7 +70,15 @@ export function DocumentDialogs(props: DialogsProps) {
     case "import":
       return <ImportDialog collection={name} onClose={onClose} />;
     case "code":
-      return <CodeDialog collection={name} filter={filter} sort={asked.sort} onClose={onClose} />;
+      return (
+        <CodeDialog
+          collection={name}
+          filter={filter}
+          sort={asked.sort}
+          lookup={lookupsOf(asked.lookups)}
+          onClose={onClose}
+        />
+      );
     case "edit":
       return (
         <BulkEdit

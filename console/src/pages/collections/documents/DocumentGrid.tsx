@@ -6,11 +6,20 @@
  */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type RefObject, useEffect, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 import { flashClass } from "../../../ui/flashes";
 import { Icon } from "../../../ui/Icon";
 import { CellEditor, CellValue } from "./Cell";
 import type { Column } from "./columns";
+import { linesOf } from "./lookups";
+import { NestedRows } from "./NestedRows";
 import type { LiveDocuments, Row } from "./useLiveDocuments";
 import { keyOf } from "./values";
 import "./grid.css";
@@ -30,6 +39,8 @@ export interface Cursor {
 interface GridProps {
   readonly live: LiveDocuments;
   readonly columns: readonly Column[];
+  /** Under which names others are looked up, which are shown below each row. */
+  readonly nested?: readonly string[];
   readonly sort: readonly (readonly [string, 1 | -1])[];
   readonly selected: ReadonlySet<string>;
   readonly opened: string | null;
@@ -40,18 +51,26 @@ interface GridProps {
   readonly onSave: (row: Row, path: string, value: unknown) => void;
 }
 
+const NOTHING: readonly string[] = [];
+
 export function DocumentGrid(props: GridProps) {
-  const { live, columns } = props;
+  const { live, columns, nested = NOTHING } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const [isEditing, setEditing] = useState(false);
   const rows = useVirtualizer({
     count: live.items.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
+    estimateSize: (index) =>
+      ROW_PX * (1 + linesOf(live.items[index]?.document ?? {}, nested).length),
     overscan: OVERSCAN_ROWS,
     getItemKey: (index) => keyOf(live.items[index]?.id),
   });
+  const hasNested = nested.length > 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are as high as what is below them.
+  useLayoutEffect(() => {
+    if (hasNested) rows.measure();
+  }, [live.items, nested]);
   const shown = rows.getVirtualItems();
   const last = shown[shown.length - 1]?.index ?? 0;
   const { grow } = live;
@@ -175,30 +194,41 @@ function GridRow(props: RowProps) {
   if (row.isPending) classes.push("pending");
   if (opened === key) classes.push("opened");
   const isSelected = selected.has(key);
+  const className = classes.join(" ");
+  const lines = linesOf(row.document, props.nested ?? NOTHING);
   return (
-    <div
-      className={classes.join(" ")}
-      role="row"
-      aria-rowindex={index + 2}
-      aria-selected={isSelected}
-      data-key={key}
-      style={{ transform: `translateY(${top}px)`, width }}
-    >
-      <div className="cell check" role="gridcell" aria-colindex={1}>
-        {mayWrite && (
-          <input
-            type="checkbox"
-            tabIndex={-1}
-            aria-label={`Select ${key}`}
-            checked={isSelected}
-            onChange={() => onSelect(toggled(selected, key))}
-          />
-        )}
+    <>
+      <div
+        className={className}
+        role="row"
+        aria-rowindex={index + 2}
+        aria-selected={isSelected}
+        data-key={key}
+        style={{ transform: `translateY(${top}px)`, width }}
+      >
+        <div className="cell check" role="gridcell" aria-colindex={1}>
+          {mayWrite && (
+            <input
+              type="checkbox"
+              tabIndex={-1}
+              aria-label={`Select ${key}`}
+              checked={isSelected}
+              onChange={() => onSelect(toggled(selected, key))}
+            />
+          )}
+        </div>
+        {columns.map((column, place) => (
+          <GridCell key={column.path} {...props} column={column} place={place} />
+        ))}
       </div>
-      {columns.map((column, place) => (
-        <GridCell key={column.path} {...props} column={column} place={place} />
-      ))}
-    </div>
+      <NestedRows
+        lines={lines}
+        className={className}
+        columns={columns.length}
+        top={(place) => top + ROW_PX * (place + 1)}
+        width={width}
+      />
+    </>
   );
 }
 

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useRef, useState } from "react";
 import { failureOf } from "../../../api/failure";
-import { useTenant } from "../../../api/tenant";
+import { useCollections, useTenant } from "../../../api/tenant";
 import type { Collection } from "../../../api/types";
 import { Skeleton } from "../../../ui/Empty";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
@@ -16,6 +16,7 @@ import { DocumentPanel } from "./DocumentPanel";
 import { FilterBar, turned } from "./FilterBar";
 import { GridFoot } from "./GridFoot";
 import { MoreMenu, NoDocuments, SelectionBar } from "./GridTools";
+import { lookupsOf } from "./lookups";
 import { type Row, useLiveDocuments } from "./useLiveDocuments";
 import { useWrites } from "./useWrites";
 import { keyOf } from "./values";
@@ -37,7 +38,9 @@ export function DocumentsTab({ collection }: { readonly collection: Collection }
   const live = useLiveDocuments(query);
   const writes = useWrites(client, name);
   const documents = useMemo(() => client.collection<Plain>(name), [client, name]);
-  const columns = useColumns(live.items, schema, query.key);
+  const { data: collections = [] } = useCollections();
+  const nested = useMemo(() => lookupsOf(asked.lookups)?.map(({ as }) => as) ?? [], [asked]);
+  const columns = useColumns(live.items, schema, query.key, nested);
   const fields = columns.map(({ path }) => path);
   const count = useCount(slug, name, read.filter, live.items.length);
   const rows = live.items.filter(({ id }) => selected.has(keyOf(id)));
@@ -47,7 +50,13 @@ export function DocumentsTab({ collection }: { readonly collection: Collection }
     <div className="with-panel">
       <div className="left">
         <div className="grid-tools">
-          <FilterBar asked={asked} fields={fields} problem={read.problem} onChange={setAsked} />
+          <FilterBar
+            asked={asked}
+            fields={fields}
+            collections={collections.map((found) => found.name)}
+            problem={read.problem}
+            onChange={setAsked}
+          />
           <div className="end">
             <button type="button" className="button small plain" onClick={() => setDialog("code")}>
               <Icon name="code" size={13} /> Code
@@ -89,6 +98,7 @@ export function DocumentsTab({ collection }: { readonly collection: Collection }
           <DocumentGrid
             live={live}
             columns={columns}
+            nested={nested}
             sort={asked.sort}
             selected={selected}
             opened={opened === undefined ? null : keyOf(opened)}
@@ -158,10 +168,15 @@ function useFilter(asked: Asked): ReadFilter {
 }
 
 /** Columns stay where they are while rows come and go; another query has its own. */
-function useColumns(rows: readonly Row[], schema: Plain | null, key: string) {
+function useColumns(
+  rows: readonly Row[],
+  schema: Plain | null,
+  key: string,
+  nested: readonly string[],
+) {
   const isEmpty = rows.length === 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
-  return useMemo(() => columnsOf(rows, schema), [schema, key, isEmpty]);
+  return useMemo(() => columnsOf(rows, schema, nested), [schema, key, isEmpty]);
 }
 
 function useCount(slug: string, name: string, filter: Plain, held: number): number | null {

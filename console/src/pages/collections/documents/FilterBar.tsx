@@ -3,15 +3,17 @@
 import { Icon } from "../../../ui/Icon";
 import { Menu, MenuItem } from "../../../ui/Menu";
 import { type Asked, type Condition, newCondition, OPERATORS, type Operator } from "./asked";
+import { LookupChips } from "./LookupChips";
 
 interface FilterBarProps {
   readonly asked: Asked;
   readonly fields: readonly string[];
+  readonly collections: readonly string[];
   readonly problem: string | null;
   readonly onChange: (asked: Asked) => void;
 }
 
-export function FilterBar({ asked, fields, problem, onChange }: FilterBarProps) {
+export function FilterBar({ asked, fields, collections, problem, onChange }: FilterBarProps) {
   const isText = asked.filterText !== "";
   function change(condition: Condition) {
     const conditions = asked.conditions.map((held) =>
@@ -91,6 +93,12 @@ export function FilterBar({ asked, fields, problem, onChange }: FilterBarProps) 
         )}
       </Menu>
       <SortMenu asked={asked} fields={fields} onChange={onChange} />
+      <LookupChips
+        chosen={asked.lookups}
+        collections={collections}
+        fields={fields}
+        onChange={(lookups) => onChange({ ...asked, lookups })}
+      />
     </>
   );
 }
@@ -146,7 +154,7 @@ function ConditionChip({ condition, fields, onChange, onRemove }: ChipProps) {
   );
 }
 
-function SortMenu({ asked, fields, onChange }: Omit<FilterBarProps, "problem">) {
+function SortMenu({ asked, fields, onChange }: Omit<FilterBarProps, "problem" | "collections">) {
   const [first] = asked.sort;
   const label = first === undefined ? "Sort" : `${first[0]} ${first[1] === 1 ? "↑" : "↓"}`;
   return (

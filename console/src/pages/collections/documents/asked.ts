@@ -1,6 +1,7 @@
 /** What the grid asks for: conditions or a filter as text, a sort, and the query that they make. */
 
-import { type Client, type Filter, parse, type Query } from "rillbase";
+import { type Client, type Document, type Filter, parse, type Query } from "rillbase";
+import { type Chosen, lookupsOf } from "./lookups";
 import { typedValue } from "./values";
 
 export type Operator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "exists" | "contains";
@@ -29,9 +30,10 @@ export interface Asked {
   /** A filter in the query language, which is used together with the conditions. */
   readonly filterText: string;
   readonly sort: readonly (readonly [string, 1 | -1])[];
+  readonly lookups: readonly Chosen[];
 }
 
-export const EVERYTHING: Asked = { conditions: [], filterText: "", sort: [] };
+export const EVERYTHING: Asked = { conditions: [], filterText: "", sort: [], lookups: [] };
 
 export function newCondition(field = ""): Condition {
   return { id: crypto.randomUUID(), field, operator: "==", text: "" };
@@ -79,6 +81,8 @@ export function queryOf(
 ): Query {
   let query: Query = client.collection(collection);
   if (Object.keys(filter).length > 0) query = query.filter(filter as Filter<never>);
+  for (const { from, local, as } of lookupsOf(asked.lookups) ?? [])
+    query = query.lookup<Document>(from, local, as);
   for (const [field, direction] of asked.sort) query = query.sort(field, direction);
   return query;
 }

@@ -15,8 +15,15 @@ const PADDING_PX = 30;
 const MIN_PX = 84;
 const MAX_PX = 320;
 
-/** Returns `_id`, then the schema's fields, then those of the first rows, the common ones first. */
-export function columnsOf(rows: readonly Row[], schema: Record<string, unknown> | null): Column[] {
+/**
+ * Returns `_id`, then the schema's fields, then those of the first rows, the common ones first;
+ * none that is shown below the rows.
+ */
+export function columnsOf(
+  rows: readonly Row[],
+  schema: Record<string, unknown> | null,
+  nested: readonly string[] = [],
+): Column[] {
   const sample = rows.slice(0, SAMPLED_ROWS);
   const properties = schema?.properties;
   const declared =
@@ -30,7 +37,8 @@ export function columnsOf(rows: readonly Row[], schema: Record<string, unknown> 
     .filter((name) => !known.has(name))
     .sort((a, b) => (counts.get(b) ?? 0) - (counts.get(a) ?? 0));
   const names = ["_id", ...declared.filter((name) => name !== "_id"), ...others];
-  return names.slice(0, MAX_COLUMNS).map((path) => ({ path, width: widthOf(path, sample) }));
+  const own = names.filter((name) => !nested.includes(name));
+  return own.slice(0, MAX_COLUMNS).map((path) => ({ path, width: widthOf(path, sample) }));
 }
 
 function widthOf(path: string, sample: readonly Row[]): number {

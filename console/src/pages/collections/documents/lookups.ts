@@ -1,0 +1,60 @@
+/** Lookups as they are put together, and what they show below a row. */
+
+import type { Lookup } from "rillbase";
+import { keyOf } from "./values";
+
+type Plain = Record<string, unknown>;
+
+/** A lookup while it is being typed. Without a name it is shown under its collection's. */
+export interface Chosen {
+  readonly key: string;
+  readonly from: string;
+  readonly local: string;
+  readonly as: string;
+}
+
+export function newLookup(from: string): Chosen {
+  return { key: crypto.randomUUID(), from, local: "", as: "" };
+}
+
+/** Returns those that can be asked; undefined where there are none. */
+export function lookupsOf(chosen: readonly Chosen[]): readonly Lookup[] | undefined {
+  const found = chosen
+    .filter(({ from, local }) => from !== "" && local.trim() !== "")
+    .map(({ from, local, as }) => ({ from, local: local.trim(), as: as.trim() || from }));
+  return found.length === 0 ? undefined : found;
+}
+
+/** A line below a row: a document that the row refers to, or a word instead. */
+export interface Line {
+  readonly key: string;
+  readonly name: string;
+  readonly document: Plain | null;
+  readonly word: string;
+}
+
+/** So many documents of a list are shown. */
+const MAX_LINES = 8;
+
+/** Returns what is shown below a row, under the names of its lookups. */
+export function linesOf(document: Plain, names: readonly string[]): readonly Line[] {
+  return names.flatMap((name) => {
+    const value = document[name];
+    if (!Array.isArray(value)) return [lineOf(name, value, name)];
+    if (value.length === 0) return [{ key: name, name, document: null, word: "none of them" }];
+    const shown = value.slice(0, MAX_LINES).map((one, at) => lineOf(name, one, `${name} ${at}`));
+    const rest = value.length - shown.length;
+    if (rest === 0) return shown;
+    return [...shown, { key: `${name} …`, name, document: null, word: `and ${rest} more` }];
+  });
+}
+
+function lineOf(name: string, value: unknown, key: string): Line {
+  const isDocument = typeof value === "object" && value !== null;
+  return { key, name, document: isDocument ? (value as Plain) : null, word: "nothing" };
+}
+
+/** Returns what a row refers to as a text, for those who hear it. */
+export function labelOf({ name, document, word }: Line): string {
+  return `${name}: ${document === null ? word : keyOf(document._id)}`;
+}
