@@ -1,18 +1,19 @@
 /** The person's own account: name, password, browsers, personal tokens. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { all, call } from "../../api/control";
 import { useAttempt } from "../../api/list";
 import { useUser } from "../../api/session";
 import { FormDialog } from "../../ui/Dialog";
-import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
+import { FormFoot } from "../../ui/FormFoot";
 import { Icon, Mark } from "../../ui/Icon";
 import { Table } from "../../ui/Listing";
 import { Time } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
+import { useSubmit } from "../../ui/useSubmit";
 import { SecretDialog } from "../keys/SecretDialog";
 import { NameInput, NewPasswordInput, PasswordInput } from "./fields";
 
@@ -72,20 +73,13 @@ function Profile() {
 function Password() {
   const { say } = useToasts();
   const [values, setValues] = useState({ current_password: "", new_password: "" });
-  const [error, setError] = useState<unknown>(null);
-  async function save(event: FormEvent) {
-    event.preventDefault();
-    setError(null);
-    try {
-      await call("/api/v1/me/password", { method: "POST", body: values });
-      setValues({ current_password: "", new_password: "" });
-      say("The password is changed. All other browsers are signed out.");
-    } catch (thrown) {
-      setError(thrown);
-    }
-  }
+  const { error, submit } = useSubmit(async () => {
+    await call("/api/v1/me/password", { method: "POST", body: values });
+    setValues({ current_password: "", new_password: "" });
+    say("The password is changed. All other browsers are signed out.");
+  });
   return (
-    <form className="card life" aria-label="Password" onSubmit={save}>
+    <form className="card life" aria-label="Password" onSubmit={submit}>
       <h2>Password</h2>
       <PasswordInput
         label="Present password"
@@ -97,16 +91,12 @@ function Password() {
         value={values.new_password}
         onChange={(typed) => setValues({ ...values, new_password: typed })}
       />
-      {error !== null && <ErrorNotice error={error} />}
-      <div>
-        <button
-          type="submit"
-          className="button"
-          disabled={values.current_password === "" || values.new_password === ""}
-        >
-          Change the password
-        </button>
-      </div>
+      <FormFoot
+        error={error}
+        action="Change the password"
+        canSubmit={values.current_password !== "" && values.new_password !== ""}
+        isMain={false}
+      />
     </form>
   );
 }

@@ -1,6 +1,6 @@
 /** One aggregate: its rows as they change, as bars and as a table. */
 
-import { type FormEvent, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useAggregate } from "rillbase/react";
 import { Link } from "wouter";
 import { useOne } from "../../api/list";
@@ -13,6 +13,7 @@ import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { useToasts } from "../../ui/toasts";
+import { useSubmit } from "../../ui/useSubmit";
 import { LiveState } from "../collections/documents/GridFoot";
 import { textOf } from "../collections/documents/values";
 import { AggregateState, dimensionsOf } from "./Aggregates";
@@ -188,26 +189,19 @@ function AddEvents({ aggregate }: { readonly aggregate: Aggregate }) {
   const { client } = useTenant();
   const { say } = useToasts();
   const [text, setText] = useState(() => JSON.stringify(eventOf(aggregate), null, 2));
-  const [error, setError] = useState<unknown>(null);
-  async function add(event?: FormEvent) {
-    event?.preventDefault();
-    setError(null);
-    try {
-      const { applied } = await client.aggregate(aggregate.name).add(JSON.parse(text));
-      say(`${applied} ${applied === 1 ? "event" : "events"} added.`);
-    } catch (thrown) {
-      setError(thrown);
-    }
-  }
+  const { error, submit } = useSubmit(async () => {
+    const { applied } = await client.aggregate(aggregate.name).add(JSON.parse(text));
+    say(`${applied} ${applied === 1 ? "event" : "events"} added.`);
+  });
   return (
-    <form className="card life" onSubmit={add}>
+    <form className="card life" onSubmit={submit}>
       <div className="section-head">
         <h2>Add events</h2>
         <button type="submit" className="button">
           Add
         </button>
       </div>
-      <JsonEditor label="Events" value={text} onChange={setText} onSubmit={add} height="130px" />
+      <JsonEditor label="Events" value={text} onChange={setText} onSubmit={submit} height="130px" />
       {error !== null && <ErrorNotice error={error} />}
     </form>
   );

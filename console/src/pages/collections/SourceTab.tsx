@@ -1,14 +1,16 @@
 /** The table that a collection's documents come from, and how it stands; or a form to name one. */
 
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useAttempt, useChange, useList, useOne } from "../../api/list";
 import { useTenant } from "../../api/tenant";
 import { Confirm } from "../../ui/Confirm";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
+import { FormFoot } from "../../ui/FormFoot";
 import { Time } from "../../ui/Time";
 import { size } from "../../ui/units";
+import { useSubmit } from "../../ui/useSubmit";
 import type { Held } from "./CollectionPage";
 
 interface Source {
@@ -211,20 +213,13 @@ function Declare({ collection }: { readonly collection: string }) {
   const change = useChange(HELD);
   const [connection, setConnection] = useState("");
   const [table, setTable] = useState("");
-  const [error, setError] = useState<unknown>(null);
-  async function declare(event: FormEvent) {
-    event.preventDefault();
-    setError(null);
+  const { error, submit } = useSubmit(() => {
     const [name = "", schema = "public"] = table.split(".").reverse();
     const body = { connection, schema, table: name };
-    try {
-      await change(`collections/${collection}/source`, { method: "POST", body });
-    } catch (thrown) {
-      setError(thrown);
-    }
-  }
+    return change(`collections/${collection}/source`, { method: "POST", body });
+  });
   return (
-    <form className="card life" aria-label="Source" onSubmit={declare}>
+    <form className="card life" aria-label="Source" onSubmit={submit}>
       <h2>Follow a PostgreSQL table</h2>
       <p className="soft">
         The documents of an empty collection can come from a table of your own PostgreSQL: copied
@@ -248,17 +243,8 @@ function Declare({ collection }: { readonly collection: string }) {
           onChange={(event) => setTable(event.target.value)}
         />
       </Field>
-      {error !== null && <ErrorNotice error={error} />}
       {may("developer") && (
-        <div>
-          <button
-            type="submit"
-            className="button main"
-            disabled={connection === "" || table === ""}
-          >
-            Follow
-          </button>
-        </div>
+        <FormFoot error={error} action="Follow" canSubmit={connection !== "" && table !== ""} />
       )}
     </form>
   );

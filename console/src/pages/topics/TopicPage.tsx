@@ -1,6 +1,6 @@
 /** One topic: what is published, on a map where it has places, and a form to publish. */
 
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
 import { useOne } from "../../api/list";
 import { dataCall, useTenant } from "../../api/tenant";
@@ -10,10 +10,12 @@ import { PageHead } from "../../shell/Shell";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
+import { FormFoot } from "../../ui/FormFoot";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Time } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
+import { useSubmit } from "../../ui/useSubmit";
 import { type Publication, usePublications } from "./follow";
 import { TopicMap } from "./TopicMap";
 import "./topics.css";
@@ -147,22 +149,15 @@ function Publish({ topic, id, point, onPublished }: PublishProps) {
   const [place, setPlace] = useState(hasPlaces ? point : id);
   const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
   const [data, setData] = useState('{"kind": "hello"}');
-  const [error, setError] = useState<unknown>(null);
-  async function publish(event?: FormEvent) {
-    event?.preventDefault();
-    setError(null);
-    try {
-      const body = { ...placeBody(topic, place, Number(radius)), data: JSON.parse(data) };
-      const path = `/v1/topics/${topic.name}/publications`;
-      const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
-      say(`Published. It met ${answer.matched_subscribers} subscribers.`);
-      onPublished();
-    } catch (thrown) {
-      setError(thrown);
-    }
-  }
+  const { error, submit } = useSubmit(async () => {
+    const body = { ...placeBody(topic, place, Number(radius)), data: JSON.parse(data) };
+    const path = `/v1/topics/${topic.name}/publications`;
+    const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
+    say(`Published. It met ${answer.matched_subscribers} subscribers.`);
+    onPublished();
+  });
   return (
-    <form className="publish" onSubmit={publish}>
+    <form className="publish" onSubmit={submit}>
       <h2>Publish</h2>
       <Field
         label={hasPlaces ? "Place" : "Id"}
@@ -187,11 +182,8 @@ function Publish({ topic, id, point, onPublished }: PublishProps) {
           />
         </Field>
       )}
-      <JsonEditor label="Data" value={data} onChange={setData} onSubmit={publish} height="130px" />
-      {error !== null && <ErrorNotice error={error} />}
-      <button type="submit" className="button main">
-        Publish
-      </button>
+      <JsonEditor label="Data" value={data} onChange={setData} onSubmit={submit} height="130px" />
+      <FormFoot error={error} action="Publish" />
     </form>
   );
 }

@@ -1,0 +1,25 @@
+/** The end of a form on a page: what went wrong, and the button that sends it. */
+
+import { ErrorNotice } from "./ErrorNotice";
+
+interface FormFootProps {
+  readonly error: unknown;
+  /** What the button says. */
+  readonly action: string;
+  readonly canSubmit?: boolean;
+  /** The one thing that the page is for. */
+  readonly isMain?: boolean;
+}
+
+export function FormFoot({ error, action, canSubmit = true, isMain = true }: FormFootProps) {
+  return (
+    <>
+      {error !== null && <ErrorNotice error={error} />}
+      <div>
+        <button type="submit" className={isMain ? "button main" : "button"} disabled={!canSubmit}>
+          {action}
+        </button>
+      </div>
+    </>
+  );
+}
