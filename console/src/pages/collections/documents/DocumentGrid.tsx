@@ -136,6 +136,7 @@ function Head({
   return (
     <div className="row head" role="row" aria-rowindex={1} style={{ width }}>
       <div className="cell check" role="columnheader" aria-colindex={1} aria-label="Selection">
+        {!mayWrite && <span className="hidden">Selection</span>}
         {mayWrite && (
           <input
             type="checkbox"

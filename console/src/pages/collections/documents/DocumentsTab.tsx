@@ -36,10 +36,10 @@ export function DocumentsTab({ collection }: { readonly collection: Collection }
     [client, name, read, asked],
   );
   const live = useLiveDocuments(query);
-  const writes = useWrites(client, name);
   const documents = useMemo(() => client.collection<Plain>(name), [client, name]);
   const { data: collections = [] } = useCollections();
   const nested = useMemo(() => lookupsOf(asked.lookups)?.map(({ as }) => as) ?? [], [asked]);
+  const writes = useWrites(client, name, nested.length > 0);
   const columns = useColumns(live.items, schema, query.key, nested);
   const fields = columns.map(({ path }) => path);
   const count = useCount(slug, name, read.filter, live.items.length);

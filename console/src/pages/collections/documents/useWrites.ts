@@ -18,13 +18,27 @@ export interface Writes {
   readonly deleteMany: (filter: Plain) => Promise<void>;
 }
 
-export function useWrites(client: Client, collection: string): Writes {
+/**
+ * Returns the writes of a grid. Rows that look others up hold what these are in the place of fields,
+ * so what an undo brings back is read before it is changed.
+ */
+export function useWrites(client: Client, collection: string, looksUp: boolean): Writes {
   const { say, fail } = useToasts();
   return useMemo(() => {
     const documents = client.collection<Plain>(collection);
+    async function own(rows: readonly Row[]): Promise<readonly Plain[]> {
+      if (!looksUp) return rows.map(({ document }) => document);
+      const found: Plain[] = [];
+      for (const part of batches(rows)) {
+        const ids = part.map(({ id }) => id);
+        found.push(...(await documents.filter({ _id: { $in: ids } }).fetch()));
+      }
+      return found;
+    }
     async function save(row: Row, path: string, value: unknown) {
-      const before = valueAt(row.document, path);
       try {
+        const [held] = await own([row]);
+        const before = valueAt(held, path);
         await documents.update(row.id, { $set: { [path]: value } });
         say(`${path} of ${keyOf(row.id)} changed.`, () =>
           documents.update(
@@ -37,6 +51,7 @@ export function useWrites(client: Client, collection: string): Writes {
       }
     }
     async function remove(rows: readonly Row[]) {
+      const held = await own(rows);
       for (const part of batches(rows)) {
         const results = await documents.bulk(
           (steps) => {
@@ -52,9 +67,9 @@ export function useWrites(client: Client, collection: string): Writes {
       say(
         rows.length === 1 ? "Document deleted." : `${rows.length} documents deleted.`,
         async () => {
-          for (const part of batches(rows)) {
+          for (const part of batches(held)) {
             await documents.bulk((steps) => {
-              for (const { document } of part) steps.insert(document);
+              for (const document of part) steps.insert(document);
             });
           }
         },
@@ -79,11 +94,11 @@ export function useWrites(client: Client, collection: string): Writes {
         many(() => documents.updateMany(filter, update as never), "changed"),
       deleteMany: (filter) => many(() => documents.deleteMany(filter), "deleted"),
     };
-  }, [client, collection, say, fail]);
+  }, [client, collection, looksUp, say, fail]);
 }
 
-function batches(rows: readonly Row[]): (readonly Row[])[] {
-  const found: (readonly Row[])[] = [];
+function batches<T>(rows: readonly T[]): (readonly T[])[] {
+  const found: (readonly T[])[] = [];
   for (let begin = 0; begin < rows.length; begin += BATCH)
     found.push(rows.slice(begin, begin + BATCH));
   return found;

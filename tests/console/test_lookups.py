@@ -1,0 +1,152 @@
+"""Lookups in the console: documents below those that refer to them, as they are now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.looking import opened, take_pictures, violations
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.console.conftest import OpenWindow
+    from tests.console.window import Window
+    from tests.documents.collection import MadeCollection
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+#: Rows and what is below them, from top to bottom, in words.
+LINES = """
+[...document.querySelectorAll(".rows > .row")]
+  .map((row) => [new DOMMatrix(row.style.transform).m42, row])
+  .sort(([a], [b]) => a - b)
+  .map(([, row]) => row.getAttribute("aria-label") ?? row.dataset.key)
+"""
+
+
+@pytest.fixture
+def tasks(notes: MadeCollection, server: str) -> MadeCollection:
+    """Tasks that refer to the notes of the same tenant: one to one, one to two, one to none."""
+    from tests.documents.collection import make_collection
+
+    tasks = make_collection(server, made=notes.made, name="tasks")
+    tasks.insert_many(
+        [
+            {"_id": "t1", "about": "n0"},
+            {"_id": "t2", "about": ["n2", "n1"]},
+            {"_id": "t3"},
+        ]
+    )
+    return tasks
+
+
+def look_up(window: Window) -> None:
+    """Look up the notes that tasks are about."""
+    window.click("button[aria-haspopup=menu]", "Look up")
+    window.click("[role=menuitem]", "notes")
+    window.type("[aria-label='By the field']", "about")
+
+
+def shows(window: Window, *lines: str) -> None:
+    """Wait until these are the lines of the grid."""
+    window.wait(f"JSON.stringify({LINES}) === JSON.stringify({list(lines)})")
+
+
+def test_documents_are_shown_below_those_that_refer_to_them_as_they_change(
+    open_window: OpenWindow, tasks: MadeCollection, notes: MadeCollection, pictures: Path
+) -> None:
+    window = opened(open_window, tasks.made)
+    window.open("/collections/tasks")
+    window.wait("document.querySelector('[data-key=t1]')")
+    look_up(window)
+    several = ("t2", "notes: n2", "notes: n1", "t3", "notes: nothing")
+    shows(window, "t1", "notes: n0", *several)
+    notes.caller.patch(f"{notes.path}/documents/n0", {"$set": {"title": "Another title"}})
+    window.sees("Another title", ".nested")
+    notes.caller.delete(f"{notes.path}/documents/n0")
+    shows(window, "t1", "notes: nothing", *several)
+    take_pictures(window, pictures, "lookup-grid")
+    assert violations(window) == []
+    window.click("button", "Code")
+    window.sees('.lookup("notes", "about", "notes")', "dialog pre")
+    window.click("dialog button", "Close")
+    window.click("button[aria-label='Remove the lookup']")
+    shows(window, "t1", "t2", "t3")
+    assert window.complaints == []
+
+
+def test_what_is_brought_back_is_the_document_and_not_what_it_was_shown_with(
+    open_window: OpenWindow, tasks: MadeCollection
+) -> None:
+    before = tasks.query()
+    window = opened(open_window, tasks.made)
+    window.open("/collections/tasks")
+    window.wait("document.querySelector('[data-key=t1]')")
+    look_up(window)
+    window.type("[aria-label='Shown as']", "about")
+    shows(window, "t1", "about: n0", "t2", "about: n2", "about: n1", "t3", "about: nothing")
+    window.click("[aria-label='Select all that is loaded']")
+    window.click(".selection-bar button", "Delete")
+    window.click("dialog button.danger", "Delete")
+    wait_until(lambda: tasks.query() == [], what="the documents to go")
+    window.click(".toast button", "Undo")
+    wait_until(lambda: len(tasks.query()) == 3, what="the documents to come back")
+    assert tasks.query() == before
+
+
+def test_the_playground_looks_up_others_and_has_the_code_for_it(
+    open_window: OpenWindow, tasks: MadeCollection, pictures: Path
+) -> None:
+    window = opened(open_window, tasks.made)
+    window.open("/playground")
+    window.wait("document.querySelector('option')")
+    window.evaluate(
+        """(() => {
+          const select = document.querySelector("[aria-label=Collection]");
+          select.value = "tasks";
+          select.dispatchEvent(new Event("change", {bubbles: true}));
+        })()"""
+    )
+    look_up(window)
+    window.type("[aria-label='Shown as']", "notice")
+    window.click("button.main", "Run and watch")
+    window.is_live()
+    shows(window, "t1", "notice: n0", "t2", "notice: n2", "notice: n1", "t3", "notice: nothing")
+    take_pictures(window, pictures, "lookup-playground")
+    assert violations(window) == []
+    window.click("button", "Code")
+    for language, code in (
+        ("curl", '"lookup":[{"from":"notes","local":"about","as":"notice"}]'),
+        ("WebSocket", '"lookup":[{"from":"notes","local":"about","as":"notice"}]'),
+        ("SSE", 'lookup=[{"from":"notes","local":"about","as":"notice"}]'),
+        ("JavaScript", '.lookup("notes", "about", "notice")'),
+        ("Python", '.lookup("notes", "about", "notice")'),
+        ("GraphQL", 'lookup: [{from: "notes", local: "about", as: "notice"}]'),
+    ):
+        window.click(".segments button", language)
+        window.sees(code, "dialog pre")
+    take_pictures(window, pictures, "lookup-code")
+    window.click("dialog button", "Close")
+    window.open("/subscriptions")
+    assert window.complaints == []
+
+
+def test_the_list_of_subscriptions_tells_what_is_looked_up(
+    open_window: OpenWindow, tasks: MadeCollection, server: str, pictures: Path
+) -> None:
+    from tests.realtime.client import greeted
+    from tests.realtime.live.answer import subscribe
+    from tests.realtime.live.test_bounds import key_of
+
+    lookup = [{"from": "notes", "local": "about", "as": "notice"}]
+    with greeted(server, key_of(tasks)) as client:
+        subscribe(client, "watched", collection="tasks", lookup=lookup)
+        subscribe(client, "counted", collection="tasks", group={"by": ["about"], "measures": {}})
+        window = opened(open_window, tasks.made)
+        window.open("/subscriptions")
+        window.sees("with notes by about", "td")
+        window.sees("grouped by about", "td")
+        take_pictures(window, pictures, "lookup-subscriptions")
+    assert window.complaints == []
