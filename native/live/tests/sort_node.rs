@@ -336,9 +336,9 @@ fn versions_never_fall_after_a_row_has_left() {
 fn the_writes_of_a_batch_change_the_window_at_once() {
     let mut node = three();
     assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
+    assert!(node.hear(0, News::Done { xid: 5 }).is_empty());
     // Something that comes later waits behind it.
     assert!(node.put(image(6, "e", 1, Some(6))).is_empty());
-    assert!(node.hear(0, News::Done { xid: 5 }).is_empty());
     let other = news(batch(image(5, "a", 2, None)), &[], &[hash("s")]);
     assert!(node.hear(1, other).is_empty());
     let told = node.hear(1, News::Done { xid: 5 });
@@ -347,6 +347,38 @@ fn the_writes_of_a_batch_change_the_window_at_once() {
         "window s [-1 b@1 left, +1 e@1]",
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_first() {
+    let mut node = three();
+    let other = news(batch(image(5, "d", 1, Some(5))), &[hash("s")], &[]);
+    assert!(node.hear(1, other).is_empty());
+    // The node has handled a@3, and tells nothing of a@2, which was written with d.
+    assert!(node.put(batch(image(6, "a", 3, Some(7)))).is_empty());
+    assert!(node.hear(0, News::Done { xid: 6 }).is_empty());
+    assert!(node.hear(0, News::Done { xid: 5 }).is_empty());
+    assert!(node.hear(1, News::Done { xid: 5 }).is_empty());
+    let told = node.hear(1, News::Done { xid: 6 });
+    assert_eq!(told, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
+}
+
+#[test]
+fn a_batch_waits_for_another_that_stands_for_a_part_of_it_in_an_answer() {
+    let mut node = Stage::new();
+    let rows = [row("a", 1, 10), row("b", 1, 20)];
+    node.ask_alone(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
+    let other = news(batch(image(5, "d", 1, Some(5))), &[hash("s")], &[]);
+    node.hear(1, other);
+    node.hear(1, News::Done { xid: 5 });
+    node.accept(1);
+    // Said of other queries; with its answer the node tells of a@3 alone, not of a@2.
+    node.hear(0, News::Done { xid: 5 });
+    node.put(batch(image(6, "a", 3, Some(7))));
+    assert_eq!(node.accept(0), ["rebase s [a@1 b@1]", "active s 1"]);
+    assert!(node.hear(0, News::Done { xid: 6 }).is_empty());
+    let told = node.hear(1, News::Done { xid: 6 });
+    assert_eq!(told, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
 }
 
 #[test]

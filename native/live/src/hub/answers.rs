@@ -1,11 +1,12 @@
 //! What the nodes of a query answered to its registration, and what their words are worth for it.
 //!
-//! A node that has not answered goes on from others' rows, or from none: with its answer it may tell
-//! more of what it was done with before. So what it says of a batch, or of how far it has come, is
-//! said of this query only if it has answered: until then nobody knows, and once it has, whatever it
-//! had read is told. What it began with is another thing. It does not tell that to those who
-//! register later, whose rows may lack it; to those of before it has told its whole state, which
-//! says of itself whatever its snapshot sees.
+//! A node that has not answered goes on from others' rows, from those of an earlier registration, or
+//! from none: with its answer it may tell more of what it was done with before. So what it says of a
+//! batch, or of how far it has come, is said of this query only if it has answered the request that
+//! its rows came with: until then nobody knows, and once it has, whatever it had read is told. What
+//! it began with is another thing. It does not tell that to those who register later, whose rows may
+//! lack it; to those of before it has told its whole state, which says of itself whatever its
+//! snapshot sees.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,8 @@ use crate::snapshot::Snapshot;
 struct Answer {
     /// The last request that it answers, and those before it.
     request: StreamId,
+    /// Where it answered the one that the rows came with, if it has.
+    at: StreamId,
     /// Where it began.
     began: StreamId,
     /// Where it answered the first registration, or has since it began.
@@ -27,10 +30,7 @@ struct Answer {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// The request that registered the query first in this life. Who has answered that watches what
-    /// is shown, also while it is registered again.
-    first: StreamId,
-    /// The request that registered it last.
+    /// The request that registered the query last, with the rows that it goes on from.
     request: StreamId,
     by: HashMap<Source, Answer>,
     /// What a node's whole state of the query has seen, and where that was told.
@@ -41,7 +41,6 @@ impl Answers {
     /// Other rows count from here on: of a new life, or of the same.
     pub(super) fn begin(&mut self, request: StreamId, anew: bool) {
         if anew {
-            self.first = request;
             self.by.clear();
         }
         self.request = request;
@@ -65,13 +64,17 @@ impl Answers {
             return;
         }
         match self.by.get_mut(&source) {
-            Some(known) if known.until.is_none() && known.request >= self.first => {
+            Some(known) if known.until.is_none() => {
+                if known.request < self.request {
+                    known.at = at;
+                }
                 known.request = request.max(known.request);
             }
             _ => {
                 let (since, until) = (at, None);
                 let answer = Answer {
                     request,
+                    at,
                     began,
                     since,
                     until,
@@ -105,13 +108,14 @@ impl Answers {
         answer.is_some_and(|answer| answer.until.is_none() && answer.request >= self.request)
     }
 
-    /// Whether what a node says at a place of the log is said of the query, too: that it has read
-    /// so much, or that it began with so much.
-    pub(super) fn concern(&self, source: Source, at: StreamId, read: bool) -> bool {
-        self.by.get(&source).is_some_and(|answer| {
-            let since = if read { answer.began } else { answer.since };
-            let until = answer.until;
-            answer.request >= self.first && since < at && until.is_none_or(|until| at < until)
-        })
+    /// Where what a node says at a place of the log is said of the query, if it is: that it has read
+    /// so much, or that it began with so much. What it said before its answer is said with that.
+    pub(super) fn said(&self, source: Source, at: StreamId, read: bool) -> Option<StreamId> {
+        let answer = self.by.get(&source)?;
+        let since = if read { answer.began } else { answer.since };
+        let until = answer.until;
+        let holds =
+            answer.request >= self.request && since < at && until.is_none_or(|until| at < until);
+        holds.then_some(at.max(answer.at))
     }
 }

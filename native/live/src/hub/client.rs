@@ -270,7 +270,9 @@ impl Client {
         self.outbox.push(frames::reset(&self.name, reason));
         self.give(rows, seal);
         if self.ready {
+            let live = self.live;
             self.tell_ready(seal);
+            self.tell_liveness(live);
         }
     }
 

@@ -243,8 +243,9 @@ impl Hub {
         self.settle(hash);
         if let Some(query) = self.queries.get_mut(hash) {
             query.clients = told;
+            let torn = query.was_torn();
             let changes = before.map_or_else(Vec::new, |before| query.difference(&before.rows));
-            self.show(hash, &changes, false);
+            self.show(hash, &changes, torn);
         }
         self.settle(hash);
     }

@@ -23,13 +23,6 @@ pub(super) use registration::Registration;
 /// Removed keys are remembered for so long.
 const GONE_US: u64 = 60_000_000;
 
-/// Changes that belong together. `broken`: a part of them may be missing.
-#[derive(Debug)]
-pub(super) struct Group {
-    pub(super) changes: Vec<Change>,
-    pub(super) broken: bool,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Query {
@@ -51,6 +44,8 @@ pub(super) struct Query {
     pub(super) given_us: u64,
     /// Since when it is live.
     pub(super) live_us: Option<u64>,
+    /// A batch did not become whole: those who watch begin anew with the next rows.
+    torn: bool,
     /// A write was made under other access rules than these: nothing more is shown.
     pub(super) outdated: bool,
     /// All its filter nodes and, if it is sorted, its sort node.
@@ -88,6 +83,7 @@ impl Query {
             activation: 0,
             snapshot: Snapshot::default(),
             live_us: None,
+            torn: false,
             outdated: false,
             answers: Answers::default(),
             window: Window::default(),
@@ -243,16 +239,16 @@ impl Query {
         self.queue.len() > 0
     }
 
-    /// Applies what is complete, in order.
-    pub(super) fn settle(&mut self, log: &Log, now_us: u64) -> Option<Group> {
-        if self.outdated {
-            return None;
-        }
-        let mut queue = std::mem::take(&mut self.queue);
-        let nodes = (&*self.sources, &self.answers);
-        let (items, broken) = queue.ready(log, nodes, now_us, self.live_us);
-        self.queue = queue;
+    /// Applies what is complete, in order; returns the changes, which belong together. While it may
+    /// lack something nothing is: what is told may be a part of a batch of which the rest was lost,
+    /// and the rows that make up for that would take back what was shown of a batch meanwhile.
+    pub(super) fn settle(&mut self, log: &Log, now_us: u64) -> Vec<Change> {
         let mut changes = Vec::new();
+        if self.outdated || self.may_lack_something() {
+            return changes;
+        }
+        let nodes = (&*self.sources, &self.answers);
+        let items = self.queue.ready(log, nodes);
         for item in items {
             match item {
                 Item::Writes { steps, .. } => {
@@ -264,7 +260,22 @@ impl Query {
                 } => changes.extend(self.replace_partition(partition, rows)),
             }
         }
-        (!changes.is_empty()).then_some(Group { changes, broken })
+        changes
+    }
+
+    /// Whether a batch did not become whole, and has to be read.
+    pub(super) fn is_late(&self, now_us: u64) -> bool {
+        !self.outdated && !self.may_lack_something() && self.queue.is_late(now_us, self.live_us)
+    }
+
+    /// Notes that a batch did not become whole.
+    pub(super) fn tear(&mut self) {
+        self.torn = true;
+    }
+
+    /// Whether a batch did not become whole before the rows came that are there now.
+    pub(super) fn was_torn(&mut self) -> bool {
+        std::mem::take(&mut self.torn)
     }
 
     fn apply(&mut self, step: Step, now_us: u64) -> Option<Change> {
@@ -415,6 +426,7 @@ impl Query {
             || !snapshot.covers(&self.snapshot)
             || !self.answers.has(Source::Sort)
             || self.window.is_renewing()
+            || self.may_lack_something()
             || self.outdated
         {
             return Vec::new();

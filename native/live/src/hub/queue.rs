@@ -5,7 +5,7 @@
 //! complete at the front is shown as one group, so that no place in the log lies between two halves
 //! of it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::message::{Gone, News, Row, Source, StreamId};
@@ -16,7 +16,8 @@ use super::change::bytes_of;
 use super::memory::{KEY_BYTES, of_news};
 use super::sources::Log;
 
-/// A batch whose end does not come is not waited for longer, while everybody is there.
+/// A batch whose end does not come is not waited for longer, while everybody is there: its query is
+/// read again.
 const BATCH_US: u64 = 2_000_000;
 
 /// So much of the log is kept while a registration is on its way, and so many changes wait for the
@@ -39,7 +40,7 @@ pub(super) enum Item {
         xid: u64,
         parts: Arc<[u16]>,
         steps: Vec<Step>,
-        /// Where each node has told of it last: what it said before that is no end of it.
+        /// Where each node has told of it: what it said before the last of that is no end of it.
         said: Said,
     },
     /// A filter node's members.
@@ -72,8 +73,31 @@ impl Item {
     }
 }
 
-/// By write partition, a place in the log.
-pub(super) type Said = HashMap<u16, StreamId>;
+/// Where the nodes of write partitions have told of a write or a batch first, and last.
+#[derive(Debug, Default)]
+pub(super) struct Said(Vec<(u16, StreamId, StreamId)>);
+
+impl Said {
+    fn at(part: u16, at: StreamId) -> Self {
+        Self(vec![(part, at, at)])
+    }
+
+    fn again(&mut self, part: u16, at: StreamId) {
+        match self.0.iter_mut().find(|(of, ..)| *of == part) {
+            Some((.., last)) => *last = at,
+            None => self.0.push((part, at, at)),
+        }
+    }
+
+    /// Whether a place lies behind what a node told.
+    pub(super) fn is_over(&self, part: u16, at: StreamId) -> bool {
+        let said = self.0.iter().find(|(of, ..)| *of == part);
+        said.is_none_or(|(.., last)| at > *last)
+    }
+}
+
+/// Where the nodes of write partitions said that they had handled their parts of something.
+pub(super) type Ends = Vec<(u16, StreamId)>;
 
 #[derive(Debug)]
 struct Waiting {
@@ -191,7 +215,7 @@ impl Queue {
             && let Some(waiting) = self.waiting.get_mut(at)
             && let Item::Writes { steps, said, .. } = &mut waiting.item
         {
-            said.insert(part, place.at);
+            said.again(part, place.at);
             self.bytes += step.bytes();
             steps.push(step);
             waiting.last = place.at;
@@ -202,7 +226,7 @@ impl Queue {
             xid,
             parts: Arc::clone(parts),
             steps: vec![step],
-            said: Said::from([(part, place.at)]),
+            said: Said::at(part, place.at),
         };
         self.push(item, place);
     }
@@ -236,65 +260,51 @@ impl Queue {
         });
     }
 
-    /// Takes what is complete at the front, and whether a part of it may be missing. States are taken
-    /// all or none: of a batch that some of them hold, each may hold a part. `live_us` is since when
-    /// nothing stands in the way of completion, if so.
+    /// Takes what is complete at the front. States are taken all or none: of a batch that some of
+    /// them hold, each may hold a part.
     pub(super) fn ready(
         &mut self,
         log: &Log,
         (sources, answers): (&[Source], &Answers),
-        now_us: u64,
-        live_us: Option<u64>,
-    ) -> (Vec<Item>, bool) {
-        let late = |one: &Waiting| {
-            live_us.is_some_and(|live| now_us.saturating_sub(one.since_us.max(live)) > BATCH_US)
-        };
+    ) -> Vec<Item> {
         let last = self.waiting.iter().rposition(|one| one.item.is_state());
         let states = last.map_or(0, |at| at + 1);
         let nodes = (sources, answers);
-        let (mut count, mut broken) = self.complete(log, nodes, true, late);
+        let mut count = self.whole(&self.complete(log, nodes, true));
         if count < states {
-            (count, broken) = self.complete(log, nodes, false, late);
+            count = self.whole(&self.complete(log, nodes, false));
         }
         let items = self.waiting.drain(..count).map(|one| one.item);
         let items: Vec<Item> = items.collect();
         self.bytes -= items.iter().map(Item::bytes).sum::<usize>();
-        (items, broken && count > 0)
+        items
     }
 
-    /// How many items at the front are complete, or late, and whether some are late; with the states
-    /// among them, or in front of these.
-    fn complete(
-        &self,
-        log: &Log,
-        nodes: (&[Source], &Answers),
-        with_states: bool,
-        late: impl Fn(&Waiting) -> bool,
-    ) -> (usize, bool) {
-        let mut broken = false;
-        let mut count = 0;
-        for (at, one) in self.waiting.iter().enumerate() {
-            let complete = match &one.item {
-                Item::Writes {
-                    xid, parts, said, ..
-                } => {
-                    let told = (said, nodes.1);
-                    let past = || with_states || !self.is_in_state_behind(at, *xid);
-                    parts.is_empty()
-                        || log.is_done(*xid, parts, told)
-                        || (log.is_past(*xid, parts, told) && past())
-                }
-                Item::State { snapshot, .. } => with_states && reached(log, nodes, snapshot),
-            };
-            if !complete {
-                if !late(one) {
-                    break;
-                }
-                broken = true;
+    /// Whether what is next has not become complete for too long. `live_us` is since when nothing
+    /// stands in the way of that, if so.
+    pub(super) fn is_late(&self, now_us: u64, live_us: Option<u64>) -> bool {
+        let since_us = self.waiting.front().map(|first| first.since_us);
+        let since_us = since_us.zip(live_us).map(|(since, live)| since.max(live));
+        since_us.is_some_and(|since| now_us.saturating_sub(since) > BATCH_US)
+    }
+
+    /// The items at the front that are complete, by where they end; with the states among them, or
+    /// in front of these.
+    fn complete(&self, log: &Log, nodes: (&[Source], &Answers), with_states: bool) -> Vec<Ends> {
+        let ends = |(at, one): (usize, &Waiting)| match &one.item {
+            Item::Writes {
+                xid, parts, said, ..
+            } => {
+                let told = (said, nodes.1);
+                let may_be_past = || with_states || !self.is_in_state_behind(at, *xid);
+                let past = || log.past(*xid, parts, told).filter(|_| may_be_past());
+                log.done_with(*xid, parts, told).or_else(past)
             }
-            count = at + 1;
-        }
-        (self.without_overlap(count), broken)
+            Item::State { snapshot, .. } => {
+                (with_states && reached(log, nodes, snapshot)).then(Ends::new)
+            }
+        };
+        self.waiting.iter().enumerate().map_while(ends).collect()
     }
 
     /// Whether a state that waits behind a batch may hold the rest of it.
@@ -303,19 +313,47 @@ impl Queue {
         behind.any(|one| matches!(&one.item, Item::State { snapshot, .. } if snapshot.sees(xid)))
     }
 
-    /// The largest number of items, at most `count`, that the next one does not begin within.
-    fn without_overlap(&self, mut count: usize) -> usize {
-        while let Some(next) = self.waiting.get(count)
-            && count > 0
-        {
-            let taken = self.waiting.iter().take(count);
-            let last = taken.map(|one| one.last).max();
-            if last.is_none_or(|last| last <= next.before) {
-                break;
-            }
+    /// How many of the items at the front that are complete can be taken without those behind.
+    fn whole(&self, ends: &[Ends]) -> usize {
+        let mut count = ends.len();
+        while self.overlaps(count) || self.stands_for(count, ends) {
             count -= 1;
         }
         count
+    }
+
+    /// Whether the next item begins within those before it.
+    fn overlaps(&self, count: usize) -> bool {
+        let taken = self.waiting.iter().take(count);
+        let last = taken.map(|one| one.last).max();
+        let next = self.waiting.get(count);
+        last.zip(next)
+            .is_some_and(|(last, next)| last > next.before)
+    }
+
+    /// Whether items behind these may hold what stands for a part of a batch among them: a node that
+    /// handled a higher version of a document before its own part tells of that version alone.
+    fn stands_for(&self, count: usize, ends: &[Ends]) -> bool {
+        let ends = || ends.iter().take(count).flatten();
+        let Some(last) = ends().map(|(_, at)| *at).max() else {
+            return false;
+        };
+        let behind = self.waiting.iter().skip(count);
+        let mut behind = behind.take_while(|one| one.before < last);
+        behind.any(|one| ends().any(|(part, end)| one.tells(*part, *end)))
+    }
+}
+
+impl Waiting {
+    /// Whether a node told something of it before a place.
+    fn tells(&self, part: u16, end: StreamId) -> bool {
+        match &self.item {
+            Item::Writes { said, .. } => {
+                let first = said.0.iter().find(|(of, ..)| *of == part);
+                first.is_some_and(|(_, first, _)| *first < end)
+            }
+            Item::State { partition, .. } => *partition == part && self.last < end,
+        }
     }
 }
 

@@ -58,6 +58,15 @@ impl Hub {
         self.stands_still(hash);
     }
 
+    /// A batch does not become whole: nobody is shown a part of it, and those who watch begin anew
+    /// with rows that hold all of it.
+    fn tear(&mut self, hash: &QueryHash) {
+        if let Some(query) = self.queries.get_mut(hash) {
+            query.tear();
+        }
+        self.register_again(hash);
+    }
+
     /// Hands a message to whom it concerns; returns who may have something to show now.
     fn dispatch(
         &mut self,
@@ -161,7 +170,20 @@ impl Hub {
             return;
         }
         let life = query.activation;
+        let stands_still = query.may_lack_something();
         match news {
+            News::Failed { code, detail, .. } => {
+                let wish = Wish::Fail(*hash, code.clone(), detail.clone());
+                self.wishes.push(wish);
+            }
+            News::Renew {
+                activation, slack, ..
+            } if *activation == life => {
+                query.renew(place.before);
+                self.wishes.push(Wish::Renew(*hash, *slack));
+            }
+            // What was kept is judged when the rows are there.
+            _ if stands_still => {}
             News::Match { image, removed, .. } if !query.definition.sorted => {
                 query.image(image, removed.contains(hash), (place, source));
                 if query.is_flooded() {
@@ -178,21 +200,7 @@ impl Hub {
             // It is another registration that the node does not go on from.
             News::TooOld { request, .. } if *request != query.request() => {}
             // In another life it was registered by others since, so that ours is over.
-            News::Active { .. } | News::TooOld { .. } => {
-                if query.registration == Registration::Done {
-                    self.register_again(hash);
-                }
-            }
-            News::Failed { code, detail, .. } => {
-                let wish = Wish::Fail(*hash, code.clone(), detail.clone());
-                self.wishes.push(wish);
-            }
-            News::Renew {
-                activation, slack, ..
-            } if *activation == life => {
-                query.renew(place.before);
-                self.wishes.push(Wish::Renew(*hash, *slack));
-            }
+            News::Active { .. } | News::TooOld { .. } => self.register_again(hash),
             _ => self.tell_state(hash, place, source, news),
         }
     }
@@ -239,10 +247,11 @@ impl Hub {
         let Some(log) = self.logs.get(&query.partition) else {
             return;
         };
-        let group = query.settle(log, now_us);
-        let waits = query.has_waiting();
-        if let Some(group) = group {
-            self.show(hash, &group.changes, group.broken);
+        let changes = query.settle(log, now_us);
+        let (late, waits) = (query.is_late(now_us), query.has_waiting());
+        self.show(hash, &changes, false);
+        if late {
+            self.tear(hash);
         }
         self.begin_all(hash);
         if self.make_all_ready(hash) && !waits {

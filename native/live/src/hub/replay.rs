@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::message::{
-    AfterImage, Content, GROUP_MS, Gone, News, Notification, Row, StreamId, WindowChange,
+    AfterImage, Content, GROUP_MS, Gone, News, Notification, Row, Source, StreamId, WindowChange,
 };
 use crate::snapshot::Snapshot;
 
@@ -33,7 +33,7 @@ pub(super) fn groups(
     let mut before = token.position;
     for (at, notification) in entries {
         match counts.hear(notification.source, notification.token, notification.count) {
-            Heard::Next => told.read(&notification.news, before, *at)?,
+            Heard::Next => told.read(notification, before, *at)?,
             Heard::Outrun => {}
             Heard::Hole => return None,
         }
@@ -42,11 +42,18 @@ pub(super) fn groups(
     Some(joined(told.groups, before))
 }
 
-/// Changes with their places, and the places in front of the first and of the last of them.
+/// Changes with their places, the place in front of the first of them, and the one of the last or, if
+/// they are a batch's, where all nodes have said that they have handled it.
 struct Group {
     changes: Vec<(StreamId, Change)>,
     before: StreamId,
     last: StreamId,
+}
+
+/// A batch's group, and the nodes that have said behind their part that they have handled it.
+struct Batch {
+    group: usize,
+    over: Vec<u16>,
 }
 
 /// Makes one of groups that overlap in the log, so that there is a place behind each. Within one the
@@ -89,16 +96,16 @@ struct Told<'q> {
     /// What the client held from the beginning.
     seen: &'q Snapshot,
     groups: Vec<Group>,
-    /// By transaction: which group is an atomic batch's.
-    batches: HashMap<u64, usize>,
+    /// Atomic batches, by transaction.
+    batches: HashMap<u64, Batch>,
     versions: HashMap<Arc<[u8]>, u64>,
 }
 
 impl Told<'_> {
-    fn read(&mut self, news: &News, before: StreamId, at: StreamId) -> Option<()> {
+    fn read(&mut self, told: &Notification, before: StreamId, at: StreamId) -> Option<()> {
         let hash = self.query.definition.hash;
         let sorted = self.query.definition.sorted;
-        match news {
+        match &told.news {
             News::Start | News::Rebased { .. } => return None,
             News::Rebase { query, .. } | News::TooOld { query, .. }
                 if *query == hash && !sorted =>
@@ -133,12 +140,37 @@ impl Told<'_> {
                 let how = [added, changed, removed].map(|all| all.contains(&hash));
                 if how.contains(&true) {
                     self.may_show(image.rules_version)?;
-                    self.image(image, self.concerns(image, how)?, before, at);
+                    self.image(image, self.concerns(image, how)?, (told.source, before, at));
                 }
             }
+            News::Done { xid } => self.done(*xid, told.source, at),
+            News::Active { query, .. } if *query == hash && !sorted => self.answered(at),
             _ => {}
         }
         Some(())
+    }
+
+    /// A node has handled its part of a batch. What it told before that may stand for a document of
+    /// the batch that was written again, so that whatever begins before belongs to it.
+    fn done(&mut self, xid: u64, source: Source, at: StreamId) {
+        if let Source::Filter(part) = source
+            && let Some(batch) = self.batches.get_mut(&xid)
+            && !batch.over.contains(&part)
+            && let Some(group) = self.groups.get_mut(batch.group)
+        {
+            batch.over.push(part);
+            group.last = at;
+        }
+    }
+
+    /// A node has answered a registration. If it was the one that the client's first result is of,
+    /// whatever was told until then makes up for what that result lacks.
+    fn answered(&mut self, at: StreamId) {
+        if *self.seen != Snapshot::default()
+            && let Some(first) = self.groups.first_mut()
+        {
+            first.last = at;
+        }
     }
 
     /// Whether a write is one that the client was told of, or that its first result holds.
@@ -163,7 +195,12 @@ impl Told<'_> {
         })
     }
 
-    fn image(&mut self, image: &AfterImage, kind: Kind, before: StreamId, at: StreamId) {
+    fn image(
+        &mut self,
+        image: &AfterImage,
+        kind: Kind,
+        (source, before, at): (Source, StreamId, StreamId),
+    ) {
         let Some(change) = change(image, kind) else {
             return;
         };
@@ -172,7 +209,12 @@ impl Told<'_> {
         let place = if image.parts.is_empty() {
             next
         } else {
-            *self.batches.entry(image.xid).or_insert(next)
+            let batch = self.batches.entry(image.xid).or_insert(Batch {
+                group: next,
+                over: Vec::new(),
+            });
+            batch.over.retain(|part| source != Source::Filter(*part));
+            batch.group
         };
         if let Some(group) = self.groups.get_mut(place) {
             group.changes.push((at, change));

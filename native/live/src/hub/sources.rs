@@ -6,7 +6,7 @@ use crate::message::{Incarnation, Source, StreamId, Tick, Token};
 use crate::snapshot::Snapshot;
 
 use super::answers::Answers;
-use super::queue::{Place, Said};
+use super::queue::{Ends, Place, Said};
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -155,9 +155,10 @@ impl Log {
         source: Source,
         answers: &'l Answers,
     ) -> impl Iterator<Item = (&'l Snapshot, StreamId)> {
-        let state = self.sources.get(&source);
-        let state = state.filter(|state| answers.concern(source, state.reached_at, state.has_read));
-        let reached = state.map(|state| (&state.reached, state.reached_at));
+        let reached = self.sources.get(&source).and_then(|state| {
+            let at = answers.said(source, state.reached_at, state.has_read)?;
+            Some((&state.reached, at))
+        });
         reached.into_iter().chain(answers.state_of(source))
     }
 
@@ -175,28 +176,41 @@ impl Log {
         parts.insert(partition, place.at);
     }
 
-    fn has_done(&self, xid: u64, part: u16, told: (&Said, &Answers)) -> bool {
-        let done = self.done.get(&xid).and_then(|(_, done)| done.get(&part));
+    fn done_at(&self, xid: u64, part: u16, told: (&Said, &Answers)) -> Option<StreamId> {
+        let at = *self.done.get(&xid)?.1.get(&part)?;
         let (said, answers) = told;
-        done.is_some_and(|at| {
-            is_behind(part, *at, said) && answers.concern(Source::Filter(part), *at, true)
-        })
+        let said_at = answers.said(Source::Filter(part), at, true)?;
+        said.is_over(part, at).then_some(said_at)
     }
 
-    /// Whether all partitions have said, behind what they told of a batch, that they handled their
-    /// part of it.
-    pub(super) fn is_done(&self, xid: u64, parts: &[u16], told: (&Said, &Answers)) -> bool {
-        parts.iter().all(|&part| self.has_done(xid, part, told))
+    /// Where each partition said, behind what it told of a batch, that it handled its part of it;
+    /// none: one has not.
+    pub(super) fn done_with(
+        &self,
+        xid: u64,
+        parts: &[u16],
+        told: (&Said, &Answers),
+    ) -> Option<Ends> {
+        let ends = parts.iter().map(|&part| {
+            let at = self.done_at(xid, part, told)?;
+            Some((part, at))
+        });
+        ends.collect()
     }
 
     /// The same, where what a node has reached otherwise counts too.
-    pub(super) fn is_past(&self, xid: u64, parts: &[u16], told: (&Said, &Answers)) -> bool {
+    pub(super) fn past(&self, xid: u64, parts: &[u16], told: (&Said, &Answers)) -> Option<Ends> {
         let (said, answers) = told;
-        parts.iter().all(|&part| {
-            let mut reached = self.told(Source::Filter(part), answers);
-            self.has_done(xid, part, told)
-                || reached.any(|(seen, at)| is_behind(part, at, said) && seen.sees(xid))
-        })
+        let ends = parts.iter().map(|&part| {
+            let reached = || {
+                let mut told = self.told(Source::Filter(part), answers);
+                let over = told.find(|(seen, at)| said.is_over(part, *at) && seen.sees(xid));
+                over.map(|(_, at)| at)
+            };
+            let at = self.done_at(xid, part, told).or_else(reached)?;
+            Some((part, at))
+        });
+        ends.collect()
     }
 
     /// Forgets what is old.
@@ -212,9 +226,4 @@ impl Log {
             .map(|source| self.sources.get(source).map_or(0, |state| state.tick_us));
         now_us.saturating_sub(ticks.min().unwrap_or(0))
     }
-}
-
-/// Whether a place lies behind what a node told of a batch.
-fn is_behind(part: u16, at: StreamId, said: &Said) -> bool {
-    said.get(&part).is_none_or(|said| at > *said)
 }

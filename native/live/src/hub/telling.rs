@@ -29,9 +29,9 @@ impl Hub {
         }
     }
 
-    /// Tells a query's clients of a group of changes, which has been applied. `broken`: a part of
-    /// the group may be missing.
-    pub(super) fn show(&mut self, hash: &QueryHash, changes: &[Change], broken: bool) {
+    /// Tells a query's clients of a group of changes, which has been applied. `torn`: they begin
+    /// anew, since the group holds a batch that did not become whole by itself.
+    pub(super) fn show(&mut self, hash: &QueryHash, changes: &[Change], torn: bool) {
         if changes.is_empty() {
             return;
         }
@@ -58,7 +58,7 @@ impl Hub {
             let stamp = Stamp::new(&self.config, query, log, client.holder);
             let seal = |seq| stamp.seal(seq);
             match &mut client.phase {
-                Phase::Running if broken => client.reset("batch_incomplete", rows, &seal),
+                Phase::Running if torn => client.reset("batch_incomplete", rows, &seal),
                 Phase::Running => {
                     if bodies.is_empty() && client.takes_bodies() {
                         let rendered = changes.iter().map(|one| frames::event_body(one, None));
@@ -79,9 +79,7 @@ impl Hub {
                 }
                 Phase::Replaying(_, missed) => {
                     let most = self.config.bounds.frames;
-                    *missed = missed
-                        .take()
-                        .filter(|missed| !broken && missed.len() < most);
+                    *missed = missed.take().filter(|missed| !torn && missed.len() < most);
                     if let Some(missed) = missed {
                         missed.push((changes.to_vec(), query.resume_from(log)));
                     }

@@ -100,6 +100,9 @@ pub(super) struct Query {
     applied: Vec<u64>,
     pruned: Option<Snapshot>,
     queue: VecDeque<Step>,
+    /// The last of the steps that were there when the rows came. Until then filter nodes may have
+    /// told what makes up for what these rows lack.
+    made_up: StreamId,
     pub(super) waiting: Option<Waiting>,
     /// New rows that not all filter nodes have answered.
     pub(super) aside: Option<Aside>,
@@ -142,6 +145,7 @@ impl Query {
             applied: Vec::new(),
             pruned: None,
             queue: VecDeque::new(),
+            made_up: StreamId::default(),
             waiting: None,
             aside: None,
             shown: false,
@@ -332,6 +336,12 @@ impl Query {
         self.gone.clear();
         self.gone_since.clear();
         self.queue.retain(|step| !snapshot.sees(step.image.xid));
+        self.made_up = self
+            .queue
+            .iter()
+            .map(|step| step.at)
+            .max()
+            .unwrap_or_default();
     }
 
     /// New rows are needed; the more often, the more of them.
@@ -365,25 +375,48 @@ impl Query {
         !self.queue.is_empty() && self.waiting.is_none()
     }
 
-    /// The next steps that can be applied: one write, or all writes of a batch.
+    /// The next steps that can be applied: one write, or all writes of a batch with what belongs to
+    /// it.
     fn next(&mut self, sources: &Sources) -> Vec<Step> {
-        if self.waiting.is_some() {
-            return Vec::new();
-        }
-        let Some(first) = self.queue.front() else {
+        let first = self.queue.front().filter(|_| self.waiting.is_none());
+        let Some(first) = first.map(|step| &step.image) else {
             return Vec::new();
         };
-        let xid = first.image.xid;
-        let batch = self.queue.iter().filter(|step| step.image.xid == xid);
-        if !sources.is_whole(&first.image, &batch) {
-            return Vec::new();
-        }
-        if first.image.parts.is_empty() {
+        if first.parts.is_empty() {
             return self.queue.pop_front().into_iter().collect();
         }
-        let (batch, rest) = self.queue.drain(..).partition(|step| step.image.xid == xid);
+        let Some(together) = self.together(first.xid, sources) else {
+            return Vec::new();
+        };
+        let belongs = |step: &Step| together.contains(&step.image.xid);
+        let (batch, rest) = self.queue.drain(..).partition(belongs);
         self.queue = rest;
         Vec::from_iter::<VecDeque<Step>>(batch)
+    }
+
+    /// The transactions that have to be applied with a batch, if all of them are whole. What a node
+    /// told before it was done with its part may stand for a document of the batch that was written
+    /// again, as a node that has handled a higher version tells of that one alone.
+    fn together(&self, xid: u64, sources: &Sources) -> Option<Vec<u64>> {
+        let mut together = vec![xid];
+        let mut looked_at = 0;
+        while let Some(xid) = together.get(looked_at).copied() {
+            looked_at += 1;
+            let own = self.queue.iter().filter(|step| step.image.xid == xid);
+            let ends = sources.ends(&own.clone().next()?.image, &own)?;
+            let belongs = |step: &&Step| {
+                let mut ends = ends.iter();
+                ends.any(|(part, end)| {
+                    *part == step.partition && step.at <= (*end).max(self.made_up)
+                })
+            };
+            for step in self.queue.iter().filter(belongs) {
+                if !together.contains(&step.image.xid) {
+                    together.push(step.image.xid);
+                }
+            }
+        }
+        Some(together)
     }
 
     /// Applies what can be applied next.

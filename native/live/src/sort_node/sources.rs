@@ -124,24 +124,32 @@ impl Sources {
         self.done.entry(xid).or_default().insert(partition, at);
     }
 
-    /// Whether all images of a batch have been told; always so for those of none. Of each partition
-    /// only what it says behind its steps, which are told again to those who come later, is an end.
-    pub(super) fn is_whole<'s>(
+    /// Where each partition said that all images of a batch have been told; none: one has not. Only
+    /// what it says behind its steps, which are told again to those who come later, is an end.
+    pub(super) fn ends<'s>(
         &self,
         image: &AfterImage,
         steps: &(impl Iterator<Item = &'s Step> + Clone),
-    ) -> bool {
-        image.parts.iter().all(|part| {
+    ) -> Option<Vec<(u16, StreamId)>> {
+        let ends = image.parts.iter().map(|part| {
             let own = steps.clone().filter(|step| step.partition == *part);
             let last = own.map(|step| step.at).max();
-            let ends = |at: &StreamId| last.is_none_or(|last| *at > last);
-            let done = self.done.get(&image.xid).and_then(|done| done.get(part));
-            done.is_some_and(ends)
-                || self.filters.get(usize::from(*part)).is_none_or(|filter| {
-                    let told = filter.told.as_ref();
-                    told.is_some_and(|(told, at)| ends(at) && told.sees(image.xid))
-                })
-        })
+            let at = self.end(image.xid, *part, |at| last.is_none_or(|last| at > last))?;
+            Some((*part, at))
+        });
+        ends.collect()
+    }
+
+    /// Where a partition said that it is done with a batch, at a place that counts.
+    fn end(&self, xid: u64, part: u16, counts: impl Fn(StreamId) -> bool) -> Option<StreamId> {
+        let Some(filter) = self.filters.get(usize::from(part)) else {
+            // Nobody is there to say so.
+            return Some(StreamId::default());
+        };
+        let done = self.done.get(&xid).and_then(|done| done.get(&part));
+        let told = filter.told.as_ref().filter(|(told, _)| told.sees(xid));
+        let mut said = done.into_iter().chain(told.map(|(_, at)| at)).copied();
+        said.find(|at| counts(*at))
     }
 
     pub(super) fn tick(&mut self, partition: u16, tick: &Tick, at: StreamId) {

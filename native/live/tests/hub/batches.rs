@@ -1,10 +1,10 @@
 //! Atomic batches reach subscribers as one marked group.
 
-use rillbase_live::hub::Options;
+use rillbase_live::hub::{Options, Wish};
 use rillbase_live::message::{AfterImage, Definition, News, Source, StreamId};
 
 use crate::common::{image, query, row, until};
-use crate::desk::{Desk, F0, F1, Is, parsed, token};
+use crate::desk::{Desk, F0, F1, Is, parsed, token, watched};
 
 fn part(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
     AfterImage {
@@ -215,16 +215,126 @@ fn only_the_last_event_of_a_group_carries_a_token() {
 }
 
 #[test]
-fn a_batch_whose_end_does_not_come_becomes_a_reset() {
+fn a_batch_whose_end_does_not_come_is_read_again_and_becomes_a_reset() {
     let (mut desk, q) = opened();
     desk.pass(250_000);
     desk.take();
+    desk.wishes();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     for _ in 0..5 {
         desk.pass(500_000);
         desk.ticks(6);
     }
-    let expected = ["s1 reset batch_incomplete", "s1 result a@1", "s1 ready"];
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    desk.register(&q, until(7), &[row("a", 1, 1), row("b", 1, 1)]);
+    let expected = [
+        "s1 reset batch_incomplete",
+        "s1 result a@1 b@1",
+        "s1 ready",
+        "s1 stale",
+    ];
+    assert_eq!(desk.lines(), expected);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    desk.ticks(7);
+    desk.pass(250_000);
+    assert_eq!(desk.lines(), ["s1 live"]);
+}
+
+#[test]
+fn one_who_is_sent_whole_results_is_never_sent_half_a_batch_whose_end_does_not_come() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let options = Options {
+        whole_results: true,
+        ..Options::default()
+    };
+    desk.attach_with(1, &q, options, None);
+    desk.open(&q, 5, &[]);
+    desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
+    for _ in 0..6 {
+        desk.pass(500_000);
+        desk.ticks(6);
+    }
+    assert_eq!(desk.lines(), ["s1 result", "s1 ready", "s1 stale"]);
+    desk.register(&q, until(7), &[row("a", 1, 1), row("b", 1, 1)]);
+    assert_eq!(
+        desk.lines().get(..2).unwrap(),
+        ["s1 reset batch_incomplete", "s1 result a@1 b@1"]
+    );
+}
+
+#[test]
+fn between_a_loss_and_the_rows_that_make_up_for_it_nothing_is_shown() {
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
+    desk.take();
+    // Of another batch's half, nobody knows whether the other one was lost.
+    desk.skip(F1);
+    desk.tick(F1, 5);
+    desk.matched(F0, part(8, "a", 2, Some(1)), Is::Changed, q.hash);
+    done(&mut desk, F0, 8);
+    done(&mut desk, F1, 8);
+    desk.matched(F0, image(9, "c", 1, Some(1)), Is::Added, q.hash);
+    desk.attach(2, &q);
+    assert_eq!(desk.lines(), ["s1 stale", "s2 result a@1"]);
+    let rows = [row("a", 2, 1), row("b", 1, 1), row("c", 1, 1)];
+    desk.register(&q, until(10), &rows);
+    let group = |client: &str| {
+        let events = ["add b@1 #2 2/3", "add c@1 #3 3/3", "change a@2 #1 1/3"];
+        events.map(|event| format!("{client} {event}"))
+    };
+    let mut lines = desk.lines();
+    lines.sort();
+    assert_eq!(lines, [group("s1"), group("s2")].concat());
+}
+
+#[test]
+fn rows_of_another_life_from_before_a_batch_take_nothing_back_that_was_shown_of_it() {
+    let (mut desk, mut q) = watched(&[row("a", 1, 1)]);
+    desk.take();
+    desk.hub.lost(0);
+    let end = desk.end();
+    let own = AfterImage {
+        parts: [0].into(),
+        ..image(8, "a", 2, None)
+    };
+    desk.matched(F0, own, Is::Removed, q.hash);
+    done(&mut desk, F0, 8);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    // The nodes answer this one later: until then nobody knows what else they tell of the batch.
+    q.activation = 2;
+    desk.register_behind(&q, end, until(8), &[row("a", 1, 1)]);
+    assert!(desk.lines().is_empty());
+    desk.active(F0, &q);
+    assert_eq!(desk.lines(), ["s1 remove a@2 deleted #1"]);
+}
+
+#[test]
+fn what_a_node_said_of_a_batch_before_it_answered_again_is_no_end_of_it() {
+    let (mut desk, q) = opened();
+    let (a, b) = (id_of(0), id_of(1));
+    desk.hub.lost(0);
+    let end = desk.end();
+    // It has handled the batch's version of a document of which it knows nothing: for the rows that
+    // it goes on from nothing changed. The first version comes later, or never.
+    done(&mut desk, F1, 8);
+    desk.matched(F0, part(8, &a, 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F0, 8);
+    desk.register_behind(&q, end, until(8), &[row(&b, 1, 1)]);
+    desk.active(F0, &q);
+    assert_eq!(
+        desk.lines(),
+        ["s1 stale".into(), format!("s1 add {b}@1 #1")]
+    );
+    let left = part(8, &b, 2, None);
+    desk.matched(F1, left, Is::Removed, q.hash);
+    done(&mut desk, F1, 8);
+    assert!(desk.lines().is_empty());
+    desk.active(F1, &q);
+    let expected = [
+        format!("s1 add {a}@1 #2 1/2"),
+        format!("s1 remove {b}@2 deleted #3 2/2"),
+    ];
     assert_eq!(desk.lines(), expected);
 }
 
@@ -319,6 +429,64 @@ fn a_batch_that_is_told_again_ends_only_behind_its_writes() {
     assert!(desk.lines().is_empty());
     done(&mut desk, F0, 6);
     assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
+}
+
+/// Of a batch, b is told of, and a was written again by the next one, which its node read first: of
+/// a@2 nothing is told.
+fn written_again(desk: &mut Desk, q: &Definition, b: &str) {
+    desk.matched(F1, part(8, b, 1, Some(1)), Is::Added, q.hash);
+    done(desk, F1, 8);
+    desk.matched(F0, part(9, "a", 3, Some(1)), Is::Changed, q.hash);
+    done(desk, F0, 9);
+    done(desk, F0, 8);
+}
+
+#[test]
+fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_first() {
+    let (mut desk, q) = watched(&[row("a", 1, 1)]);
+    let token = token(&desk.take());
+    let b = id_of(1);
+    written_again(&mut desk, &q, &b);
+    assert!(desk.lines().is_empty());
+    done(&mut desk, F1, 9);
+    let told = |client: &str| {
+        [
+            format!("{client} add {b}@1 #1 1/2"),
+            format!("{client} change a@3 #2 2/2"),
+        ]
+    };
+    assert_eq!(desk.lines(), told("s1"));
+    desk.wishes();
+    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.ticks(10);
+    desk.pass(250_000);
+    desk.answer_replays();
+    let again = desk.lines();
+    assert_eq!(again.get(1..).unwrap(), told("s2"));
+}
+
+#[test]
+fn a_batch_waits_for_another_that_stands_for_a_part_of_it_in_an_answer() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let b = id_of(1);
+    desk.attach(1, &q);
+    desk.register(&q, until(8), &[row("a", 1, 1)]);
+    desk.active(F1, &q);
+    // Said of other queries; with its answer the node tells of a@3 alone.
+    done(&mut desk, F0, 8);
+    desk.matched(F1, part(8, &b, 1, Some(1)), Is::Added, q.hash);
+    done(&mut desk, F1, 8);
+    desk.matched(F0, part(9, "a", 3, Some(1)), Is::Changed, q.hash);
+    desk.active(F0, &q);
+    assert_eq!(desk.lines(), ["s1 result a@1"]);
+    done(&mut desk, F0, 9);
+    assert!(desk.lines().is_empty());
+    done(&mut desk, F1, 9);
+    let expected = [
+        format!("s1 add {b}@1 #1 1/2"),
+        "s1 change a@3 #2 2/2".to_owned(),
+    ];
+    assert_eq!(desk.lines(), expected);
 }
 
 /// An id that belongs to a partition.

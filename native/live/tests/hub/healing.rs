@@ -52,12 +52,11 @@ fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
     let end = desk.end();
     desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.matched(F0, image(9, "b", 2, None), Is::Removed, q.hash);
-    assert_eq!(
-        desk.lines(),
-        ["s1 stale", "s1 change a@2 #1", "s1 remove b@2 deleted #2"]
-    );
+    // What is told before the rows are there may be a part of something.
+    assert_eq!(desk.lines(), ["s1 stale"]);
     desk.register_behind(&q, end, until(8), &[row("a", 1, 1), row("b", 1, 1)]);
-    assert!(desk.lines().is_empty());
+    let expected = ["s1 remove b@2 deleted #1 1/2", "s1 change a@2 #2 2/2"];
+    assert_eq!(desk.lines(), expected);
     desk.hub.detach(1);
     desk.attach(2, &q);
 }
@@ -299,9 +298,9 @@ fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
         let snapshot = until(12);
         desk.say(source, News::Rebased { snapshot });
     }
-    assert_eq!(desk.lines(), ["s1 stale", "s1 remove a@1 left #1"]);
+    assert_eq!(desk.lines(), ["s1 stale"]);
     desk.ticks(11);
-    // Rows that were read before the nodes' state, which took the row away.
+    // Rows that were read before the nodes' state, which takes the row away.
     desk.register_behind(&q, end, until(11), &[row("a", 1, 1)]);
-    assert!(desk.lines().is_empty());
+    assert_eq!(desk.lines(), ["s1 remove a@1 left #1"]);
 }

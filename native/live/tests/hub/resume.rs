@@ -63,15 +63,17 @@ fn who_wants_whole_results_is_given_the_present_one() {
 }
 
 #[test]
-fn who_was_told_something_behind_a_loss_begins_anew_elsewhere() {
+fn who_was_given_the_rows_behind_a_loss_begins_anew_elsewhere() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.take();
-    // That b has come is lost; who goes on behind this change of a would never hear of it.
+    // That b has come is lost; who goes on from behind this change of a would never hear of it.
     desk.skip(F0);
     desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
+    assert_eq!(desk.lines(), ["s1 stale"]);
+    desk.attach(2, &q);
     let frames = desk.take();
     let lines: Vec<_> = frames.iter().map(|frame| line(&frame.text)).collect();
-    assert_eq!(lines, ["s1 stale", "s1 change a@2 #1"]);
+    assert_eq!(lines, ["s2 result a@1"]);
     let token = token(&frames);
     let mut other = desk.elsewhere();
     other.attach_with(1, &q, Options::default(), Some(token));

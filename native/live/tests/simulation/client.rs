@@ -161,6 +161,7 @@ impl Client {
         }
         if matches!(frame.get("last"), Some(ValueRef::Bool(true))) {
             self.rows = std::mem::take(&mut self.parts);
+            return self.check_batches(query, database);
         }
         Ok(())
     }
@@ -192,7 +193,7 @@ impl Client {
                 self.apply(&event)?;
             }
         }
-        Ok(())
+        self.check_batches(query, database)
     }
 
     fn apply(&mut self, event: &Event) -> Checked {
@@ -254,9 +255,6 @@ impl Client {
         if !self.ready || !self.live || (query.rules != 0 && query.rules != database.rules) {
             return Ok(());
         }
-        if !query.grouped() {
-            self.check_batches(query, database)?;
-        }
         let old = |at_us: u64| at_us + SHOWN_US < now_us;
         if query.sorted() {
             let quiet = database.all().all(|(_, version)| old(version.at_us));
@@ -294,8 +292,13 @@ impl Client {
         shows
     }
 
-    /// Whoever shows one document of a batch shows none as it was before the batch.
+    /// Whoever shows one document of a batch shows none as it was before the batch: in each result
+    /// and behind each group, whether it is live or not. Rows that stand for groups do not say which
+    /// documents they show.
     fn check_batches(&self, query: Query, database: &Database) -> Checked {
+        if query.grouped() {
+            return Ok(());
+        }
         let shows = self.shows(query, database);
         for (xid, members) in &database.batches {
             let has = |member: &&(u8, u64)| shows.contains(member);

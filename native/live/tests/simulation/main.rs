@@ -35,7 +35,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use operations::{Operation, history};
+use operations::{Operation, history, restless_history};
 use world::run;
 
 const COLLECTION: [u8; 16] = [7; 16];
@@ -65,11 +65,11 @@ fn shorten(mut operations: Vec<Operation>) -> Vec<Operation> {
     operations
 }
 
-fn simulate(seeds: std::ops::Range<u64>, length: usize) {
+fn simulate(of: impl Fn(u64, usize) -> Vec<Operation>, seeds: std::ops::Range<u64>, length: usize) {
     let began = Instant::now();
     let count = seeds.end - seeds.start;
     for seed in seeds {
-        let operations = history(seed, length);
+        let operations = of(seed, length);
         if let Err(first) = outcome(&operations) {
             let short = shorten(operations);
             let last = outcome(&short).err().unwrap_or_default();
@@ -83,14 +83,29 @@ fn simulate(seeds: std::ops::Range<u64>, length: usize) {
 
 #[test]
 fn whoever_claims_to_be_live_has_the_answer_through_thousands_of_histories() {
-    simulate(0..2_000, 150);
+    simulate(history, 0..2_000, 150);
+}
+
+#[test]
+fn no_batch_is_shown_in_part_though_queries_are_registered_again_and_again() {
+    simulate(restless_history, 0..700, 150);
 }
 
 /// `SEED` and `HISTORIES` say which are run, to repeat one or to go on elsewhere.
+fn given_seeds() -> std::ops::Range<u64> {
+    let given = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first: u64 = given("SEED").unwrap_or(1_000_000);
+    first..first + given("HISTORIES").unwrap_or(2_500)
+}
+
 #[test]
 #[ignore = "takes minutes"]
 fn whoever_claims_to_be_live_has_the_answer_through_a_million_operations() {
-    let given = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let first: u64 = given("SEED").unwrap_or(1_000_000);
-    simulate(first..first + given("HISTORIES").unwrap_or(2_500), 400);
+    simulate(history, given_seeds(), 400);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn no_batch_is_shown_in_part_through_a_million_operations_with_many_registrations() {
+    simulate(restless_history, given_seeds(), 400);
 }

@@ -71,6 +71,10 @@ pub(crate) enum Operation {
         process: u64,
         anew: bool,
     },
+    /// An app server believes that something was lost.
+    Doubt {
+        process: u64,
+    },
     /// Other access rules; app servers look at them now and then.
     Tighten,
     Look {
@@ -123,6 +127,27 @@ pub(crate) fn history(seed: u64, length: usize) -> Vec<Operation> {
     // Some histories are calm, so that everybody comes to be live at all.
     let calm = random.below(4);
     (0..length).map(|_| operation(&mut random, calm)).collect()
+}
+
+/// The same, where app servers come to doubt again and again that they have heard everything, so
+/// that nodes answer further registrations of what they watch, and most that is written is in
+/// batches.
+pub(crate) fn restless_history(seed: u64, length: usize) -> Vec<Operation> {
+    let mut random = Random(seed ^ 0xA5A5_5A5A);
+    let mut operations = Vec::new();
+    for operation in history(seed, length) {
+        operations.push(match operation {
+            Operation::Begin { .. } => Operation::Begin {
+                batch: !random.once_in(4),
+            },
+            other => other,
+        });
+        if random.once_in(12) {
+            let process = random.next();
+            operations.push(Operation::Doubt { process });
+        }
+    }
+    operations
 }
 
 fn operation(random: &mut Random, calm: u64) -> Operation {

@@ -53,7 +53,7 @@ fn among(number: u64, count: usize) -> usize {
 /// Who watches: each query as it is, some throttled, some as whole results, some slowly.
 fn clients() -> Vec<Client> {
     let options = |at: usize| Options {
-        whole_results: at % 5 == 3,
+        whole_results: at % 5 == 3 || at % 6 == 1,
         throttle_us: if at % 4 == 2 { 200_000 } else { 0 },
         ..Options::default()
     };
@@ -138,6 +138,12 @@ impl World {
             } => {
                 let client = among(client, self.clients.len());
                 self.connect(client, among(process, PROCESSES), anew);
+            }
+            Operation::Doubt { process } => {
+                let process = &mut self.processes[among(process, PROCESSES)];
+                if !process.is_stopped(now_us) {
+                    process.hub.lost(0);
+                }
             }
             Operation::Tighten if !self.database.is_away(now_us) => {
                 self.database.change_rules(now_us);
