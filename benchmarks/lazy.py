@@ -331,7 +331,8 @@ def _sweep_batches(
         points.append((float(mib), one.rows / one.whole_s))
         report.add(f"batch_{mib}_mib_rows_per_s", points[-1][1], "rows/s", "through to authority")
     title = f"{given.workload}: rows a second by the size of a batch"
-    Plot(title, "MiB", "rows/s", [Line("through to the authority", points)]).save(
+    line = Line("through to the authority", points)
+    Plot(title, "MiB", "rows/s", [line], sweep=True).save(
         given.plots / f"lazy-{given.workload}-batches.svg"
     )
 
@@ -352,7 +353,9 @@ def _sweep_clients(report: Report, run: Run, plots: Path) -> None:
             report.add(f"{name}_{count}_clients_per_s", found, "queries/s", "of the authority")
         lines.append(Line(name, points))
     title = f"{run.workload.asked}: queries of the authority a second, by clients"
-    Plot(title, "clients", "queries/s", lines).save(plots / f"lazy-{run.name}-clients.svg")
+    Plot(title, "clients", "queries/s", lines, sweep=True).save(
+        plots / f"lazy-{run.name}-clients.svg"
+    )
 
 
 def _report_kills(report: Report, killed: Killed) -> None:

@@ -40,7 +40,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Both axes are logarithmic, or both begin at zero."""
+    """Both axes are logarithmic, or both begin at zero.
+
+    A sweep's x-axis is logarithmic with the values that were measured, its y-axis begins at zero.
+    """
 
     title: str
     x_name: str
@@ -48,6 +51,7 @@ class Plot:
     lines: Sequence[Line]
     marks: Sequence[Mark] = ()
     linear: bool = False
+    sweep: bool = False
 
     def save(self, path: Path) -> None:
         """Write it as SVG."""
@@ -56,10 +60,13 @@ class Plot:
 
     def svg(self) -> str:
         points = [point for line in self.lines for point in line.points]
-        axis = _LinearAxis if self.linear else _Axis
-        xs = axis([x for x, _ in points] + [mark.x for mark in self.marks], _LEFT, _WIDTH - _RIGHT)
+        linear: type[_Axis] = _LinearAxis if self.linear else _Axis
+        x_axis = _MeasuredAxis if self.sweep else linear
+        y_axis = _LinearAxis if self.sweep else linear
+        given = [x for x, _ in points] + [mark.x for mark in self.marks]
+        xs = x_axis(given, _LEFT, _WIDTH - _RIGHT)
         top = _TITLE_HEIGHT + _ROW_HEIGHT * len(self.lines)
-        ys = axis([y for _, y in points], _HEIGHT - _BOTTOM, top)
+        ys = y_axis([y for _, y in points], _HEIGHT - _BOTTOM, top)
         up = f"translate(18 {(top + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
@@ -96,6 +103,23 @@ class _Axis:
         between = (1, 2, 5) if few else (1,)
         decades = range(self._low, self._high)
         return [by * 10.0**power for power in decades for by in between] + [10.0**self._high]
+
+
+class _MeasuredAxis(_Axis):
+    """By the logarithm, from the least value that was measured to the greatest."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        super().__init__(values, begin, end)
+        self._values = sorted({value for value in values if value > 0}) or [1.0]
+        self._lowest = math.log10(self._values[0])
+        self._width = math.log10(self._values[-1]) - self._lowest or 1.0
+
+    def place(self, value: float) -> float:
+        share = (math.log10(max(value, self._values[0])) - self._lowest) / self._width
+        return self._begin + share * (self._end - self._begin)
+
+    def steps(self) -> list[float]:
+        return self._values
 
 
 class _LinearAxis(_Axis):
