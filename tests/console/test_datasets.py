@@ -95,6 +95,28 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
     assert window.complaints == []
 
 
+def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
+    open_window: OpenWindow, server: str
+) -> None:
+    from analytics.pipeline.decisions import Step
+    from tests.analytics.backstage import do
+    from tests.analytics.made import make_dataset
+    from tests.analytics.test_id_keys import WEB
+
+    web = make_dataset(server, **WEB)
+    window = opened(open_window, web.made)
+    window.open(f"/datasets/{web.name}")
+    web.upload({"links": {"from": "/a", "to": "/b", "weight": 1}})
+    window.sees("1", "[data-stage=unsorted] .stage-rows")
+    do(web, Step.REMAP)
+    window.sees("1", "[data-stage=remapped] .stage-rows")
+    window.sees("remapped", "[aria-label='Newest uploads']")
+    do(web, Step.SORT)
+    # With the row come its two keys, which are rows of a table of their own.
+    window.sees("3", "[data-stage=sorted] .stage-rows")
+    assert window.complaints == []
+
+
 @pytest.mark.long
 def test_a_dataset_looks_right_and_keeps_nobody_out(
     window: Window, posts: Made, pictures: Path

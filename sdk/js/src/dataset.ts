@@ -54,8 +54,8 @@ export interface Upload {
   readonly status: "open" | "committed" | "aborted";
   /** The state of the dataset that it made. */
   readonly state: number | null;
-  /** How far its rows have come. */
-  readonly stage: Stage | null;
+  /** How far its rows have come; `remapped` where keys are stored as ids. */
+  readonly stage: Stage | "remapped" | null;
   readonly rows: number;
   readonly bytes: number;
   readonly created_at: string;
@@ -67,7 +67,8 @@ export interface Pipeline {
   readonly state: number;
   readonly authority_state: number;
   readonly error: string | null;
-  readonly stages: Readonly<Record<Stage, PipelineStage>>;
+  /** Datasets with ID-keys have `remapped`, between `unsorted` and `sorted`. */
+  readonly stages: Readonly<Record<Stage, PipelineStage>> & { readonly remapped?: PipelineStage };
   readonly reads: readonly {
     readonly freshness: number | "any";
     readonly state: number;

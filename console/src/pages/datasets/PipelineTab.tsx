@@ -8,7 +8,7 @@ import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Table } from "../../ui/Listing";
 import { Time } from "../../ui/Time";
 import { size } from "../../ui/units";
-import { type Dataset, STAGES } from "./types";
+import { type Dataset, REMAPPED, STAGES } from "./types";
 import "../../ui/charts/charts.css";
 
 const LOOK_MS = 1_000;
@@ -68,20 +68,14 @@ function Halted({ why }: { readonly why: string }) {
 }
 
 function Stages({ pipeline }: { readonly pipeline: Pipeline }) {
-  const rows = STAGES.reduce((sum, { id }) => sum + pipeline.stages[id].rows, 0);
-  const files = pipeline.reads.find(({ freshness }) => freshness === 0)?.files ?? {};
+  const cards = cardsOf(pipeline);
+  const rows = cards.reduce((sum, { stage }) => sum + stage.rows, 0);
   return (
     <section className="pipeline" aria-label="Stages">
       <ol className="stages">
-        {STAGES.map(({ id, title, is }) => (
+        {cards.map(({ id, ...card }) => (
           <li key={id} data-stage={id}>
-            <StageCard
-              title={title}
-              is={is}
-              stage={pipeline.stages[id]}
-              files={files[id] ?? 0}
-              part={rows === 0 ? 0 : pipeline.stages[id].rows / rows}
-            />
+            <StageCard {...card} part={rows === 0 ? 0 : card.stage.rows / rows} />
           </li>
         ))}
       </ol>
@@ -89,11 +83,26 @@ function Stages({ pipeline }: { readonly pipeline: Pipeline }) {
   );
 }
 
-interface StageCardProps {
+interface Card {
   readonly title: string;
   readonly is: string;
   readonly stage: PipelineStage;
-  readonly files: number;
+  /** Null: its rows are read from the files of the stage before. */
+  readonly files: number | null;
+}
+
+/** The stages in the order in which rows go through them. */
+function cardsOf({ stages, reads }: Pipeline): readonly (Card & { readonly id: string })[] {
+  const files = reads.find(({ freshness }) => freshness === 0)?.files ?? {};
+  const remapped =
+    stages.remapped === undefined ? [] : [{ ...REMAPPED, stage: stages.remapped, files: null }];
+  return STAGES.flatMap((shown) => {
+    const card = { ...shown, stage: stages[shown.id], files: files[shown.id] ?? 0 };
+    return shown.id === "unsorted" ? [card, ...remapped] : [card];
+  });
+}
+
+interface StageCardProps extends Card {
   /** Of all rows, in all stages. */
   readonly part: number;
 }
@@ -102,7 +111,7 @@ function StageCard({ title, is, stage, files, part }: StageCardProps) {
   const { first, last, bytes, lag_s: lag, rows_per_s: rate } = stage;
   const facts: readonly (readonly [string, string])[] = [
     ["Uploads", first === null || last === null ? "none" : spanOf(first, last)],
-    ["Files", files.toLocaleString("en")],
+    ["Files", files === null ? "as before" : files.toLocaleString("en")],
     ["Size", size(bytes)],
     ["Behind", lag === 0 ? "nothing" : `${lag.toFixed(1)} s`],
     ["Came lately", `${whole(rate)} rows/s`],

@@ -37,6 +37,9 @@ export const STAGES: readonly {
   { id: "authority", title: "Authority", is: "one row a key, in Iceberg" },
 ];
 
+/** Where keys are stored as ids. Until rows are sorted, queries read them as they came. */
+export const REMAPPED = { id: "remapped", title: "Remapped", is: "keys have their ids" } as const;
+
 /** How fresh an answer may be asked to be. */
 export const FRESHNESS: readonly (readonly [string, string])[] = [
   ["0", "everything uploaded"],
