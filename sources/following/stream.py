@@ -31,6 +31,8 @@ from sources.upstream.wire import Alive, ReplicationWire
 PART_CHANGES = 5_000
 #: The server hears at least so often that somebody is there.
 TELL_S = 5.0
+#: While there is more to apply it hears no more often what has been applied.
+CONFIRM_S = 0.1
 #: How often slot and table are looked at.
 WATCH_S = 2.0
 
@@ -56,6 +58,7 @@ class Stream:
         #: Everything up to here has been read, and none of it is of the table.
         self._nothing_up_to = 0
         self._lag_ms = 0
+        self._confirmed_s = 0.0
 
     async def run(self) -> None:
         """Follow until something raises."""
@@ -99,7 +102,17 @@ class Stream:
                 self._lag_ms = 0
                 if self._nothing_up_to > self._progress.place.confirmed:
                     await self._progress.confirm(self._nothing_up_to)
-            self._wire.confirm(self._progress.place.confirmed)
+            self._confirm()
+
+    def _confirm(self) -> None:
+        """Tell the server how far it is: now and then will do while more waits, since each word
+        wakes its sender.
+        """
+        now_s = time.monotonic()
+        if len(self._inbox) and now_s - self._confirmed_s < CONFIRM_S:
+            return
+        self._confirmed_s = now_s
+        self._wire.confirm(self._progress.place.confirmed)
 
     async def _apply(self, group: list[Transaction]) -> None:
         (first, *_), last = group, group[-1]
