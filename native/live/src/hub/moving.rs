@@ -3,6 +3,9 @@
 //! What is shown stays. Every query is registered with the new nodes, whose rows are read in a
 //! snapshot that sees whatever the old ones have told here, since they are read later. So what is
 //! told then is the difference: nothing is missing and nothing comes twice.
+//!
+//! Whoever is live stays so for as long as the ticks of the old nodes count, two seconds as ever:
+//! most queries are registered by then, and their subscribers notice nothing.
 
 use crate::message::QueryHash;
 
@@ -16,13 +19,14 @@ impl Hub {
         self.config.installation = grid.installation;
         self.config.epoch = grid.epoch;
         self.config.write_partitions = grid.write_partitions;
-        self.logs.clear();
+        let before = std::mem::take(&mut self.logs);
         // What was to be asked of the old grid need not be.
         self.wishes
             .retain(|wish| matches!(wish, Wish::Judge(_) | Wish::Fail(..)));
         for (hash, query) in &mut self.queries {
             let partition = partition_of(hash, grid.query_partitions);
-            query.moved(partition, grid.write_partitions);
+            let log = before.get(&query.partition);
+            query.moved((partition, grid.write_partitions), log, self.now_us);
             self.logs.entry(partition).or_default();
             self.waiting.insert(*hash);
             self.wishes.push(Wish::Register(*hash));

@@ -46,6 +46,8 @@ pub(super) struct Query {
     pub(super) live_us: Option<u64>,
     /// A batch did not become whole: those who watch begin anew with the next rows.
     torn: bool,
+    /// Until when what the grid before this one has proved counts.
+    proven_until_us: u64,
     /// A write was made under other access rules than these: nothing more is shown.
     pub(super) outdated: bool,
     /// All its filter nodes and, if it is sorted, its sort node.
@@ -84,6 +86,7 @@ impl Query {
             snapshot: Snapshot::default(),
             live_us: None,
             torn: false,
+            proven_until_us: 0,
             outdated: false,
             answers: Answers::default(),
             window: Window::default(),
@@ -96,7 +99,12 @@ impl Query {
     }
 
     /// Is watched by other nodes from here on. The rows stay, until those of the registration come.
-    pub(super) fn moved(&mut self, partition: u16, write_partitions: u16) {
+    /// What `log`, of the nodes before, has proved counts for as long as it would have without that.
+    pub(super) fn moved(&mut self, to: (u16, u16), log: Option<&Log>, now_us: u64) {
+        if let Some(log) = log.filter(|log| self.is_live(log, now_us)) {
+            self.proven_until_us = log.live_until_us(&self.sources);
+        }
+        let (partition, write_partitions) = to;
         self.sources = sources(&self.definition, write_partitions);
         self.partition = partition;
         self.registration = Registration::UnderWay;
@@ -153,6 +161,17 @@ impl Query {
             && !self.may_lack_something()
             && !self.window.is_renewing()
             && self.has_live_nodes(log, now_us)
+    }
+
+    /// Whether what the grid before this one proved still counts, while this one takes over.
+    pub(super) fn is_proven(&self, now_us: u64) -> bool {
+        now_us < self.proven_until_us && !self.outdated && !self.window.is_renewing()
+    }
+
+    /// Nothing that was proved counts any more.
+    pub(super) fn stands_still(&mut self) {
+        self.live_us = None;
+        self.proven_until_us = 0;
     }
 
     fn has_live_nodes(&self, log: &Log, now_us: u64) -> bool {

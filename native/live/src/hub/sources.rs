@@ -137,6 +137,11 @@ impl Log {
         })
     }
 
+    /// Until when these sources count as live if no tick comes any more.
+    pub(super) fn live_until_us(&self, sources: &[Source]) -> u64 {
+        self.oldest_tick_us(sources).saturating_add(STALE_US)
+    }
+
     /// Whether a source has handled whatever `snapshot` sees.
     pub(super) fn has_reached(&self, source: Source, snapshot: &Snapshot) -> bool {
         let state = self.sources.get(&source);
@@ -221,9 +226,13 @@ impl Log {
 
     /// How far behind the slowest of these sources is, in microseconds.
     pub(super) fn lag_us(&self, sources: &[Source], now_us: u64) -> u64 {
+        now_us.saturating_sub(self.oldest_tick_us(sources))
+    }
+
+    fn oldest_tick_us(&self, sources: &[Source]) -> u64 {
         let ticks = sources
             .iter()
             .map(|source| self.sources.get(source).map_or(0, |state| state.tick_us));
-        now_us.saturating_sub(ticks.min().unwrap_or(0))
+        ticks.min().unwrap_or(0)
     }
 }

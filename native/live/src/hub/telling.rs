@@ -312,9 +312,10 @@ impl Hub {
             }
             let live = query.is_live(log, now_us);
             query.live_us = live.then(|| query.live_us.unwrap_or(now_us));
+            let shown = live || query.is_proven(now_us);
             for id in &query.clients {
                 if let Some(client) = self.clients.get_mut(id)
-                    && client.tell_liveness(live)
+                    && client.tell_liveness(shown)
                 {
                     told.push(*id);
                 }
@@ -330,7 +331,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        query.live_us = None;
+        query.stands_still();
         for id in query.clients.clone() {
             let client = self.clients.get_mut(&id);
             if client.is_some_and(|client| client.tell_liveness(false)) {
