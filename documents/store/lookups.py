@@ -15,7 +15,7 @@ from documents.store.access import access_of
 from documents.store.facts import CollectionFacts
 from documents.store.reads import BY_KEY, CHECK, Found, is_current, row
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import Session, Statement
+from foundation.postgres import Result, Session, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
 from rillbase_native import Filter, Lookups, Value
@@ -28,6 +28,7 @@ MAX_BYTES = 64 * 1024 * 1024
 SMALL, SMALL_BYTES = 1_000, 1024 * 1024
 #: Documents of one statement.
 AT_ONCE = 1_000
+VERSIONS_AT_ONCE = 50
 #: What a caller may read of a collection whose rules let it read nothing.
 NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
 _SIZE = Statement(
@@ -40,6 +41,13 @@ _ALL = Statement(
     "WHERE collection_id = $1 AND body IS NOT NULL",
     (Oid.UUID,),
 )
+_VERSIONS = Statement(
+    "SELECT key, version, xmin::text::bigint, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = ANY($2)",
+    (Oid.UUID, Oid.BYTEA_ARRAY),
+)
+#: The lowest transaction id that is not PostgreSQL's own, and how many a row can tell apart.
+_FIRST_XID, _XIDS = 3, 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,19 @@ class Side:
     collection: CollectionFacts
     #: None: no rule binds the caller.
     rule: Filter | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A document as a snapshot has it, deletions included."""
+
+    key: bytes
+    #: 0: it was never there, or that was forgotten.
+    version: int
+    #: The transaction that wrote it; 0: one that nobody remembers.
+    xid: int
+    #: None: it does not exist, or may not be seen.
+    body: bytes | None
 
 
 async def sides_of(
@@ -89,8 +110,57 @@ async def read_sides(
             left_bytes -= sum(len(one.body) for one in documents)
             if left_bytes < 0:
                 raise QueryTooExpensive("What the query looks up is too large.")
-            found[-1] += [one for one in documents if _may_see(side, one, now_ms)]
+            found[-1] += [one for one in documents if _may_see(side, one.body, now_ms)]
     return found
+
+
+async def read_versions(
+    session: Session,
+    sides: Sequence[Side],
+    keys: Sequence[Sequence[bytes]],
+    xmax: int,
+    most_bytes: int,
+    now_ms: int,
+) -> list[list[Version]] | None:
+    """Return which version the snapshot below `xmax` has of documents, of each side.
+
+    Once there are so many bytes, the rest is left out. None: a collection is not as it was known.
+    """
+    checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
+    if not all(map(is_current, checks, (side.collection for side in sides))):
+        return None
+    found: list[list[Version]] = []
+    for side, wanted in zip(sides, keys, strict=True):
+        found.append([])
+        for begin in range(0, len(wanted), VERSIONS_AT_ONCE):
+            some = wanted[begin : begin + VERSIONS_AT_ONCE]
+            if most_bytes <= 0:
+                break
+            (result,) = await session.run([(_VERSIONS, (side.collection.id.bytes, byteas(some)))])
+            rows = {result.bytes(row, 0): row for row in range(result.rows)}
+            read = [_version(side, key, result, rows.get(key), xmax, now_ms) for key in some]
+            most_bytes -= sum(len(one.key) + len(one.body or b"") for one in read)
+            found[-1] += read
+    return found
+
+
+def _version(
+    side: Side, key: bytes, result: Result, row: int | None, xmax: int, now_ms: int
+) -> Version:
+    if row is None:
+        return Version(key, 0, 0, None)
+    body = result.raw(row, 3)
+    seen = body is not None and _may_see(side, body, now_ms)
+    xid = whole_xid(result.integer(row, 2), xmax)
+    return Version(key, result.integer(row, 1), xid, body if seen else None)
+
+
+def whole_xid(xid: int, xmax: int) -> int:
+    """Return the transaction below `xmax` of which a row has the lower half; 0: too long ago."""
+    whole = xmax - xmax % _XIDS + xid
+    if whole >= xmax:
+        whole -= _XIDS
+    return whole if xid >= _FIRST_XID and whole > 0 else 0
 
 
 async def read_small(session: Session, side: Side, now_ms: int) -> list[Found] | None:
@@ -100,8 +170,8 @@ async def read_small(session: Session, side: Side, now_ms: int) -> list[Found] |
         return None
     (result,) = await session.run([(_ALL, (side.collection.id.bytes,))])
     documents = (row(result, number) for number in range(result.rows))
-    return [one for one in documents if _may_see(side, one, now_ms)]
+    return [one for one in documents if _may_see(side, one.body, now_ms)]
 
 
-def _may_see(side: Side, document: Found, now_ms: int) -> bool:
-    return side.rule is None or side.rule.matches(document.body, now_ms)
+def _may_see(side: Side, body: bytes, now_ms: int) -> bool:
+    return side.rule is None or side.rule.matches(body, now_ms)

@@ -33,6 +33,7 @@ __all__ = [
     "Plan",
     "Projection",
     "QueryError",
+    "Question",
     "Rule",
     "Selection",
     "Sort",
@@ -509,6 +510,7 @@ class LiveQuery:
         slack: int,
         group: Group | None = None,
         lookups: Lookups | None = None,
+        projection: Value | None = None,
         sides: Sequence[tuple[bytes, int, Filter | None]] = ...,
     ) -> LiveQuery: ...
     @staticmethod
@@ -578,6 +580,28 @@ class LiveQuery:
     ) -> bytes:
         """Return what the nodes are told, without an activation number."""
 
+# Key, version, writing transaction (0: none that anybody remembers), and BSON of what may be seen.
+_Fetched: TypeAlias = tuple[bytes, int, int, bytes | None]
+
+@final
+class Question:
+    """A sort node's question for single documents of the collections that a query looks up."""
+
+    @staticmethod
+    def read(bytes: bytes) -> Question:
+        """Read a question, as a hub's wish has it."""
+
+    @property
+    def name(self) -> str:
+        """Return what no other question has."""
+
+    @property
+    def keys(self) -> list[list[bytes]]:
+        """Return the keys, of each collection that is looked up."""
+
+    def answer(self, documents: Sequence[Sequence[_Fetched]]) -> bytes:
+        """Return what the sort node is told, with what one snapshot has of each collection."""
+
 @final
 class Hub:
     """The hub of one process: what its subscribers are told.
@@ -588,6 +612,7 @@ class Hub:
     register    read the query's rows and register it; then `registered` or `refused`
     unregister  nobody here watches the query any more
     renew       have the rows read again, with as many beyond the window as the number says
+    fetch       read single documents that the query looks up: a `Question` in hexadecimal (text)
     judge       a write was made under other access rules: look at the subscribers' rules
     fail        a node gave the query up: a code and words for people; then `refused`
     replay      read the log of the partition (number) behind the first place (text) up to the

@@ -51,6 +51,7 @@ TASK_MODULES = (
     "documents.collections.tombstones",
     "documents.collections.unfinished",
     "realtime.clusters.kubernetes.tasks",
+    "realtime.registration.fetches",
     "realtime.registration.renewals",
     "storage_engine.topics.deliveries",
     "storage_engine.topics.removal",

@@ -217,6 +217,16 @@ local function register_all(keys, args)
   return { given, found }
 end
 
+-- args: grid epoch, query partition, query, an answer to what its sort node asked. It names who asked:
+-- nobody else takes it.
+local function answer(keys, args)
+  local epoch, qp = keys[1] .. ':' .. args[1], args[2]
+  if redis.call('HEXISTS', epoch .. ':registry:' .. qp, args[3]) == 1 then
+    send_requests(epoch, qp, { args[4] })
+  end
+  return 'ok'
+end
+
 -- Takes one holder from a query; returns whether it has none left.
 local function release(epoch, qp, query)
   if redis.call('HINCRBY', epoch .. ':holders:' .. qp, query, -1) > 0 then
@@ -370,6 +380,7 @@ end
 redis.register_function('rillbase_grid_1_lease', lease)
 redis.register_function('rillbase_grid_1_append', append)
 redis.register_function('rillbase_grid_1_register_all', register_all)
+redis.register_function('rillbase_grid_1_answer', answer)
 redis.register_function('rillbase_grid_1_unregister', unregister)
 redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
 redis.register_function('rillbase_grid_1_expire', expire)

@@ -144,6 +144,10 @@ class GridLayer:
             )
         ]
 
+    async def answer(self, query_partition: int, query: bytes, request: bytes) -> None:
+        """Send an answer to the sort node, unless the query has ended."""
+        await self._functions.call("answer", self._epoch, query_partition, query, request)
+
     async def unregister(self, query_partition: int, hub: str, *queries: bytes) -> None:
         """Let go of queries; one that nobody holds ends after its time to live."""
         await self._functions.call("unregister", self._epoch, query_partition, hub, *queries)

@@ -211,6 +211,8 @@ class Watched:
             slack=0 if wanted.group else slack_for(wanted.offset, wanted.limit),
             group=wanted.group,
             lookups=wanted.lookups,
+            # Of what is looked up, changes that are not shown are none: nodes have to know.
+            projection=self.message.get("projection") if wanted.lookups else None,
             sides=[
                 (
                     side.collection.raw,
@@ -233,7 +235,7 @@ class Watched:
             query,
             query_partition(query.hash, self.running.grid.query_partitions),
             holder=self._holder(),
-            projection=self.wanted.projection,
+            projection=None if query.looks_up else self.wanted.projection,
             whole_results=options.deliver == "result",
             throttle_ms=options.throttle_ms,
             muted=[match not in options.events for match in MATCHES],

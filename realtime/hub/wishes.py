@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 
 import psycopg
 from redis.exceptions import RedisError
 
 from foundation.errors import CATALOGUE, ApiError, Internal
-from foundation.limits import limiter
+from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
 from realtime import valkey
 from realtime.events import layer as events
 from realtime.hub.documents import DocumentQueries, Watched
 from realtime.hub.logs import Entry, listed
 from realtime.hub.running import Running, Wish
-from realtime.registration import renewals
+from realtime.registration import fetches, renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
 from realtime.registration.together import Together
-from rillbase_native import LiveQuery
+from rillbase_native import LiveQuery, Question
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ class Wishes:
                 await self._register(running, query)
             case "renew":
                 await self._renew(running, query, number)
+            case "fetch":
+                await self._fetch(running, query, first)
             case "judge":
                 await self.judge(running, query)
             case "fail":
@@ -125,11 +128,7 @@ class Wishes:
 
     async def _renew(self, running: Running, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when there is room for it."""
-        while (found := running.hub.query(query)) is not None:
-            decision = await limiter().acheck(renewals.limits(query))
-            if decision.allowed:
-                break
-            await asyncio.sleep(decision.retry_after_s or LONGEST_PAUSE_S)
+        found = await _when_there_is_room(running, query, renewals.limits(query))
         watched = self._watched(running, query)
         if found is None or not watched:
             return
@@ -140,6 +139,34 @@ class Wishes:
         except Exception:
             log.warning("no worker can be asked to renew a query: it is done here", exc_info=True)
             await register(running.layer, running.grid, running.name, wider, source, renewal=True)
+
+    async def _fetch(self, running: Running, query: bytes, text: str) -> None:
+        """Have single documents read that the sort node asks for, by one of all app servers."""
+        question = Question.read(bytes.fromhex(text))
+        if not (await limiter().acheck(fetches.turn(question))).allowed:
+            return
+        found = await _when_there_is_room(running, query, fetches.limits(query))
+        watched = self._watched(running, query)
+        if found is None or not watched:
+            return
+        grid, source = running.grid, watched[0].source
+        try:
+            await asyncio.to_thread(fetches.dispatch, grid.epoch, found, source, text)
+        except Exception:
+            log.warning("no worker can be asked for documents: it is done here", exc_info=True)
+            await fetches.fetch(running.layer, grid, found, source, question)
+
+
+async def _when_there_is_room(
+    running: Running, query: bytes, limits: Sequence[Limit]
+) -> LiveQuery | None:
+    """Return the query when the limits let it be read; None: nobody watches it any more."""
+    while (found := running.hub.query(query)) is not None:
+        decision = await limiter().acheck(limits)
+        if decision.allowed:
+            break
+        await asyncio.sleep(decision.retry_after_s or LONGEST_PAUSE_S)
+    return found
 
 
 async def _missed(running: Running, partition: int, after: str, upto: str) -> list[Entry] | None:

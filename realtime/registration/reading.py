@@ -78,7 +78,7 @@ async def read_all(
     read: list[Rows] = []
     nobody: Principal | None = None
     async with opened(tenant_id, name, wanted[0][0], nobody) as reading:
-        snapshot = await _snapshot(reading.session)
+        snapshot = await take_snapshot(reading.session)
         for condition, extent in wanted:
             read.append(await _read(replace(reading, filter=condition), snapshot, extent))
             if sum(len(rows.rows) for rows in read) >= MAX_ROWS:
@@ -116,6 +116,7 @@ async def _read_foreign(session: Session, extent: Extent, rows: list[Row]) -> li
     return foreign
 
 
-async def _snapshot(session: Session) -> Snapshot:
+async def take_snapshot(session: Session) -> Snapshot:
+    """Return what the session's transaction sees."""
     (result,) = await session.run([(_SNAPSHOT, ())])
     return Snapshot.parse(result.text(0, 0))

@@ -106,11 +106,11 @@ async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
         await slices.breathe()
     read = await read_all(source.tenant_id, source.collection, wanted)
     for query, rows in zip(queries, read, strict=False):
-        _compare(rows.collection, query.collection, query.rules_version)
+        compare(rows.collection, query.collection, query.rules_version)
     return read
 
 
-def _compare(found: CollectionFacts, collection: bytes, rules_version: int) -> None:
+def compare(found: CollectionFacts, collection: bytes, rules_version: int) -> None:
     """Raise unless it is this collection, under these rules if any matter."""
     if found.raw != collection or (rules_version and found.rules_version != rules_version):
         raise OtherRules
@@ -125,11 +125,11 @@ async def _extent(query: LiveQuery, source: Source) -> Extent:
         return Extent(query.sort(), first, query.sorted)
     has_window = first is not None or query.offset > 0
     return Extent(
-        query.sort(), first, has_window, looks_up=query, sides=await _sides(query, source)
+        query.sort(), first, has_window, looks_up=query, sides=await sides_of_query(query, source)
     )
 
 
-async def _sides(query: LiveQuery, source: Source) -> list[Side]:
+async def sides_of_query(query: LiveQuery, source: Source) -> list[Side]:
     """Return the collections that are looked up, still those that the query was made for."""
     sides = []
     for name, (collection, rules_version, rule) in zip(
@@ -138,7 +138,7 @@ async def _sides(query: LiveQuery, source: Source) -> list[Side]:
         found = await facts.find(source.tenant_id, name)
         if found.raw != collection or found.rules_version != rules_version:
             found = await facts.find(source.tenant_id, name, fresh=True)
-        _compare(found, collection, rules_version)
+        compare(found, collection, rules_version)
         sides.append(Side(found, rule if rules_version else None))
     return sides
 

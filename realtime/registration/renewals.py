@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from redis.exceptions import RedisError
@@ -22,7 +23,7 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime import valkey
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import read_grid
+from realtime.grid.layout import Grid, read_grid
 from realtime.registration.register import OtherRules, Source, register
 from rillbase_native import LiveQuery
 
@@ -35,10 +36,12 @@ ALL_PER_S, ALL_BURST = 50.0, 100
 
 def limits(query: bytes) -> list[Limit]:
     """Return what one renewal counts against."""
-    return [
-        Limit("renewal", query.hex(), QUERY_PER_S, QUERY_BURST),
-        Limit("renewals", "all", ALL_PER_S, ALL_BURST),
-    ]
+    return [Limit("renewal", query.hex(), QUERY_PER_S, QUERY_BURST), of_all()]
+
+
+def of_all() -> Limit:
+    """Return what all that nodes ask for counts against together."""
+    return Limit("renewals", "all", ALL_PER_S, ALL_BURST)
 
 
 def dispatch(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
@@ -57,16 +60,22 @@ def dispatch(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
 def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str) -> None:
     """Read a query's rows again and hand them to the nodes. They ask again if this fails."""
     query = LiveQuery.read(bytes.fromhex(definition))
-    asyncio.run(_renew(hub, epoch, query, Source(UUID(tenant_id), collection)))
+    source = Source(UUID(tenant_id), collection)
 
+    async def tell(layer: GridLayer, grid: Grid) -> None:
+        await register(layer, grid, hub, query, source, renewal=True)
 
-async def _renew(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
     try:
-        for grid in await read_grid(epoch):
-            layer = GridLayer(valkey.wire(), grid.installation, grid.epoch)
-            await register(layer, grid, hub, query, source, renewal=True)
+        asyncio.run(with_grids(epoch, tell))
     except (ApiError, OtherRules, RedisError) as gone:
         log.info("a query was not renewed: %s", gone)
+
+
+async def with_grids(epoch: int, tell: Callable[[GridLayer, Grid], Awaitable[None]]) -> None:
+    """Tell the nodes of a grid epoch something, in a process that keeps no connections."""
+    try:
+        for grid in await read_grid(epoch):
+            await tell(GridLayer(valkey.wire(), grid.installation, grid.epoch), grid)
     finally:
         await valkey.close()
         await close_pool()

@@ -5,56 +5,112 @@ use std::sync::Arc;
 
 use rillbase_documents::lookups::{self, Found};
 use rillbase_documents::refusal::Refusal;
-use rillbase_query::bson::Document;
+use rillbase_query::bson::{Document, DocumentWriter, ValueRef};
+use rillbase_query::environment::Environment;
 use rillbase_query::error::Place;
 use rillbase_query::lookup::Lookups;
+use rillbase_query::projection::{Matched, Projection};
 
 use crate::message::{Definition, Foreign, Row};
 
+/// What a query looks up, and what of the documents that it makes is shown.
+///
+/// A projection is part of such a query, and not applied by hubs: a change of something that it does
+/// not show is none, as rows are the same iff they show the same.
+#[derive(Debug)]
+pub struct Join {
+    lookups: Lookups,
+    projection: Option<Projection>,
+}
+
+impl Join {
+    fn parse(document: Document<'_>) -> Result<Self, Refusal> {
+        let Some(list) = document.get("lookup") else {
+            return Err(Refusal::new("invalid_lookup", "the lookups are missing"));
+        };
+        let projection = document
+            .get("projection")
+            .and_then(|shown| shown.as_document());
+        let projection = projection.map(|shown| Projection::parse(shown, &Place::root()));
+        Ok(Self {
+            lookups: Lookups::parse(list, &Place::root())?,
+            projection: projection.transpose()?,
+        })
+    }
+
+    /// The names of the collections that are looked up, each once.
+    pub fn collections(&self) -> Vec<&str> {
+        self.lookups.collections()
+    }
+
+    /// The keys to which documents refer, for each collection.
+    pub(crate) fn keys<'b>(
+        &self,
+        bodies: impl Iterator<Item = &'b [u8]>,
+    ) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
+        lookups::keys(&self.lookups, bodies)
+    }
+
+    /// A document as it is shown, with others of each side that `find` knows by key.
+    pub(crate) fn row(&self, own: &Row, find: &Find<'_>) -> Result<Row, Refusal> {
+        let keys = self.keys(std::iter::once(&*own.body))?;
+        let found = keys.iter().enumerate().map(|(side, keys)| {
+            let found = keys
+                .iter()
+                .filter_map(|key| Some((key.clone(), find(side, key)?)));
+            found.collect()
+        });
+        let found: Vec<Found<Arc<[u8]>>> = found.collect();
+        let shown = lookups::embed(&self.lookups, &own.body, &found)?;
+        let Some(projection) = &self.projection else {
+            return Ok(Row::of_join(own, shown.as_ref()));
+        };
+        let environment = Environment::at(own.updated_ms);
+        let shown = projection.apply(shown.as_ref(), Matched::default(), &environment)?;
+        Ok(Row::of_join(own, shown.as_ref()))
+    }
+}
+
+/// The definition's bytes of what a query looks up and shows.
+pub fn definition(lookups: &Lookups, projection: Option<ValueRef<'_>>) -> Vec<u8> {
+    let canonical = lookups.canonical();
+    let mut writer = DocumentWriter::new();
+    if let Some(list) = canonical.as_ref().get("lookup") {
+        writer.append("lookup", list);
+    }
+    if let Some(shown) = projection {
+        writer.append("projection", shown);
+    }
+    writer.finish()
+}
+
 /// What a query looks up; none: nothing.
-pub fn lookups_of(query: &Definition) -> Result<Option<Arc<Lookups>>, Refusal> {
+pub fn join_of(query: &Definition) -> Result<Option<Arc<Join>>, Refusal> {
     if !query.looks_up() {
         return Ok(None);
     }
-    let Some(list) = Document::parse(&query.lookups)?.get("lookup") else {
-        return Err(Refusal::new("invalid_lookup", "the lookups are missing"));
-    };
-    let parsed = Lookups::parse(list, &Place::root())?;
-    if parsed.collections().len() != query.sides.len() {
+    let join = Join::parse(Document::parse(&query.lookups)?)?;
+    if join.collections().len() != query.sides.len() {
         let detail = "there must be a side for each collection that is looked up";
         return Err(Refusal::new("invalid_lookup", detail));
     }
-    Ok(Some(Arc::new(parsed)))
+    Ok(Some(Arc::new(join)))
 }
 
 /// The keys to which documents of a query refer, for each of its sides.
 pub fn references(query: &Definition, rows: &[Row]) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
-    match lookups_of(query)? {
+    match join_of(query)? {
         None => Ok(Vec::new()),
-        Some(lookups) => lookups::keys(&lookups, rows.iter().map(|row| &*row.body)),
+        Some(join) => join.keys(rows.iter().map(|row| &*row.body)),
     }
 }
 
 /// Finds the body of a document of a side by its key.
 pub(crate) type Find<'f> = dyn Fn(usize, &[u8]) -> Option<Arc<[u8]>> + 'f;
 
-/// A document as it is shown, with others of each side that `find` knows by key.
-pub(crate) fn row(lookups: &Lookups, own: &Row, find: &Find<'_>) -> Result<Row, Refusal> {
-    let keys = lookups::keys(lookups, std::iter::once(&*own.body))?;
-    let found = keys.iter().enumerate().map(|(side, keys)| {
-        let found = keys
-            .iter()
-            .filter_map(|key| Some((key.clone(), find(side, key)?)));
-        found.collect()
-    });
-    let found: Vec<Found<Arc<[u8]>>> = found.collect();
-    let shown = lookups::embed(lookups, &own.body, &found)?;
-    Ok(Row::of_join(own, shown.as_ref()))
-}
-
 /// Documents as a query shows them, from what was read with them.
 pub(crate) fn rows(
-    lookups: &Lookups,
+    join: &Join,
     documents: &[Row],
     foreign: &[Foreign],
 ) -> Result<Vec<Row>, Refusal> {
@@ -65,6 +121,6 @@ pub(crate) fn rows(
     };
     let found: Vec<_> = foreign.iter().map(bodies).collect();
     let find = |side: usize, key: &[u8]| found.get(side)?.get(key).cloned();
-    let shown = documents.iter().map(|own| row(lookups, own, &find));
+    let shown = documents.iter().map(|own| join.row(own, &find));
     shown.collect()
 }

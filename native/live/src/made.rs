@@ -15,8 +15,8 @@ pub fn rows(
     if let Some(group) = groups::group_of(query)? {
         return groups::rows(query, &group, &documents);
     }
-    match lookups::lookups_of(query)? {
-        Some(lookups) => lookups::rows(&lookups, &documents, foreign),
+    match lookups::join_of(query)? {
+        Some(join) => lookups::rows(&join, &documents, foreign),
         None => Ok(documents),
     }
 }

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rillbase_live::message::{
-    AfterImage, Cause, Content, Definition, Foreign, Gone, News, Notification, QueryHash, Request,
-    Row, Side, Source, StreamId, Tick, Token, WindowChange, WriteEntry,
+    AfterImage, Asked, Cause, Content, Definition, Fetched, Foreign, Gone, News, Notification,
+    QueryHash, Request, Row, Side, Source, StreamId, Tick, Token, WindowChange, WriteEntry,
 };
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::wire::request::ACTIVATION_OFFSET;
@@ -132,6 +132,29 @@ fn place() -> impl Strategy<Value = StreamId> {
     (any::<u64>(), any::<u64>()).prop_map(|(ms, number)| StreamId { ms, number })
 }
 
+fn asked() -> impl Strategy<Value = Asked> {
+    (hash(), any::<[u64; 3]>()).prop_map(|(query, [activation, token, number])| Asked {
+        query,
+        activation,
+        token: Token(token),
+        number,
+    })
+}
+
+fn keys() -> impl Strategy<Value = Vec<Vec<std::sync::Arc<[u8]>>>> {
+    vec(vec(bytes(), 0..3), 0..3)
+}
+
+fn fetched() -> impl Strategy<Value = Fetched> {
+    let body = proptest::option::of(bytes());
+    (bytes(), any::<u64>(), any::<u64>(), body).prop_map(|(key, version, xid, body)| Fetched {
+        key,
+        version,
+        xid,
+        body,
+    })
+}
+
 fn any_request() -> impl Strategy<Value = Request> {
     let register = (
         definition(),
@@ -162,6 +185,8 @@ fn any_request() -> impl Strategy<Value = Request> {
         register,
         (hash(), any::<u64>())
             .prop_map(|(query, activation)| Request::Expire { query, activation }),
+        (asked(), vec(vec(fetched(), 0..3), 0..3))
+            .prop_map(|(asked, documents)| Request::Fetched { asked, documents }),
     ]
 }
 
@@ -270,6 +295,7 @@ fn news() -> impl Strategy<Value = News> {
             activation,
             slack
         }),
+        (asked(), keys()).prop_map(|(asked, keys)| News::Fetch { asked, keys }),
     ]
 }
 
@@ -306,6 +332,12 @@ proptest! {
     }
 
     #[test]
+    fn questions_are_read_as_they_were_written(asked in asked(), keys in keys()) {
+        let bytes = request::encode_question(&asked, &keys);
+        prop_assert_eq!(request::decode_question(&bytes), Ok((asked, keys)));
+    }
+
+    #[test]
     fn definitions_are_read_as_they_were_written(query in definition()) {
         let bytes = request::encode_definition(&query);
         prop_assert_eq!(request::decode_definition(&bytes), Ok(query));
@@ -325,6 +357,7 @@ proptest! {
         let _ = write_entry::decode(&message, Some(&[0, 1]));
         let _ = request::decode(&message);
         let _ = request::decode_definition(&message);
+        let _ = request::decode_question(&message);
         let _ = notification::decode(&message);
     }
 

@@ -8,7 +8,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Question, Sealer, Wish};
 use rillbase_live::message::{Notification, QueryHash, StreamId};
-use rillbase_live::wire::notification;
+use rillbase_live::wire::{notification, request};
 
 use crate::filters::Projection;
 use crate::live_query::{LiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
@@ -321,6 +321,12 @@ fn decoded(py: Python<'_>, entries: &[PyEntry]) -> PyResult<Vec<(StreamId, Notif
     })
 }
 
+fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0');
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(digit).collect()
+}
+
 fn told(py: Python<'_>, wish: Wish) -> PyWish<'_> {
     let query = |hash: QueryHash| PyBytes::new(py, &hash.0);
     let none = String::new;
@@ -328,6 +334,10 @@ fn told(py: Python<'_>, wish: Wish) -> PyWish<'_> {
         Wish::Register(hash) => ("register", query(hash), 0, 0, none(), none()),
         Wish::Unregister(hash) => ("unregister", query(hash), 0, 0, none(), none()),
         Wish::Renew(hash, slack) => ("renew", query(hash), 0, slack, none(), none()),
+        Wish::Fetch(asked, keys) => {
+            let question = request::encode_question(&asked, &keys);
+            ("fetch", query(asked.query), 0, 0, hex(&question), none())
+        }
         Wish::Judge(hash) => ("judge", query(hash), 0, 0, none(), none()),
         Wish::Fail(hash, code, detail) => ("fail", query(hash), 0, 0, code, detail),
         Wish::Replay {

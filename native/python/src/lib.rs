@@ -17,6 +17,7 @@ mod json;
 mod live_query;
 mod nodes;
 mod operations;
+mod question;
 mod selections;
 mod storage_node;
 mod values;
@@ -44,6 +45,8 @@ mod rillbase_native {
     use crate::nodes::GridNode;
     #[pymodule_export]
     use crate::operations::{Definition, Operation, UpdateOperators, id_of};
+    #[pymodule_export]
+    use crate::question::Question;
     #[pymodule_export]
     use crate::selections::{Grouping, Selection, envelope};
     #[pymodule_export]

@@ -42,7 +42,7 @@ impl LiveQuery {
     #[new]
     #[pyo3(signature = (
         tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack,
-        group = None, lookups = None, sides = Vec::new()
+        group = None, lookups = None, projection = None, sides = Vec::new()
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -57,6 +57,7 @@ impl LiveQuery {
         slack: u32,
         group: Option<&Group>,
         lookups: Option<&Lookups>,
+        projection: Option<&Value>,
         sides: Vec<PySide>,
     ) -> Self {
         let windowed = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
@@ -71,7 +72,9 @@ impl LiveQuery {
         let mut parts = vec![tenant_id, collection_id, &canonical.0, by.as_bytes()];
         parts.extend([&window[0][..], &window[1], &rules]);
         parts.extend(group.as_deref());
-        let lookups = lookups.map(|lookups| lookups.inner.canonical().into_bytes());
+        let lookups = lookups.map(|lookups| {
+            lookups::definition(&lookups.inner, projection.map(|shown| shown.view()))
+        });
         let sides: Vec<Side> = sides
             .into_iter()
             .map(|(collection, rules_version, rule)| {
@@ -213,9 +216,9 @@ impl LiveQuery {
 
     /// Return the names of the collections that are looked up.
     fn side_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let found = lookups::lookups_of(&self.definition);
+        let found = lookups::join_of(&self.definition);
         let found = found.map_err(|refusal| refused(py, refusal))?;
-        let names = found.iter().flat_map(|lookups| lookups.collections());
+        let names = found.iter().flat_map(|join| join.collections());
         Ok(names.map(str::to_owned).collect())
     }
 

@@ -101,6 +101,64 @@ def test_a_document_of_a_large_collection_that_was_not_read_is_read_then(
     answer.until_shows([{"_id": "a", "owner": "p900", "by": {"_id": "p900", "n": 0}}])
 
 
+def test_documents_that_come_to_refer_to_a_large_collection_are_told_with_what_is_there(
+    client: Client, todos: MadeCollection, people: MadeCollection, backstage: Backstage
+) -> None:
+    backstage.start_worker()
+    people.insert_many([{"_id": f"p{n}", "n": n} for n in range(1_100)])
+    people.caller.delete(f"{people.path}/documents/p3")
+    todos.insert_many([{"_id": f"t{n}"} for n in range(3)])
+    answer = subscribe(client, "s", **looking_up(todos, people))
+    assert [document["by"] for document in answer.documents] == [None, None, None]
+    owners: list[str] = []
+    for number in range(2, 6):
+        owners = [f"p{number}", "nobody", f"p{900 + number}"]
+        for at, owner in enumerate(owners):
+            todos.caller.patch(f"{todos.path}/documents/t{at}", {"$set": {"owner": owner}})
+    last = [{"_id": "p5", "n": 5}, None, {"_id": "p905", "n": 905}]
+    shown = zip(owners, last, strict=True)
+    answer.until_shows(
+        [{"_id": f"t{at}", "owner": owner, "by": by} for at, (owner, by) in enumerate(shown)]
+    )
+    todos.caller.patch(f"{todos.path}/documents/t1", {"$set": {"owner": "p3"}})
+    answer.until_shows(
+        [
+            {"_id": "t0", "owner": "p5", "by": last[0]},
+            {"_id": "t1", "owner": "p3", "by": None},
+            {"_id": "t2", "owner": "p905", "by": last[2]},
+        ]
+    )
+
+
+def test_a_change_that_the_projection_does_not_show_is_not_told(
+    client: Client, todos: MadeCollection, people: MadeCollection
+) -> None:
+    people.insert({"_id": "ann", "name": "Ann", "salary": 1})
+    todos.insert({"_id": "a", "owner": "ann", "text": "x"})
+    shown = {"owner": 1, "by.name": 1}
+    answer = subscribe(client, "s", **looking_up(todos, people, projection=shown))
+    document = {"_id": "a", "owner": "ann", "by": {"name": "Ann"}}
+    assert answer.documents == [document]
+    people.caller.patch(f"{people.path}/documents/ann", {"$set": {"salary": 77}})
+    people.caller.patch(f"{people.path}/documents/ann", {"$set": {"name": "Anne"}})
+    answer.until_shows([{**document, "by": {"name": "Anne"}}])
+    assert [event["match"] for event in answer.events] == ["change"]
+    assert "77" not in json.dumps([frame.get("document") for frame in answer.events])
+
+
+def test_a_projection_without_ids_leaves_rows_their_keys(
+    client: Client, todos: MadeCollection, people: MadeCollection
+) -> None:
+    people.insert({"_id": "ann", "tags": [1, 2, 3]})
+    todos.insert({"_id": "a", "owner": "ann"})
+    shown = {"_id": 0, "by.tags": {"$slice": [1, 2]}, "owner": 0}
+    answer = subscribe(client, "s", **looking_up(todos, people, projection=shown))
+    assert answer.documents == [{"by": {"_id": "ann", "tags": [2, 3]}}]
+    people.caller.patch(f"{people.path}/documents/ann", {"$set": {"tags": [4, 5, 6]}})
+    answer.until_shows([{"by": {"_id": "ann", "tags": [5, 6]}}])
+    assert answer.events[0]["key"] == "a"
+
+
 def test_a_collection_that_is_looked_up_and_deleted_ends_the_subscription(
     client: Client, todos: MadeCollection, people: MadeCollection
 ) -> None:

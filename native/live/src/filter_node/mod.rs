@@ -176,6 +176,8 @@ impl FilterNode {
                 };
                 self.register(&registration, now_us, out);
             }
+            // Between sort node and app servers.
+            Request::Fetched { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rillbase_query::projection::Projection;
 
-use crate::message::{Definition, QueryHash, StreamId};
+use crate::message::{Asked, Definition, QueryHash, StreamId};
 
 use super::client::{Bounds, Options};
 use super::token::Sealer;
@@ -73,6 +73,8 @@ pub enum Wish {
     Unregister(QueryHash),
     /// Read the rows again, since the sort node has lost sight of them, with so many more.
     Renew(QueryHash, u32),
+    /// Read single documents of the query's sides that the sort node asks for, by their keys.
+    Fetch(Asked, Vec<Vec<Arc<[u8]>>>),
     /// Read what a client missed: the log behind the first place, up to the second.
     Replay {
         /// Whose.

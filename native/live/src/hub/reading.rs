@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::message::{News, Notification, QueryHash, Source, StreamId};
+use crate::message::{Asked, News, Notification, QueryHash, Source, StreamId};
 
 use super::query::{Query, Registration};
 use super::queue::Place;
@@ -97,7 +97,11 @@ impl Hub {
             | News::Failed { query, .. }
             | News::Rebase { query, .. }
             | News::Window { query, .. }
-            | News::Renew { query, .. } => {
+            | News::Renew { query, .. }
+            | News::Fetch {
+                asked: Asked { query, .. },
+                ..
+            } => {
                 self.tell_query(query, place, source, news);
                 vec![*query]
             }
@@ -181,6 +185,10 @@ impl Hub {
             } if *activation == life => {
                 query.renew(place.before);
                 self.wishes.push(Wish::Renew(*hash, *slack));
+            }
+            News::Fetch { asked, keys } if asked.activation == life => {
+                query.renew(place.before);
+                self.wishes.push(Wish::Fetch(*asked, keys.clone()));
             }
             // What was kept is judged when the rows are there.
             _ if stands_still => {}

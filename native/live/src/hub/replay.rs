@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::message::{
-    AfterImage, Content, GROUP_MS, Gone, News, Notification, Row, Source, StreamId, WindowChange,
+    AfterImage, Asked, Content, GROUP_MS, Gone, News, Notification, Row, Source, StreamId,
+    WindowChange,
 };
 use crate::snapshot::Snapshot;
 
@@ -112,7 +113,12 @@ impl Told<'_> {
             {
                 return None;
             }
-            News::Renew { query, .. } | News::Failed { query, .. } if *query == hash => {
+            News::Renew { query, .. }
+            | News::Failed { query, .. }
+            | News::Fetch {
+                asked: Asked { query, .. },
+                ..
+            } if *query == hash => {
                 return None;
             }
             News::Window {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
 
-use crate::message::{AfterImage, Definition, Foreign, QueryHash, Row, WindowChange};
+use crate::message::{AfterImage, Definition, Fetched, Foreign, QueryHash, Row, WindowChange};
 use crate::{groups, lookups};
 
 use super::grouped::Grouped;
-use super::joined::{Joined, Sides};
+use super::joined::{Joined, Judge, Sides};
 use super::order::{Order, Place};
 use super::rows::Rows;
 
@@ -75,6 +75,28 @@ impl Kept {
     /// Whether something is referred to of which nothing is known.
     pub(super) fn lacks_something(&self) -> bool {
         matches!(self, Self::Joined(joined) if joined.lacks_something())
+    }
+
+    /// What is referred to, of each side, of which nothing is known and that nobody has read.
+    pub(super) fn unread(&self) -> Vec<Vec<Arc<[u8]>>> {
+        match self {
+            Self::Rows(_) | Self::Groups(_) => Vec::new(),
+            Self::Joined(joined) => joined.unread(),
+        }
+    }
+
+    /// Documents were read that were asked for.
+    pub(super) fn fetched(&mut self, documents: Vec<Vec<Fetched>>) {
+        if let Self::Joined(joined) = self {
+            joined.fetched(documents);
+        }
+    }
+
+    /// Takes what was read, as far as it may count.
+    pub(super) fn resolve(&mut self, judge: &Judge<'_>) {
+        if let Self::Joined(joined) = self {
+            joined.resolve(judge);
+        }
     }
 
     /// Brings what is shown up to date, after some changes; returns what differs, if that is known
@@ -182,13 +204,11 @@ impl Gathered {
             return Ok(Self::Groups(Box::new(Grouped::new(group, most))));
         }
         let first = First::new(capacity);
-        Ok(match (lookups::lookups_of(query)?, foreign) {
+        Ok(match (lookups::join_of(query)?, foreign) {
             (None, _) => Self::Rows(first),
-            (Some(lookups), None) => {
-                Self::Joined(first, Box::new(Sides::new(query, lookups, |_| true)))
-            }
-            (Some(lookups), Some(foreign)) => {
-                Self::Joined(first, Box::new(Sides::read(query, lookups, foreign)))
+            (Some(join), None) => Self::Joined(first, Box::new(Sides::new(query, join, |_| true))),
+            (Some(join), Some(foreign)) => {
+                Self::Joined(first, Box::new(Sides::read(query, join, foreign)))
             }
         })
     }

@@ -27,6 +27,7 @@ mod config;
 mod grouped;
 mod joined;
 mod kept;
+mod looking;
 mod order;
 mod orphans;
 mod query;
@@ -71,6 +72,10 @@ pub struct SortNode {
     unsorted: HashSet<QueryHash>,
     /// Queries whose steps wait for the rest of a batch.
     held: BTreeSet<QueryHash>,
+    /// Queries that refer to something of which nothing is known.
+    lacking: BTreeSet<QueryHash>,
+    /// How many questions this holder has asked.
+    questions: u64,
     orphans: Orphans,
     sides: Sides,
     sources: Sources,
@@ -108,6 +113,8 @@ impl SortNode {
             queries: BTreeMap::new(),
             unsorted: HashSet::new(),
             held: BTreeSet::new(),
+            lacking: BTreeSet::new(),
+            questions: 0,
             orphans: Orphans::new(config.max_waiting, config.orphans_us),
             sides: config.sides(),
             sources: Sources::new(config.partitions, StreamId::default()),
@@ -233,7 +240,8 @@ impl SortNode {
                 self.doubt(now_us, out);
             }
             News::Rebased { .. } => self.give_up(Why::FilterNode, out),
-            News::Rebase { .. } | News::Window { .. } | News::Renew { .. } => {}
+            News::Rebase { .. } | News::Window { .. } | News::Renew { .. } | News::Fetch { .. } => {
+            }
         }
     }
 
@@ -273,6 +281,7 @@ impl SortNode {
             match query.advance(&self.sources, self.complete.as_ref(), remembered) {
                 Ok(Advance::Stuck) => break,
                 Ok(Advance::Unseen) => {}
+                Ok(Advance::Whole) => self.show(hash, out),
                 Ok(Advance::Seen(news)) => self.voice.say(news, out),
                 Err(refusal) => return self.fail(hash, &refusal, out),
             }
@@ -288,9 +297,12 @@ impl SortNode {
 
     /// Asks for new rows if the window's end is lost.
     fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
-        let Some(query) = self.queries.get_mut(&hash).filter(|query| query.shown) else {
+        let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
+        if !query.shown {
+            return self.look_for(hash, now_us, out);
+        }
         if query.is_too_large() {
             let rows = self.config.max_rows;
             let detail = format!("a live result has at most {rows} rows, and 256 MiB");
@@ -300,6 +312,8 @@ impl SortNode {
             self.renew(hash, now_us, out);
         } else if query.is_short() {
             self.renew(hash, now_us, out);
+        } else {
+            self.look_for(hash, now_us, out);
         }
     }
 
@@ -383,6 +397,7 @@ impl SortNode {
         self.release(now_us, out);
         if let Some(tick) = self.sources.common_tick() {
             self.complete = Some(tick.snapshot.clone());
+            self.resolve_all(now_us, out);
             self.voice.say(News::Tick(tick), out);
         }
     }
@@ -405,6 +420,7 @@ impl SortNode {
         for hash in late.collect::<Vec<_>>() {
             self.ask(hash, now_us, out);
         }
+        self.look_again(now_us, out);
     }
 
     /// Ends the queries that a document concerns which nobody can handle.
@@ -433,6 +449,7 @@ impl SortNode {
 
     fn remove(&mut self, hash: &QueryHash) -> Option<Query> {
         let query = self.queries.remove(hash)?;
+        self.lacking.remove(hash);
         self.sides.leave(hash, &query.sides);
         Some(query)
     }
@@ -473,6 +490,7 @@ impl SortNode {
                 };
                 self.register(&registration, now_us, out);
             }
+            Request::Fetched { asked, documents } => self.fetched(&asked, documents, now_us, out),
         }
     }
 }

@@ -56,6 +56,7 @@ impl SortNode {
         self.queries.clear();
         self.unsorted.clear();
         self.held.clear();
+        self.lacking.clear();
         self.complete = None;
         self.rebuilt = begin.snapshot.clone();
         let mut rebuild = Rebuild {
@@ -174,10 +175,11 @@ impl SortNode {
             if let Some(query) = self.queries.get_mut(&hash)
                 && query.lacks_something()
             {
-                // Whoever watches it is told when it has been read again.
+                // Whoever watches it is told when that has been read.
+                query.hold(Vec::new());
                 query.shown = false;
                 query.owed = true;
-                self.renew(hash, now_us, out);
+                self.look_for(hash, now_us, out);
                 continue;
             }
             self.tell(hash, out);

@@ -204,22 +204,33 @@ impl SortNode {
         };
         let (before, shown) = (query.window(), query.shown);
         query.take(aside, now_us)?;
+        query.hold(before);
+        query.shown = shown;
         if query.lacks_something() {
-            query.hold(before);
-            query.shown = shown;
-            self.renew(hash, now_us, out);
-            return Ok(());
+            self.look_for(hash, now_us, out);
+        } else {
+            self.show(hash, out);
         }
-        if shown {
+        Ok(())
+    }
+
+    /// Rows that were held back count from here on: everybody is told what is different.
+    pub(super) fn show(&mut self, hash: QueryHash, out: &mut Vec<Output>) {
+        let Some(query) = self.queries.get_mut(&hash) else {
+            return;
+        };
+        self.lacking.remove(&hash);
+        let before = query.go_on();
+        if query.shown {
             let left = |row: &Row| (row.document_version(), Gone::Left);
             let changes = steps(&before, &query.window(), &left);
             let news = query.news(None, changes);
             self.voice.say(news, out);
         }
+        query.shown = true;
         if query.owed {
             self.tell(hash, out);
         }
-        Ok(())
     }
 
     /// From where those start who have just come: now, or when the rows are complete.
@@ -227,7 +238,7 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
-        query.owed = query.waiting.is_some() || query.aside.is_some();
+        query.owed = query.waiting.is_some() || query.aside.is_some() || query.is_on_hold();
         if query.owed {
             return;
         }

@@ -70,6 +70,12 @@ impl Sides {
         }
     }
 
+    /// The highest version of a document that was told lately.
+    pub(super) fn told(&self, side: &QueryHash, key: &[u8]) -> Option<u64> {
+        let told = self.known.get(side)?.told.get(key);
+        told.map(|(version, _)| *version)
+    }
+
     /// Takes a step in. Returns the queries that it concerns; none: it is of no side.
     pub(super) fn take(
         &mut self,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::message::{QueryHash, Row, StreamId, Tick, Token};
+use crate::message::{Asked, QueryHash, Row, StreamId, Tick, Token};
 use crate::snapshot::Snapshot;
 
 use super::Malformed;
@@ -158,6 +158,19 @@ impl<'a> Reader<'a> {
     pub(super) fn rows(&mut self) -> Result<Vec<Row>, Malformed> {
         self.list(30, Self::row)
     }
+
+    pub(super) fn asked(&mut self) -> Result<Asked, Malformed> {
+        Ok(Asked {
+            query: self.hash()?,
+            activation: self.u64()?,
+            token: Token(self.u64()?),
+            number: self.u64()?,
+        })
+    }
+
+    pub(super) fn keys(&mut self) -> Result<Vec<Arc<[u8]>>, Malformed> {
+        self.list(2, |reader| reader.short().map(Arc::from))
+    }
 }
 
 const CUT: Malformed = Malformed("cut off");
@@ -261,6 +274,20 @@ pub(super) trait Put {
         self.put_i64(row.updated_ms);
         self.put_short(&row.key);
         self.put_long(&row.body);
+    }
+
+    fn put_asked(&mut self, asked: &Asked) {
+        self.put(&asked.query.0);
+        self.put_u64(asked.activation);
+        self.put_u64(asked.token.0);
+        self.put_u64(asked.number);
+    }
+
+    fn put_keys(&mut self, keys: &[Arc<[u8]>]) {
+        self.put_count(keys.len());
+        for key in keys {
+            self.put_short(key);
+        }
     }
 
     fn put_rows(&mut self, rows: &[Row]) {

@@ -17,6 +17,7 @@ const REBASE: u8 = 8;
 const REBASED: u8 = 9;
 const WINDOW: u8 = 10;
 const RENEW: u8 = 11;
+const FETCH: u8 = 12;
 
 const FILTER: u8 = 0;
 const SORT: u8 = 1;
@@ -100,6 +101,10 @@ fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
             query: reader.hash()?,
             activation: reader.u64()?,
             slack: reader.u32()?,
+        },
+        FETCH => News::Fetch {
+            asked: reader.asked()?,
+            keys: reader.list(4, Reader::keys)?,
         },
         _ => return Err(Malformed("unknown kind of news")),
     })
@@ -194,6 +199,7 @@ const fn kind(news: &News) -> u8 {
         News::Rebased { .. } => REBASED,
         News::Window { .. } => WINDOW,
         News::Renew { .. } => RENEW,
+        News::Fetch { .. } => FETCH,
     }
 }
 
@@ -237,6 +243,13 @@ fn put_news(out: &mut Vec<u8>, news: &News) {
         }
         News::Tick(tick) => out.put_tick(tick),
         News::Rebased { snapshot } => out.put_snapshot(snapshot),
+        News::Fetch { asked, keys } => {
+            out.put_asked(asked);
+            out.put_count(keys.len());
+            for side in keys {
+                out.put_keys(side);
+            }
+        }
         News::Rebase { .. } | News::Window { .. } | News::Renew { .. } => put_state(out, news),
     }
 }

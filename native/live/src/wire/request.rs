@@ -1,6 +1,8 @@
 //! Requests, and definitions of queries as the registry keeps them.
 
-use crate::message::{Definition, Foreign, Request, Side};
+use std::sync::Arc;
+
+use crate::message::{Asked, Definition, Fetched, Foreign, Request, Side};
 
 use super::bytes::{Put, Reader};
 use super::{FORMAT, Malformed};
@@ -8,6 +10,8 @@ use super::{FORMAT, Malformed};
 const REGISTER: u8 = 1;
 const EXPIRE: u8 = 2;
 const DEFINITION: u8 = 3;
+const FETCHED: u8 = 4;
+const QUESTION: u8 = 5;
 
 const UNSORTED: u8 = 0;
 const SORTED: u8 = 1;
@@ -32,6 +36,10 @@ pub fn decode(bytes: &[u8]) -> Result<Request, Malformed> {
         EXPIRE => Request::Expire {
             query: reader.hash()?,
             activation: reader.u64()?,
+        },
+        FETCHED => Request::Fetched {
+            asked: reader.asked()?,
+            documents: reader.list(4, |reader| reader.list(19, fetched))?,
         },
         _ => return Err(Malformed("unknown kind of request")),
     };
@@ -58,6 +66,29 @@ fn register(reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         complete: flags & COMPLETE != 0,
         renewal: flags & RENEWAL != 0,
     })
+}
+
+fn fetched(reader: &mut Reader<'_>) -> Result<Fetched, Malformed> {
+    Ok(Fetched {
+        version: reader.u64()?,
+        xid: reader.u64()?,
+        key: reader.short()?.into(),
+        body: if reader.flag()? {
+            Some(reader.long()?.into())
+        } else {
+            None
+        },
+    })
+}
+
+fn put_fetched(out: &mut Vec<u8>, document: &Fetched) {
+    out.put_u64(document.version);
+    out.put_u64(document.xid);
+    out.put_short(&document.key);
+    out.put_u8(document.body.is_some().into());
+    if let Some(body) = &document.body {
+        out.put_long(body);
+    }
 }
 
 fn foreign(reader: &mut Reader<'_>) -> Result<Foreign, Malformed> {
@@ -100,6 +131,42 @@ pub fn encode(request: &Request) -> Vec<u8> {
             out.put(&query.0);
             out.put_u64(*activation);
         }
+        Request::Fetched { asked, documents } => {
+            out.put_u8(FETCHED);
+            out.put_asked(asked);
+            out.put_count(documents.len());
+            for side in documents {
+                out.put_count(side.len());
+                for document in side {
+                    put_fetched(&mut out, document);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A sort node's question for documents, as it is handed to whoever reads them.
+pub type Question = (Asked, Vec<Vec<Arc<[u8]>>>);
+
+/// Reads a question.
+pub fn decode_question(bytes: &[u8]) -> Result<Question, Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.array()? != [FORMAT, QUESTION] {
+        return Err(Malformed("not a question of this format"));
+    }
+    let question = (reader.asked()?, reader.list(4, Reader::keys)?);
+    reader.finish()?;
+    Ok(question)
+}
+
+/// The bytes of a question.
+pub fn encode_question(asked: &Asked, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
+    let mut out = vec![FORMAT, QUESTION];
+    out.put_asked(asked);
+    out.put_count(keys.len());
+    for side in keys {
+        out.put_keys(side);
     }
     out
 }

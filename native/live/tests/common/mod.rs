@@ -231,6 +231,10 @@ fn line(news: &News) -> String {
             format!("window {} [{}]", name(query), changes.join(", "))
         }
         News::Renew { query, slack, .. } => format!("renew {} {slack}", name(query)),
+        News::Fetch { asked, keys } => {
+            let keys: Vec<_> = keys.iter().flatten().map(|key| letter(key)).collect();
+            format!("fetch {} {}", name(&asked.query), keys.join(" "))
+        }
     }
 }
 

@@ -14,6 +14,8 @@ use crate::COLLECTION;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Version {
     pub(crate) version: u64,
+    /// The transaction that wrote it.
+    pub(crate) xid: u64,
     pub(crate) n: Option<i64>,
     /// The version of the access rules that its transaction read.
     pub(crate) rules: u64,
@@ -111,6 +113,7 @@ impl Database {
             let version = versions.last().map_or(1, |last| last.version + 1);
             versions.push(Version {
                 version,
+                xid,
                 n,
                 rules: open.rules,
                 at_us: now_us,

@@ -22,6 +22,7 @@
 
 mod client;
 mod database;
+mod demands;
 mod nodes;
 mod operations;
 mod outbox;

@@ -53,7 +53,7 @@ pub(crate) enum Operation {
         process: u64,
         which: u64,
     },
-    /// Somebody answers a renewal: reads, and registers some time later.
+    /// Somebody answers what a node asked for: reads, and sends that some time later.
     Renew,
     Register {
         which: u64,

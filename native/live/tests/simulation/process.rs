@@ -8,6 +8,7 @@ use rillbase_live::message::{QueryHash, Request, Row, StreamId};
 use rillbase_live::snapshot::Snapshot;
 
 use crate::database::Database;
+use crate::demands::Demand;
 use crate::queries::{Query, Wanted};
 use crate::valkey::{Stream, Valkey};
 
@@ -161,8 +162,8 @@ impl Process {
         self.hub.detach(client);
     }
 
-    /// Reads the log, lets time pass, and collects what is to be done. Returns renewals.
-    pub(crate) fn step(&mut self, valkey: &mut Valkey, most: usize) -> Vec<(QueryHash, u32)> {
+    /// Reads the log, lets time pass, and collects what is to be done. Returns what nodes ask for.
+    pub(crate) fn step(&mut self, valkey: &mut Valkey, most: usize) -> Vec<Demand> {
         self.stay_alive(valkey);
         for _ in 0..most {
             let Some((id, _, entry)) = valkey.log.next(self.cursor) else {
@@ -172,7 +173,7 @@ impl Process {
             self.hub.read(0, id, &entry);
         }
         self.hub.tick(valkey.now_us);
-        let mut renewals = Vec::new();
+        let mut demands = Vec::new();
         for wish in self.hub.wishes() {
             self.tasks.push_back(match wish {
                 Wish::Register(hash) => Task::Register(hash),
@@ -189,13 +190,17 @@ impl Process {
                     upto,
                 },
                 Wish::Renew(hash, slack) => {
-                    renewals.push((hash, slack));
+                    demands.push(Demand::Rows(hash, slack));
+                    continue;
+                }
+                Wish::Fetch(asked, keys) => {
+                    demands.push(Demand::Documents(asked, keys));
                     continue;
                 }
                 Wish::Fail(hash, code, _) => panic!("{hash:?} failed: {code}"),
             });
         }
-        renewals
+        demands
     }
 
     fn stay_alive(&mut self, valkey: &mut Valkey) {

@@ -310,6 +310,15 @@ impl Valkey {
         Some((activation, id))
     }
 
+    /// Sends an answer to a sort node, while the query is known.
+    pub(crate) fn answer(&mut self, request: Request) {
+        if let Request::Fetched { asked, .. } = &request
+            && self.registry.contains_key(&asked.query)
+        {
+            self.requests.append(self.now_us, request);
+        }
+    }
+
     pub(crate) fn unregister(&mut self, hub: u64, query: QueryHash) {
         if let Some(holders) = self.holders.get_mut(&query)
             && holders.remove(&hub)

@@ -1,15 +1,15 @@
 //! The world of one history, and what happens in it.
 
 use rillbase_live::hub::Options;
-use rillbase_live::message::QueryHash;
 
 use crate::client::{Checked, Client};
 use crate::database::Database;
+use crate::demands::{Answer, Demand};
 use crate::nodes::{Driver, Kind};
 use crate::operations::Operation;
 use crate::outbox::Outbox;
-use crate::process::{Ends, Process, Reading, read};
-use crate::queries::{Query, WANTED};
+use crate::process::Process;
+use crate::queries::WANTED;
 use crate::random::Random;
 use crate::relay::Relay;
 use crate::valkey::{Sender, Valkey};
@@ -30,9 +30,9 @@ struct World {
     processes: Vec<Process>,
     next_process: u64,
     clients: Vec<Client>,
-    /// Renewals that were asked for, and those that were read and are on their way.
-    wanted: Vec<(QueryHash, u32)>,
-    renewals: Vec<Reading>,
+    /// What nodes asked for, and what was read of it and is on its way.
+    wanted: Vec<Demand>,
+    answers: Vec<Answer>,
 }
 
 /// Runs a history to its end, and heals it.
@@ -86,7 +86,7 @@ impl World {
             next_process: 0,
             clients: clients(),
             wanted: Vec::new(),
-            renewals: Vec::new(),
+            answers: Vec::new(),
         };
         for _ in 0..PROCESSES {
             let process = world.another_process();
@@ -127,8 +127,8 @@ impl World {
             Operation::Serve { process, which } => {
                 self.serve(among(process, PROCESSES), among(which, 1_000));
             }
-            Operation::Renew => self.read_renewal(),
-            Operation::Register { which } => self.answer_renewal(which),
+            Operation::Renew => self.read_demand(),
+            Operation::Register { which } => self.send_answer(which),
             Operation::Take { client } => self.take(among(client, self.clients.len())),
             Operation::CutOff { client } => self.cut_off(among(client, self.clients.len())),
             Operation::Connect {
@@ -375,23 +375,19 @@ impl World {
         }
     }
 
-    fn read_renewal(&mut self) {
+    fn read_demand(&mut self) {
         if self.wanted.is_empty() || self.database.is_away(self.valkey.now_us) {
             return;
         }
-        let (hash, slack) = self.wanted.remove(0);
-        let query = Query::named(&hash);
-        if query.rules == 0 || query.rules == self.database.rules {
-            let ends = Ends::of(&self.valkey);
-            self.renewals
-                .push(read(query, slack, ends, true, &self.database));
-        }
+        let demand = self.wanted.remove(0);
+        self.answers
+            .extend(demand.read(&self.valkey, &self.database));
     }
 
-    fn answer_renewal(&mut self, which: u64) {
-        if !self.renewals.is_empty() {
-            let index = among(which, self.renewals.len());
-            self.renewals.remove(index).renew(&mut self.valkey);
+    fn send_answer(&mut self, which: u64) {
+        if !self.answers.is_empty() {
+            let index = among(which, self.answers.len());
+            self.answers.remove(index).send(&mut self.valkey);
         }
     }
 
@@ -445,8 +441,8 @@ impl World {
             }
             self.processes[process].judge(None, &self.database, self.valkey.now_us);
         }
-        self.read_renewal();
-        self.answer_renewal(0);
+        self.read_demand();
+        self.send_answer(0);
         Ok(())
     }
 

@@ -1,0 +1,55 @@
+//! What the parties of the grid say to one another.
+//!
+//! Three streams carry it. **Write streams** (one per write partition) hold after-images and ticks,
+//! as the outbox publishes them. The **request stream** of a query partition tells its nodes which
+//! queries there are. The **notification log** of a query partition holds what its filter nodes and
+//! its sort node found out; hubs and the sort node read it.
+
+mod news;
+mod query;
+mod row;
+mod write;
+
+use sha2::{Digest, Sha256};
+
+pub use news::{Cause, Gone, News, Notification, Source, WindowChange};
+pub use query::{Asked, Definition, Fetched, Foreign, Request, Side};
+pub(crate) use row::GROUP_MS;
+pub use row::Row;
+pub use write::{AfterImage, Content, Tick, WriteEntry};
+
+/// Names a query: the hash over tenant, collection, filter with access rule, sort and window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueryHash(pub [u8; 16]);
+
+impl QueryHash {
+    /// The hash over some parts.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(part);
+        }
+        let mut short = [0; 16];
+        for (to, from) in short.iter_mut().zip(digest.finalize()) {
+            *to = from;
+        }
+        Self(short)
+    }
+}
+
+/// A place in a stream: milliseconds and number, as Valkey gives them. Zero is before everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct StreamId {
+    /// Milliseconds since 1970.
+    pub ms: u64,
+    /// Number within the millisecond.
+    pub number: u64,
+}
+
+/// A party's right to speak for its partition: who holds a lease later has a higher one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Token(pub u64);
+
+/// The life of the event layer and the database in which streams are complete.
+pub type Incarnation = [u8; 16];

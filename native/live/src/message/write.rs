@@ -1,0 +1,67 @@
+//! Writes, as the outbox publishes them to the write streams.
+
+use std::sync::Arc;
+
+use crate::snapshot::Snapshot;
+
+use super::{Incarnation, Token};
+
+/// One version of one document, as a committed transaction left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AfterImage {
+    /// The writing transaction.
+    pub xid: u64,
+    /// Whose collection.
+    pub tenant: [u8; 16],
+    /// Which collection.
+    pub collection: [u8; 16],
+    /// The document's version after the write.
+    pub version: u64,
+    /// The version of the access rules that the transaction read.
+    pub rules_version: u64,
+    /// When the document came into being, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it was written, in microseconds since 1970. Decides nothing.
+    pub written_us: i64,
+    /// The `_id` in order-preserving bytes.
+    pub key: Arc<[u8]>,
+    /// What is left of it.
+    pub content: Content,
+    /// Write partitions that its atomic batch touches; empty: no batch.
+    pub parts: Arc<[u16]>,
+}
+
+/// What a write left of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The document, in BSON.
+    Document(Arc<[u8]>),
+    /// It was deleted; BSON of its `_id` alone.
+    Deleted(Arc<[u8]>),
+    /// A newer version exists already: this one only counts as a part of its batch.
+    Superseded,
+}
+
+/// An entry of a write stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteEntry {
+    /// A write.
+    Image(AfterImage),
+    /// Proof that the stream holds whatever the snapshot sees.
+    Tick(Tick),
+}
+
+/// Proof that a stream is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tick {
+    /// Valkey's time when it was appended, in microseconds.
+    pub time_us: u64,
+    /// How many entries the stream was ever given, this one included.
+    pub count: u64,
+    /// The relay's token.
+    pub token: Token,
+    /// In which life of Valkey and PostgreSQL.
+    pub incarnation: Incarnation,
+    /// What is in the stream.
+    pub snapshot: Snapshot,
+}

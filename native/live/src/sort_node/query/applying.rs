@@ -1,0 +1,245 @@
+//! Writes that wait, and what they change.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rillbase_documents::refusal::Refusal;
+
+use crate::message::{AfterImage, Cause, Content, Gone, News, QueryHash, Row, StreamId};
+use crate::snapshot::Snapshot;
+
+use super::super::sources::Sources;
+use super::super::steps::steps;
+use super::Query;
+
+/// How many applied transactions are remembered before those that everybody has told are dropped.
+const APPLIED: usize = 64;
+
+/// A write that concerns a query.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Step {
+    pub(in super::super) image: Arc<AfterImage>,
+    /// Whether the document matches now.
+    pub(in super::super) matches: bool,
+    /// Where in the log it was told, and by whom.
+    pub(in super::super) at: StreamId,
+    pub(in super::super) partition: u16,
+    /// Of a document that is looked up, the side.
+    pub(in super::super) side: Option<QueryHash>,
+}
+
+/// What came of trying to apply the next steps.
+#[derive(Debug)]
+pub(in super::super) enum Advance {
+    /// There are none, or they must wait.
+    Stuck,
+    /// The window is as it was.
+    Unseen,
+    /// Rows that were held back need not be any more.
+    Whole,
+    Seen(News),
+}
+
+impl Query {
+    /// Takes a step in. Returns whether steps wait for the rest of their batch.
+    pub(in super::super) fn push(&mut self, step: Step, max_waiting: usize) {
+        if self.snapshot.sees(step.image.xid) {
+            return;
+        }
+        self.queue.push_back(step);
+        if self.queue.len() > max_waiting
+            && let Some(waiting) = &mut self.waiting
+            && let Some(step) = self.queue.pop_front()
+        {
+            waiting.dropped.push(step.image.xid);
+        }
+    }
+
+    pub(in super::super) fn is_held(&self) -> bool {
+        !self.queue.is_empty() && self.waiting.is_none()
+    }
+
+    /// The next steps that can be applied: one write, or all writes of a batch with what belongs to
+    /// it.
+    fn next(&mut self, sources: &Sources) -> Vec<Step> {
+        let first = self.queue.front().filter(|_| self.waiting.is_none());
+        let Some(first) = first.map(|step| &step.image) else {
+            return Vec::new();
+        };
+        if first.parts.is_empty() {
+            return self.queue.pop_front().into_iter().collect();
+        }
+        let Some(together) = self.together(first.xid, sources) else {
+            return Vec::new();
+        };
+        let belongs = |step: &Step| together.contains(&step.image.xid);
+        let (batch, rest) = self.queue.drain(..).partition(belongs);
+        self.queue = rest;
+        Vec::from_iter::<VecDeque<Step>>(batch)
+    }
+
+    /// The transactions that have to be applied with a batch, if all of them are whole. What a node
+    /// told before it was done with its part may stand for a document of the batch that was written
+    /// again, as a node that has handled a higher version tells of that one alone.
+    fn together(&self, xid: u64, sources: &Sources) -> Option<Vec<u64>> {
+        let mut together = vec![xid];
+        let mut looked_at = 0;
+        while let Some(xid) = together.get(looked_at).copied() {
+            looked_at += 1;
+            let own = self.queue.iter().filter(|step| step.image.xid == xid);
+            let ends = sources.ends(&own.clone().next()?.image, &own)?;
+            let belongs = |step: &&Step| {
+                let mut ends = ends.iter();
+                ends.any(|(part, end)| {
+                    *part == step.partition && step.at <= (*end).max(self.made_up)
+                })
+            };
+            for step in self.queue.iter().filter(belongs) {
+                if !together.contains(&step.image.xid) {
+                    together.push(step.image.xid);
+                }
+            }
+        }
+        Some(together)
+    }
+
+    /// Applies what can be applied next.
+    pub(in super::super) fn advance(
+        &mut self,
+        sources: &Sources,
+        complete: Option<&Snapshot>,
+        remembered: (u64, u64),
+    ) -> Result<Advance, Refusal> {
+        let batch = self.next(sources);
+        if batch.is_empty() {
+            return Ok(Advance::Stuck);
+        }
+        self.forget(remembered);
+        // Where all rows are shown, what changes in them is what changes in the window.
+        let all = self.offset == 0 && self.limit.is_none() && self.rows.knows_changes();
+        let before = if all { Vec::new() } else { self.window() };
+        for step in &batch {
+            self.apply(step, remembered.0)?;
+            self.note_applied(step.image.xid);
+        }
+        if let Some(aside) = &mut self.aside {
+            aside.steps.extend(batch.iter().cloned());
+        }
+        if self.applied.len() > APPLIED
+            && let Some(complete) = complete
+        {
+            self.applied.retain(|xid| !complete.sees(*xid));
+            self.pruned = Some(complete.clone());
+        }
+        let refreshed = self.rows.refresh(&self.order)?.filter(|_| all);
+        if self.lacks_something() {
+            self.hold(before);
+            return Ok(Advance::Unseen);
+        }
+        if self.is_on_hold() {
+            return Ok(Advance::Whole);
+        }
+        let differ = || steps(&before, &self.window(), &|row| leave(row, &batch));
+        let changes = refreshed.unwrap_or_else(differ);
+        if changes.is_empty() {
+            return Ok(Advance::Unseen);
+        }
+        Ok(Advance::Seen(self.news(cause(&batch), changes)))
+    }
+
+    pub(super) fn note_applied(&mut self, xid: u64) {
+        if self.applied.last() != Some(&xid) {
+            self.applied.push(xid);
+        }
+    }
+
+    pub(super) fn apply(&mut self, step: &Step, now_us: u64) -> Result<(), Refusal> {
+        let image = &step.image;
+        if let Some(side) = &step.side {
+            let unseen = !self.snapshot.sees(image.xid);
+            if unseen && self.rows.write(side, image, step.matches) {
+                self.know_rules(u64::MAX);
+            }
+            return Ok(());
+        }
+        let known = self.rows.version(&image.key);
+        let known = known.max(self.gone.get(&image.key).copied());
+        if self.snapshot.sees(image.xid) || known.is_some_and(|known| image.version <= known) {
+            return Ok(());
+        }
+        self.know_rules(image.rules_version);
+        let row = row(image).filter(|_| step.matches);
+        if row.is_some() {
+            self.gone.remove(&image.key);
+        } else {
+            self.remember(&image.key, image.version, now_us);
+        }
+        if let Some(beyond) = self.rows.change(&image.key, row, &self.order)? {
+            self.remember(&beyond.key, beyond.version, now_us);
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, key: &Arc<[u8]>, version: u64, now_us: u64) {
+        self.gone.insert(Arc::clone(key), version);
+        self.gone_since.push_back((now_us, Arc::clone(key)));
+    }
+
+    /// Forgets what left long ago. A key that left again since is forgotten with its first leaving's
+    /// time only if that was the last.
+    fn forget(&mut self, (now_us, remembered_us): (u64, u64)) {
+        while let Some((since_us, _)) = self.gone_since.front()
+            && since_us.saturating_add(remembered_us) < now_us
+        {
+            let Some((_, key)) = self.gone_since.pop_front() else {
+                return;
+            };
+            let again = self.gone_since.iter().any(|(_, later)| *later == key);
+            if !again {
+                self.gone.remove(&key);
+            }
+        }
+    }
+}
+
+/// The row that a write leaves.
+fn row(image: &AfterImage) -> Option<Row> {
+    let Content::Document(body) = &image.content else {
+        return None;
+    };
+    Some(Row {
+        key: Arc::clone(&image.key),
+        version: image.version,
+        created_ms: image.created_ms,
+        updated_ms: image.written_us.div_euclid(1_000),
+        body: Arc::clone(body),
+    })
+}
+
+/// With which version a row left a window, and why.
+fn leave(row: &Row, batch: &[Step]) -> (u64, Gone) {
+    let last = batch
+        .iter()
+        .filter(|step| step.side.is_none() && step.image.key == row.key)
+        .max_by_key(|step| step.image.version);
+    let held = row.document_version();
+    match last.filter(|step| step.image.version > held) {
+        Some(step) if matches!(step.image.content, Content::Deleted(_)) => {
+            (step.image.version, Gone::Deleted)
+        }
+        Some(step) => (step.image.version, Gone::Left),
+        None => (held, Gone::Left),
+    }
+}
+
+fn cause(batch: &[Step]) -> Option<Cause> {
+    let first = batch.first()?;
+    let images = || batch.iter().map(|step| &step.image);
+    let own = batch.iter().filter(|step| step.side.is_none());
+    Some(Cause {
+        xid: first.image.xid,
+        rules_version: own.map(|step| step.image.rules_version).max().unwrap_or(0),
+        written_us: images().map(|image| image.written_us).max()?,
+        parts: Arc::clone(&first.image.parts),
+    })
+}

@@ -1,0 +1,271 @@
+//! One sorted query: its rows, and what waits to be applied to them.
+
+mod applying;
+mod looking;
+mod settling;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use rillbase_documents::refusal::Refusal;
+
+use crate::message::{
+    Cause, Definition, Foreign, News, QueryHash, Row, Side, StreamId, WindowChange,
+};
+use crate::snapshot::Snapshot;
+
+use super::answers::Answers;
+use super::kept::{Gathered, Kept};
+use super::order::Order;
+use super::orphans::Told;
+use super::rows::Rows;
+
+pub(super) use applying::{Advance, Step};
+pub(super) use looking::{Lack, Question};
+pub(super) use settling::{Aside, Judgement, Waiting};
+
+/// One sorted query.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) hash: QueryHash,
+    pub(super) activation: u64,
+    pub(super) collection: [u8; 16],
+    /// The collections that are looked up.
+    pub(super) sides: Arc<[Side]>,
+    order: Order,
+    offset: usize,
+    limit: Option<usize>,
+    pub(super) slack: u32,
+    renewed_us: Option<u64>,
+    rows: Kept,
+    /// The window that was told last, while something is referred to of which nothing is known.
+    told_last: Option<Vec<Arc<Row>>>,
+    /// What the rows have seen, besides the steps that were applied.
+    snapshot: Snapshot,
+    /// Transactions that were applied and that `pruned` does not see.
+    applied: Vec<u64>,
+    pruned: Option<Snapshot>,
+    queue: VecDeque<Step>,
+    /// The last of the steps that were there when the rows came. Until then filter nodes may have
+    /// told what makes up for what these rows lack.
+    made_up: StreamId,
+    pub(super) waiting: Option<Waiting>,
+    /// Documents that it refers to were asked for.
+    question: Option<Question>,
+    /// New rows that not all filter nodes have answered.
+    pub(super) aside: Option<Aside>,
+    /// Rows were taken before.
+    pub(super) shown: bool,
+    /// Somebody joined while the rows were not complete, and is to be told when they are.
+    pub(super) owed: bool,
+    /// The last request for it that was read here.
+    pub(super) read: StreamId,
+    /// The newest access rules under which any of the rows may have been written.
+    rules_version: u64,
+    pub(super) answers: Answers,
+    /// What the rows have seen with which filter nodes may have begun since rows were taken here.
+    /// They tell nothing of it.
+    begun: Vec<Snapshot>,
+    /// Rows must have seen some transactions up to this one.
+    pub(super) below: u64,
+    /// Versions of documents that left, and since when.
+    gone: HashMap<Arc<[u8]>, u64>,
+    gone_since: VecDeque<(u64, Arc<[u8]>)>,
+}
+
+impl Query {
+    /// A query whose rows are still to come: [`Query::settle`].
+    pub(super) fn new(definition: &Definition) -> Result<Self, Refusal> {
+        let filter = crate::filter_node::parse(definition)?;
+        Ok(Self {
+            hash: definition.hash,
+            activation: definition.activation,
+            collection: definition.collection,
+            sides: Arc::clone(&definition.sides),
+            order: Order::parse(definition, filter)?,
+            offset: to_usize(definition.offset),
+            limit: definition.limit.map(to_usize),
+            slack: definition.slack,
+            renewed_us: None,
+            rows: Kept::Rows(Rows::new(Vec::new(), false, 0)),
+            told_last: None,
+            snapshot: Snapshot::default(),
+            applied: Vec::new(),
+            pruned: None,
+            queue: VecDeque::new(),
+            made_up: StreamId::default(),
+            waiting: None,
+            question: None,
+            aside: None,
+            shown: false,
+            owed: false,
+            read: StreamId::default(),
+            rules_version: 0,
+            answers: Answers::default(),
+            begun: Vec::new(),
+            below: 0,
+            gone: HashMap::new(),
+            gone_since: VecDeque::new(),
+        })
+    }
+
+    /// Begins with what was told of it before its rows were there.
+    pub(super) fn begin(&mut self, answers: Answers, told: Told, now_us: u64) {
+        self.answers = answers;
+        self.pruned = told.snapshot;
+        self.applied = told.xids;
+        self.below = told.below;
+        self.waiting = Some(Waiting {
+            asked_us: now_us,
+            dropped: Vec::new(),
+        });
+    }
+
+    /// What was told of it in this life.
+    pub(super) fn told(self) -> Told {
+        let dropped = self.waiting.into_iter().flat_map(|waiting| waiting.dropped);
+        let queued = self.queue.iter().map(|step| step.image.xid);
+        let mut xids = self.applied;
+        xids.extend(dropped.chain(queued));
+        Told {
+            xids,
+            snapshot: self.pruned,
+            below: self.below,
+        }
+    }
+
+    /// How many rows the window reaches down to; none: all.
+    fn wanted(&self) -> Option<usize> {
+        Some(self.offset.saturating_add(self.limit?))
+    }
+
+    /// How many rows are kept.
+    fn capacity(&self, max_rows: usize) -> usize {
+        let wanted = self.wanted();
+        wanted.map_or(max_rows, |rows| rows.saturating_add(to_usize(self.slack)))
+    }
+
+    /// What its documents are told to, one by one, before they are kept.
+    pub(super) fn gathered(
+        &self,
+        definition: &Definition,
+        foreign: Option<&[Foreign]>,
+        max_rows: usize,
+    ) -> Result<Gathered, Refusal> {
+        Gathered::new(definition, foreign, self.capacity(max_rows), max_rows)
+    }
+
+    pub(super) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    pub(super) fn window(&self) -> Vec<Arc<Row>> {
+        if let Some(told) = &self.told_last {
+            return told.clone();
+        }
+        let limit = self.limit.unwrap_or(usize::MAX);
+        self.rows.window(self.offset, limit)
+    }
+
+    /// Whether a result without limit, or what is grouped, has become too large to be kept.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.rows.is_overfull() || (self.limit.is_none() && !self.rows.reaches(usize::MAX))
+    }
+
+    /// Whether rows at the end of the window may be missing.
+    pub(super) fn is_short(&self) -> bool {
+        self.wanted().is_some_and(|rows| !self.rows.reaches(rows))
+    }
+
+    /// Whether rows refer to something of which nothing is known.
+    pub(super) fn lacks_something(&self) -> bool {
+        self.rows.lacks_something()
+    }
+
+    /// Nobody is told of the rows before what they refer to is there. Until then the window is this
+    /// one.
+    pub(super) fn hold(&mut self, told: Vec<Arc<Row>>) {
+        self.told_last = Some(told);
+    }
+
+    /// Whether the window is not what the rows are.
+    pub(super) const fn is_on_hold(&self) -> bool {
+        self.told_last.is_some()
+    }
+
+    /// The window is what the rows are, again. Returns what it was.
+    pub(super) fn go_on(&mut self) -> Vec<Arc<Row>> {
+        self.told_last.take().unwrap_or_default()
+    }
+
+    /// Whether more was applied than can be applied once more.
+    pub(super) fn has_too_much_aside(&self, max_waiting: usize) -> bool {
+        let aside = self.aside.as_ref();
+        aside.is_some_and(|aside| aside.steps.len() > max_waiting)
+    }
+
+    /// Rows were read that may have been written under these access rules, by collection.
+    pub(super) fn know_all_rules(&mut self, rules: &HashMap<[u8; 16], u64>) {
+        self.know_rules(rules.get(&self.collection).copied().unwrap_or(0));
+        let newer = |side: &Side| {
+            let known = rules.get(&side.collection);
+            side.rules_version != 0 && known.is_some_and(|known| *known > side.rules_version)
+        };
+        if self.sides.iter().any(newer) {
+            self.know_rules(u64::MAX);
+        }
+    }
+
+    /// Rows come that may have been written under these access rules; the highest number: under others
+    /// than the query's.
+    pub(super) fn know_rules(&mut self, version: u64) {
+        self.rules_version = self.rules_version.max(version);
+    }
+
+    pub(super) fn news(&self, image: Option<Cause>, changes: Vec<WindowChange>) -> News {
+        News::Window {
+            query: self.hash,
+            activation: self.activation,
+            rules_version: self.rules_version,
+            image,
+            changes,
+        }
+    }
+
+    /// The window, as others should start from it.
+    pub(super) fn rebase(&self, max_bytes: usize) -> Vec<News> {
+        let mut parts: Vec<Vec<Row>> = vec![Vec::new()];
+        let mut bytes = 0;
+        for row in self.window() {
+            let size = 64 + row.key.len() + row.body.len();
+            if bytes + size > max_bytes && bytes > 0 {
+                parts.push(Vec::new());
+                bytes = 0;
+            }
+            bytes += size;
+            if let Some(part) = parts.last_mut() {
+                part.push(Row::clone(&row));
+            }
+        }
+        let count = parts.len();
+        let parts = parts.into_iter().enumerate();
+        let news = parts.map(|(part, rows)| News::Rebase {
+            query: self.hash,
+            activation: self.activation,
+            snapshot: self.snapshot.clone(),
+            rules_version: self.rules_version,
+            rows,
+            part: u32::try_from(part).unwrap_or(u32::MAX),
+            last: part + 1 == count,
+        });
+        news.collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+pub(super) fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,161 @@
+//! New rows: whether they count, and when they are taken.
+
+use rillbase_documents::refusal::Refusal;
+
+use crate::message::StreamId;
+use crate::snapshot::Snapshot;
+
+use super::super::answers::Verdict;
+use super::super::kept::Kept;
+use super::super::sources::Sources;
+use super::{Query, Step};
+
+/// Renewals closer to one another than this make the slack grow, in microseconds.
+const CHURN_US: u64 = 60_000_000;
+
+/// New rows are needed; until they come, steps are only collected.
+#[derive(Debug)]
+pub(in super::super) struct Waiting {
+    pub(in super::super) asked_us: u64,
+    /// Transactions of steps that were too many to be kept: the new rows must have seen them.
+    pub(super) dropped: Vec<u64>,
+}
+
+/// Rows that count when all filter nodes have answered the request that they came with.
+#[derive(Debug)]
+pub(in super::super) struct Aside {
+    pub(in super::super) rows: Kept,
+    pub(in super::super) snapshot: Snapshot,
+    pub(in super::super) request: StreamId,
+    /// What was applied to the rows before meanwhile.
+    pub(in super::super) steps: Vec<Step>,
+}
+
+/// What is to be done with the rows that were put aside.
+#[derive(Debug)]
+pub(in super::super) enum Judgement {
+    /// There are none, or not all filter nodes have answered.
+    Open,
+    /// They are taken.
+    Taken(Aside),
+    /// A filter node does not go on from them.
+    TooOld,
+    /// They lack what was told meanwhile, or what filter nodes do not tell.
+    Outdated,
+}
+
+impl Query {
+    /// Whether rows of this snapshot contain whatever was applied or dropped.
+    pub(in super::super) fn can_settle(&self, snapshot: &Snapshot, sources: &Sources) -> bool {
+        let dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
+        let before = |earlier: &Snapshot| snapshot.covers(earlier);
+        before(&self.snapshot)
+            && self.begun.iter().all(before)
+            && (self.below == 0 || self.below < snapshot.xmin)
+            && sources.are_behind(snapshot)
+            && self.pruned.as_ref().is_none_or(before)
+            && self
+                .applied
+                .iter()
+                .chain(dropped)
+                .all(|xid| snapshot.sees(*xid))
+    }
+
+    /// Whether a filter node may not watch it yet, or no more, and may begin with the rows of a later
+    /// registration: then these are needed here, too.
+    pub(in super::super) fn is_doubtful(&self, partitions: u16) -> bool {
+        !self.answers.all_watch(partitions, self.read)
+    }
+
+    /// A request was read with which filter nodes may begin.
+    pub(in super::super) fn may_begin(&mut self, snapshot: &Snapshot) {
+        self.begun.retain(|earlier| !snapshot.covers(earlier));
+        self.begun.push(snapshot.clone());
+    }
+
+    /// Whether the rows that were put aside count by now. They are no longer aside, unless that is
+    /// open.
+    pub(in super::super) fn judge(&mut self, sources: &Sources, partitions: u16) -> Judgement {
+        let Some(aside) = &self.aside else {
+            return Judgement::Open;
+        };
+        let verdict = self.answers.of(aside.request, partitions);
+        let before = |earlier: &Snapshot| aside.snapshot.covers(earlier);
+        let mut dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
+        let fits = self.begun.iter().all(before)
+            && sources.are_behind(&aside.snapshot)
+            && dropped.all(|xid| aside.snapshot.sees(*xid));
+        match (verdict, fits) {
+            (Verdict::TooOld, _) => {
+                self.aside = None;
+                Judgement::TooOld
+            }
+            (_, false) => {
+                self.aside = None;
+                Judgement::Outdated
+            }
+            (Verdict::Open, true) => Judgement::Open,
+            (Verdict::Accepted, true) => {
+                self.aside.take().map_or(Judgement::Open, Judgement::Taken)
+            }
+        }
+    }
+
+    /// Whether its rows contain all that others' rows do.
+    pub(in super::super) fn covers(&self, snapshot: &Snapshot) -> bool {
+        self.snapshot.covers(snapshot)
+    }
+
+    /// Whether its rows are older than what filter nodes begin with.
+    pub(in super::super) fn is_behind(&self, sources: &Sources) -> bool {
+        !sources.are_behind(&self.snapshot)
+    }
+
+    /// Takes the rows that were put aside, with what was applied meanwhile.
+    pub(in super::super) fn take(&mut self, aside: Aside, now_us: u64) -> Result<(), Refusal> {
+        self.settle(aside.rows, &aside.snapshot);
+        for step in &aside.steps {
+            self.apply(step, now_us)?;
+            self.note_applied(step.image.xid);
+        }
+        self.rows.refresh(&self.order)?;
+        Ok(())
+    }
+
+    /// Takes new rows; what waits and is not in them stays.
+    pub(in super::super) fn settle(&mut self, rows: Kept, snapshot: &Snapshot) {
+        self.rows = rows;
+        self.told_last = None;
+        self.question = None;
+        self.snapshot = snapshot.clone();
+        self.waiting = None;
+        self.aside = None;
+        self.shown = true;
+        self.applied.clear();
+        self.pruned = None;
+        self.begun.clear();
+        self.below = 0;
+        self.gone.clear();
+        self.gone_since.clear();
+        self.queue.retain(|step| !snapshot.sees(step.image.xid));
+        self.made_up = self
+            .queue
+            .iter()
+            .map(|step| step.at)
+            .max()
+            .unwrap_or_default();
+    }
+
+    /// New rows are needed; the more often, the more of them.
+    pub(in super::super) fn wait(&mut self, max_slack: u32, now_us: u64) {
+        self.waiting = Some(Waiting {
+            asked_us: now_us,
+            dropped: Vec::new(),
+        });
+        let renewed_us = self.renewed_us.replace(now_us);
+        if renewed_us.is_some_and(|us| us.saturating_add(CHURN_US) > now_us) {
+            let most = max_slack.max(self.slack);
+            self.slack = self.slack.saturating_mul(2).clamp(1, most);
+        }
+    }
+}

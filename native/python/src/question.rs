@@ -1,0 +1,63 @@
+//! A sort node's question for single documents, and its answer.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use rillbase_live::message::{Asked, Fetched, Request};
+use rillbase_live::wire::request;
+
+/// Key, version, writing transaction, and BSON of what may be seen.
+type PyFetched = (PyBackedBytes, u64, u64, Option<PyBackedBytes>);
+
+/// Documents of the collections that a query looks up, by their keys.
+#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct Question {
+    asked: Asked,
+    keys: Vec<Vec<Arc<[u8]>>>,
+}
+
+#[pymethods]
+impl Question {
+    /// Read a question, as a hub's wish has it.
+    #[staticmethod]
+    fn read(bytes: &[u8]) -> PyResult<Self> {
+        let (asked, keys) = request::decode_question(bytes)
+            .map_err(|malformed| PyValueError::new_err(malformed.to_string()))?;
+        Ok(Self { asked, keys })
+    }
+
+    /// Return what no other question has.
+    #[getter]
+    fn name(&self) -> String {
+        format!("{}-{}", self.asked.token.0, self.asked.number)
+    }
+
+    /// Return the keys, of each collection that is looked up.
+    #[getter]
+    fn keys<'py>(&self, py: Python<'py>) -> Vec<Vec<Bound<'py, PyBytes>>> {
+        let side = |keys: &Vec<Arc<[u8]>>| keys.iter().map(|key| PyBytes::new(py, key)).collect();
+        self.keys.iter().map(side).collect()
+    }
+
+    /// Return what the sort node is told, with what one snapshot has of each collection.
+    fn answer<'py>(&self, py: Python<'py>, documents: Vec<Vec<PyFetched>>) -> Bound<'py, PyBytes> {
+        let read = |side: Vec<PyFetched>| side.into_iter().map(as_fetched).collect();
+        let request = Request::Fetched {
+            asked: self.asked,
+            documents: documents.into_iter().map(read).collect(),
+        };
+        PyBytes::new(py, &request::encode(&request))
+    }
+}
+
+fn as_fetched((key, version, xid, body): PyFetched) -> Fetched {
+    Fetched {
+        key: Arc::from(&*key),
+        version,
+        xid,
+        body: body.map(|body| Arc::from(&*body)),
+    }
+}
