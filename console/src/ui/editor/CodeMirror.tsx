@@ -8,9 +8,10 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { bracketMatching, indentOnInput } from "@codemirror/language";
 import { type Diagnostic, linter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { Annotation, Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
+import { flushSync } from "react-dom";
 import type { JsonEditorProps } from "../JsonEditor";
 import { rangeOf } from "./pointer";
 import { colours } from "./theme";
@@ -42,7 +43,10 @@ export default function CodeMirror(props: JsonEditorProps) {
   useEffect(() => {
     const held = view.current;
     if (held === null || held.state.doc.toString() === value) return;
-    held.dispatch({ changes: { from: 0, to: held.state.doc.length, insert: value } });
+    held.dispatch({
+      changes: { from: 0, to: held.state.doc.length, insert: value },
+      annotations: fromOutside.of(true),
+    });
   }, [value]);
 
   useEffect(() => {
@@ -62,6 +66,9 @@ export default function CodeMirror(props: JsonEditorProps) {
 
   return <div ref={host} className="editor-host" />;
 }
+
+/** Marks changes that the page has made, and that it need not be told. */
+const fromOutside = Annotation.define<boolean>();
 
 function extensions(
   label: string,
@@ -97,7 +104,10 @@ function extensions(
     supported.of(support),
     language === "json" ? [json(), linter(lintJson, { delay: 400 })] : [],
     EditorView.updateListener.of((update) => {
-      if (update.docChanged) latest.current.onChange?.(update.state.doc.toString());
+      const isTyped = !update.transactions.some((one) => one.annotation(fromOutside));
+      // At once: a value that is shown late would be put over what has been typed meanwhile.
+      if (update.docChanged && isTyped)
+        flushSync(() => latest.current.onChange?.(update.state.doc.toString()));
     }),
     colours,
   ];
