@@ -165,7 +165,7 @@ impl SortNode {
                     self.refuse(query.hash, &refusal, out);
                 }
                 Ok(kept) => {
-                    query.settle(kept, &snapshot);
+                    query.settle_alone(kept, &snapshot);
                     self.queries.insert(query.hash, query);
                 }
             }

@@ -152,6 +152,18 @@ impl Sources {
         said.find(|at| counts(*at))
     }
 
+    /// A place in the log behind the ticks of all filter nodes, if these have reached a snapshot. What
+    /// nodes tell when they were rebuilt is no such proof: a query that they know since has older rows.
+    pub(super) fn reached(&self, snapshot: &Snapshot) -> Option<StreamId> {
+        let reached = self.filters.iter().map(|filter| {
+            let tick = filter.tick.as_ref();
+            tick.filter(|tick| tick.snapshot.covers(snapshot))?;
+            filter.told.as_ref().map(|(_, at)| *at)
+        });
+        let places: Option<Vec<StreamId>> = reached.collect();
+        Some(places?.into_iter().max().unwrap_or_default())
+    }
+
     pub(super) fn tick(&mut self, partition: u16, tick: &Tick, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.told = Some((tick.snapshot.clone(), at));

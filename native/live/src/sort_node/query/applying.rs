@@ -63,11 +63,14 @@ impl Query {
     /// it.
     fn next(&mut self, sources: &Sources) -> Vec<Step> {
         let first = self.queue.front().filter(|_| self.waiting.is_none());
-        let Some(first) = first.map(|step| &step.image) else {
+        let Some(first) = first.map(|step| Arc::clone(&step.image)) else {
             return Vec::new();
         };
         if first.parts.is_empty() {
             return self.queue.pop_front().into_iter().collect();
+        }
+        if !self.is_known_to_all(sources) {
+            return Vec::new();
         }
         let Some(together) = self.together(first.xid, sources) else {
             return Vec::new();
@@ -76,6 +79,20 @@ impl Query {
         let (batch, rest) = self.queue.drain(..).partition(belongs);
         self.queue = rest;
         Vec::from_iter::<VecDeque<Step>>(batch)
+    }
+
+    /// Whether filter nodes know all that a rebuild read. Before, one may be done with a batch and not
+    /// know that it took a document out; what it tells of that later belongs to the batch.
+    fn is_known_to_all(&mut self, sources: &Sources) -> bool {
+        let Some(ahead) = &self.ahead else {
+            return true;
+        };
+        let Some(reached) = sources.reached(ahead) else {
+            return false;
+        };
+        self.made_up = self.made_up.max(reached);
+        self.ahead = None;
+        true
     }
 
     /// The transactions that have to be applied with a batch, if all of them are whole. What a node

@@ -49,6 +49,9 @@ pub(super) struct Query {
     /// The last of the steps that were there when the rows came. Until then filter nodes may have
     /// told what makes up for what these rows lack.
     made_up: StreamId,
+    /// Rows that a rebuild read may be ahead of what filter nodes know, until their ticks have reached
+    /// this.
+    ahead: Option<Snapshot>,
     pub(super) waiting: Option<Waiting>,
     /// Documents that it refers to were asked for.
     question: Option<Question>,
@@ -94,6 +97,7 @@ impl Query {
             pruned: None,
             queue: VecDeque::new(),
             made_up: StreamId::default(),
+            ahead: None,
             waiting: None,
             question: None,
             aside: None,

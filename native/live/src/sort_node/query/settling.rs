@@ -122,8 +122,14 @@ impl Query {
         Ok(())
     }
 
+    /// Takes rows that a rebuild read. Nobody tells filter nodes of them, as registrations do.
+    pub(in super::super) fn settle_alone(&mut self, rows: Kept, snapshot: &Snapshot) {
+        self.settle(rows, snapshot);
+        self.ahead = Some(snapshot.clone());
+    }
+
     /// Takes new rows; what waits and is not in them stays.
-    pub(in super::super) fn settle(&mut self, rows: Kept, snapshot: &Snapshot) {
+    fn settle(&mut self, rows: Kept, snapshot: &Snapshot) {
         self.rows = rows;
         self.told_last = None;
         self.question = None;
@@ -131,6 +137,7 @@ impl Query {
         self.waiting = None;
         self.aside = None;
         self.shown = true;
+        self.ahead = None;
         self.applied.clear();
         self.pruned = None;
         self.begun.clear();

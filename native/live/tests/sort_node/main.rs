@@ -6,160 +6,18 @@
     reason = "what a test did not expect fails it"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod stage;
 
-use common::{
-    COLLECTION, at, hash, image, lines, query, register, renewal, row, sorted, tick, told, until,
-    without,
+mod batches;
+
+use crate::common::{
+    COLLECTION, at, hash, image, query, register, renewal, row, sorted, tick, told, until, without,
 };
-use rillbase_live::message::{
-    AfterImage, Definition, News, QueryHash, Request, Row, Source, StreamId, Token,
-};
-use rillbase_live::node::Begin;
-use rillbase_live::snapshot::Snapshot;
+use crate::stage::{Stage, active, three};
+use rillbase_live::message::{News, Request, Source, StreamId, Token};
 use rillbase_live::sort_node::{Config, Input, SortNode};
-
-/// A node, a clock, and a log in which two filter nodes speak.
-struct Stage {
-    node: SortNode,
-    now_us: u64,
-    read: u64,
-    requests: u64,
-    counts: [u64; 2],
-}
-
-impl Stage {
-    fn new() -> Self {
-        Self::with(&[], &[])
-    }
-
-    fn with(queries: &[Definition], rows: &[Row]) -> Self {
-        let mut node = Self {
-            node: SortNode::new(Config::new(2, Token(1))),
-            now_us: 1_000_000,
-            read: 100,
-            requests: 0,
-            counts: [0, 0],
-        };
-        node.give(Input::Start);
-        node.begin(queries, until(1));
-        node.give(Input::Rows {
-            collection: COLLECTION,
-            rows: rows.to_vec(),
-        });
-        node.give(Input::End);
-        node
-    }
-
-    fn begin(&mut self, queries: &[Definition], snapshot: Snapshot) {
-        self.give(Input::Begin(Begin {
-            position: at(self.read),
-            count: 0,
-            requests: at(self.requests),
-            queries: queries.to_vec(),
-            snapshot,
-            rules: std::collections::HashMap::new(),
-        }));
-    }
-
-    fn give(&mut self, input: Input) -> Vec<String> {
-        let mut out = Vec::new();
-        self.node.handle(input, self.now_us, &mut out);
-        lines(&out)
-    }
-
-    /// What a filter node says next.
-    fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
-        let count = &mut self.counts[usize::from(partition)];
-        *count += 1;
-        let entry = told(Source::Filter(partition), 1, *count, news);
-        self.read += 1;
-        let id = at(self.read);
-        self.give(Input::Entry { id, entry })
-    }
-
-    /// A write that enters or stays in the query `s`.
-    fn put(&mut self, image: AfterImage) -> Vec<String> {
-        self.hear(0, news(image, &[hash("s")], &[]))
-    }
-
-    /// A write that leaves it.
-    fn leave(&mut self, image: AfterImage) -> Vec<String> {
-        self.hear(0, news(image, &[], &[hash("s")]))
-    }
-
-    /// A request that both filter nodes go on from.
-    fn ask(&mut self, request: Request) -> Vec<String> {
-        let mut answers = self.ask_alone(request);
-        answers.extend(self.accept(0));
-        answers.extend(self.accept(1));
-        answers
-    }
-
-    /// A request that they have not answered.
-    fn ask_alone(&mut self, request: Request) -> Vec<String> {
-        self.requests += 1;
-        let id = at(self.requests);
-        self.give(Input::Request { id, request })
-    }
-
-    /// A filter node goes on from the last request for `s`.
-    fn accept(&mut self, partition: u16) -> Vec<String> {
-        let request = at(self.requests);
-        self.hear(partition, active(request))
-    }
-
-    /// A filter node calls a request for `s` too old.
-    fn refuse(&mut self, partition: u16, request: u64) -> Vec<String> {
-        let (query, activation, request) = (hash("s"), 1, at(request));
-        let news = News::TooOld {
-            query,
-            activation,
-            request,
-        };
-        self.hear(partition, news)
-    }
-
-    /// Both filter nodes have told what the snapshot sees.
-    fn tick(&mut self, count: u64, snapshot: &Snapshot) -> Vec<String> {
-        let first = self.hear(0, News::Tick(tick(count, snapshot.clone())));
-        assert!(first.is_empty());
-        self.hear(1, News::Tick(tick(count, snapshot.clone())))
-    }
-}
-
-fn active(request: StreamId) -> News {
-    News::Active {
-        query: hash("s"),
-        activation: 1,
-        request,
-    }
-}
-
-fn news(image: AfterImage, changed: &[QueryHash], removed: &[QueryHash]) -> News {
-    News::Match {
-        image,
-        added: Vec::new(),
-        changed: changed.to_vec(),
-        removed: removed.to_vec(),
-    }
-}
-
-fn batch(image: AfterImage) -> AfterImage {
-    AfterImage {
-        parts: [0, 1].into(),
-        ..image
-    }
-}
-
-/// A node that keeps the first two of `a` 10, `b` 20, `c` 30, and one row more.
-fn three() -> Stage {
-    let mut node = Stage::new();
-    let rows = [row("a", 1, 10), row("b", 1, 20), row("c", 1, 30)];
-    let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, false));
-    assert_eq!(answers, ["rebase s [a@1 b@1]", "active s 1"]);
-    node
-}
 
 #[test]
 fn a_row_that_comes_in_pushes_another_out() {
@@ -330,64 +188,6 @@ fn versions_never_fall_after_a_row_has_left() {
     let mut node = three();
     node.leave(image(6, "a", 3, Some(-1)));
     assert!(node.put(image(5, "a", 2, Some(10))).is_empty());
-}
-
-#[test]
-fn the_writes_of_a_batch_change_the_window_at_once() {
-    let mut node = three();
-    assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
-    assert!(node.hear(0, News::Done { xid: 5 }).is_empty());
-    // Something that comes later waits behind it.
-    assert!(node.put(image(6, "e", 1, Some(6))).is_empty());
-    let other = news(batch(image(5, "a", 2, None)), &[], &[hash("s")]);
-    assert!(node.hear(1, other).is_empty());
-    let told = node.hear(1, News::Done { xid: 5 });
-    let expected = [
-        "window s [-0 a@2 deleted, +0 d@1]",
-        "window s [-1 b@1 left, +1 e@1]",
-    ];
-    assert_eq!(told, expected);
-}
-
-#[test]
-fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_first() {
-    let mut node = three();
-    let other = news(batch(image(5, "d", 1, Some(5))), &[hash("s")], &[]);
-    assert!(node.hear(1, other).is_empty());
-    // The node has handled a@3, and tells nothing of a@2, which was written with d.
-    assert!(node.put(batch(image(6, "a", 3, Some(7)))).is_empty());
-    assert!(node.hear(0, News::Done { xid: 6 }).is_empty());
-    assert!(node.hear(0, News::Done { xid: 5 }).is_empty());
-    assert!(node.hear(1, News::Done { xid: 5 }).is_empty());
-    let told = node.hear(1, News::Done { xid: 6 });
-    assert_eq!(told, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
-}
-
-#[test]
-fn a_batch_waits_for_another_that_stands_for_a_part_of_it_in_an_answer() {
-    let mut node = Stage::new();
-    let rows = [row("a", 1, 10), row("b", 1, 20)];
-    node.ask_alone(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
-    let other = news(batch(image(5, "d", 1, Some(5))), &[hash("s")], &[]);
-    node.hear(1, other);
-    node.hear(1, News::Done { xid: 5 });
-    node.accept(1);
-    // Said of other queries; with its answer the node tells of a@3 alone, not of a@2.
-    node.hear(0, News::Done { xid: 5 });
-    node.put(batch(image(6, "a", 3, Some(7))));
-    assert_eq!(node.accept(0), ["rebase s [a@1 b@1]", "active s 1"]);
-    assert!(node.hear(0, News::Done { xid: 6 }).is_empty());
-    let told = node.hear(1, News::Done { xid: 6 });
-    assert_eq!(told, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
-}
-
-#[test]
-fn a_tick_that_sees_a_batch_stands_for_its_end() {
-    let mut node = three();
-    assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
-    node.hear(0, News::Tick(tick(1, until(6))));
-    let told = node.hear(1, News::Tick(tick(1, until(6))));
-    assert_eq!(told, ["window s [-1 b@1 left, +0 d@1]", "tick 1"]);
 }
 
 #[test]
