@@ -6,6 +6,7 @@ of a row that is not held, a document in a `remove`.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,9 +89,8 @@ class Held:
 
     def _apply(self, frame: Frame) -> None:
         item = {"id": frame["key"], "version": frame["version"], "document": frame.get("document")}
-        # As text: 1 and true are different groups.
-        key = repr(frame["key"])
-        held = [place for place, one in enumerate(self.items) if repr(one["id"]) == key]
+        key = _text(frame["key"])
+        held = [place for place, one in enumerate(self.items) if _text(one["id"]) == key]
         named = self._named.get(str(frame["key"]), 0)
         if frame["version"] is None:
             self._apply_group(frame, item, held)
@@ -108,7 +108,7 @@ class Held:
                 before = self.items.pop(place)
                 if self.looks_up:
                     assert before["version"] <= frame["version"], (frame, before)
-                    same = before == item and frame["index"] == place
+                    same = _shown(before) == _shown(item) and frame["index"] == place
                     assert not same, f"{frame} tells nothing new"
                 else:
                     assert before["version"] < frame["version"], (frame, before)
@@ -129,7 +129,7 @@ class Held:
         if held:
             assert frame["old_index"] == held[0], frame
             before = self.items.pop(held[0])
-            same = before["document"] == item["document"] and frame["index"] == held[0]
+            same = _shown(before) == _shown(item) and frame["index"] == held[0]
             assert not same, f"{frame} tells nothing new"
         if frame["match"] == "remove":
             assert "document" not in frame, frame
@@ -143,3 +143,13 @@ class Held:
         else:
             assert index <= len(self.items), (index, item)
             self.items.insert(index, item)
+
+
+def _shown(item: Frame) -> tuple[int | None, str]:
+    """Return what a client sees of a row, apart from its key."""
+    return item["version"], _text(item["document"])
+
+
+def _text(value: Any) -> str:
+    """As text, in which 1, 1.0 and true are different, and so are fields in another order."""
+    return json.dumps(value)
