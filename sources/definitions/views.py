@@ -22,7 +22,7 @@ from tenants.api.schemas import page_of
 TAG = "Sources"
 
 
-class ConditionAnswer(serializers.Serializer[object]):
+class SourceConditionAnswer(serializers.Serializer[object]):
     """Why a source does not go on, or goes on only later."""
 
     code = serializers.CharField(help_text="Stable; see Operations, Sources.")
@@ -42,7 +42,7 @@ class SourceAnswer(serializers.Serializer[object]):
     columns = serializers.ListField(child=serializers.CharField(), allow_null=True)
     paused = serializers.BooleanField()
     state = serializers.ChoiceField(Source.State.choices)
-    condition = ConditionAnswer(allow_null=True)
+    condition = SourceConditionAnswer(allow_null=True)
     removing_until = serializers.DateTimeField(
         allow_null=True,
         help_text="Of a source that is being removed: until when its database is tried. What is "
