@@ -96,6 +96,9 @@ async def test_who_wrote_a_document_again_comes_out_before_who_wrote_it_first(
     async with leading(valkey, settings_environment):
         await until(lambda: proven(streams, batch.xid), "a tick that sees the batch")
     found = [(image.key, image.version, image.kind) for image in images(streams, writer)]
+    # Marks are written a moment after the entries: what the next round still finds unmarked comes
+    # again, which readers know by its version. When it came first is what counts.
+    found = list(dict.fromkeys(found))
     assert found == [
         (key_bytes(5), 2, Kind.PUT),
         (key_bytes(1), 2, Kind.PUT),
