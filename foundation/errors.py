@@ -482,7 +482,7 @@ class StateExpired(ApiError):
 class StorageFull(ApiError):
     status = 507
     code = "storage_full"
-    title = "There is no room left for what was uploaded"
+    title = "There is no storage space left"
 
 
 class DuplicateId(ApiError):

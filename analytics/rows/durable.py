@@ -6,7 +6,6 @@ nobody knows; what a crash leaves of it is found by its age.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +17,7 @@ import pyarrow as pa
 
 from analytics.rows.stored import StoredPath
 from foundation.errors import StorageFull
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+from foundation.failures import STORAGE_RETRY_AFTER_S, is_disk_full
 
 
 @contextmanager
@@ -68,8 +66,11 @@ def storing() -> Iterator[None]:
     try:
         yield
     except OSError as failed:
-        if failed.errno in _FULL:
-            raise StorageFull from failed
+        if is_disk_full(failed):
+            raise StorageFull(
+                "The disk of the analytics tables has no space left. Nothing was taken.",
+                headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},
+            ) from failed
         raise
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import psycopg
 from django.core.exceptions import SuspiciousOperation
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
-from foundation import errors
+from foundation import errors, failures
 from foundation.api.bodies import field_problems
 from foundation.api.rendering import to_json
 from foundation.request_context import request_id
@@ -22,16 +22,6 @@ PROBLEM_TYPE = "application/problem+json"
 _SUSPICIOUS = "The request's host or path is not valid."
 
 logger = logging.getLogger(__name__)
-
-#: SQLSTATE → what it means to a caller. Everything else of the database is our fault.
-_BY_SQLSTATE: Mapping[str, type[errors.ApiError]] = {
-    "57014": errors.Unavailable,  # statement timeout
-    "55P03": errors.Unavailable,  # lock timeout
-    "40P01": errors.Unavailable,  # deadlock
-    "40001": errors.Unavailable,  # serialization failure
-    "53300": errors.Unavailable,  # too many connections
-    "57P01": errors.Unavailable,  # server shutting down
-}
 
 
 def translate(raised: Exception) -> errors.ApiError:
@@ -51,28 +41,22 @@ def translate(raised: Exception) -> errors.ApiError:
             return errors.NotAcceptable()
         case drf.ValidationError():
             return errors.InvalidBody(errors=field_problems(raised.detail))
-        case psycopg.Error():
-            return _translate_sqlstate(raised, raised.sqlstate)
-        case OperationalError() | InterfaceError() | DatabaseError():
-            return _translate_sqlstate(raised, getattr(raised.__cause__, "sqlstate", None))
+        case psycopg.Error() | DatabaseError() | InterfaceError() | OSError():
+            return _of_the_environment(raised)
         case _:
             logger.error("unhandled %s", type(raised).__name__, exc_info=raised)
             return errors.Internal()
 
 
-#: Raised without an SQLSTATE when the connection is gone, or none could be had.
-_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
-
-
-def _translate_sqlstate(raised: Exception, sqlstate: str | None) -> errors.ApiError:
-    known = _BY_SQLSTATE.get(sqlstate or "")
-    if known is None and isinstance(raised, _AWAY) and not sqlstate:
-        known = errors.Unavailable
-    if known is None:
-        logger.error("unhandled database error %s", sqlstate, exc_info=raised)
+def _of_the_environment(raised: Exception) -> errors.ApiError:
+    passing = failures.passing(raised)
+    if passing is None:
+        what = f"{type(raised).__name__} {failures.sqlstate_of(raised)}".rstrip()
+        logger.error("unhandled %s", what, exc_info=raised)
         return errors.Internal()
-    logger.warning("database unavailable: %s", str(raised).splitlines()[0])
-    return known("The database did not answer in time. Try again.", headers={"Retry-After": "1"})
+    said = (str(raised).splitlines() or [type(raised).__name__])[0]
+    logger.warning("answered %s: %s", passing.code, said)
+    return passing
 
 
 def handle_exception(raised: Exception, context: Mapping[str, object]) -> Response:

@@ -1,0 +1,100 @@
+"""What a failure of the database or of a disk means: no space, a server that is away, or a bug.
+
+PostgreSQL's SQLSTATE and the operating system's error number decide. Answers to callers and retries
+of background work both go by this one table, so that no part mistakes a full disk for a bug.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+
+import psycopg
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from foundation import errors
+
+RETRY_AFTER_S = 1
+#: Somebody has to make room first, so asking again at once is of no use.
+STORAGE_RETRY_AFTER_S = 30
+
+#: A quota of the file system and a bound on the size of files look the same to a caller.
+DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: Open files, of the process and of the machine.
+_EXHAUSTED_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE})
+_DISK_FULL = "53100"
+_READ_ONLY = "25006"
+
+#: Conditions that pass without a change of the statement.
+_UNAVAILABLE = frozenset(
+    {
+        "25P03",  # idle in a transaction for too long
+        "25P04",  # the transaction took too long
+        "40001",  # serialization failure
+        "40P01",  # deadlock
+        "55P03",  # lock timeout
+        "57014",  # statement timeout
+        "57P01",  # the server is shutting down
+        "57P02",  # another backend crashed
+        "57P03",  # the server is starting or recovering
+        "57P05",  # idle for too long
+        _READ_ONLY,
+    }
+)
+#: Connection exceptions; insufficient resources, which has too many connections in it.
+_UNAVAILABLE_CLASSES = frozenset({"08", "53"})
+
+_DETAILS: Mapping[str, str] = {
+    _DISK_FULL: (
+        "The database has no disk space left. Nothing was changed. Try again once the people who "
+        "run the installation have freed some."
+    ),
+    _READ_ONLY: (
+        "The database takes no writes at the moment, as after a failover. Nothing was changed. "
+        "Try again."
+    ),
+}
+_FILE_DETAIL = (
+    "The server has no disk space left. Nothing was changed. Try again once the people who run the "
+    "installation have freed some."
+)
+_EXHAUSTED_DETAIL = "The server has as many files and connections open as it may. Try again."
+_DETAIL = "The database did not answer in time. Try again."
+
+#: Raised without an SQLSTATE when the connection is gone, or none could be had.
+_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+
+
+def sqlstate_of(raised: BaseException | None) -> str:
+    """Return the SQLSTATE of an error of the driver, or of the one that Django wrapped; or ''."""
+    if isinstance(raised, psycopg.Error):
+        return raised.sqlstate or ""
+    if isinstance(raised, DatabaseError | InterfaceError):
+        return sqlstate_of(raised.__cause__)
+    return ""
+
+
+def is_disk_full(raised: BaseException | None) -> bool:
+    """Tell whether the database or this process found no room on its disk."""
+    if isinstance(raised, OSError):
+        return raised.errno in DISK_FULL_ERRNOS
+    return sqlstate_of(raised) == _DISK_FULL
+
+
+def passing(raised: BaseException) -> errors.ApiError | None:
+    """Return the public error for a condition that passes; None for any other error."""
+    sqlstate = sqlstate_of(raised)
+    if is_disk_full(raised):
+        detail = _DETAILS[_DISK_FULL] if sqlstate else _FILE_DETAIL
+        return errors.StorageFull(detail, headers=_retry_after(STORAGE_RETRY_AFTER_S))
+    if isinstance(raised, OSError) and raised.errno in _EXHAUSTED_ERRNOS:
+        return errors.Unavailable(_EXHAUSTED_DETAIL, headers=_retry_after(RETRY_AFTER_S))
+    is_away = not sqlstate and isinstance(raised, _AWAY)
+    if is_away or sqlstate in _UNAVAILABLE or sqlstate[:2] in _UNAVAILABLE_CLASSES:
+        detail = _DETAILS.get(sqlstate, _DETAIL)
+        return errors.Unavailable(detail, headers=_retry_after(RETRY_AFTER_S))
+    return None
+
+
+def _retry_after(seconds: int) -> Mapping[str, str]:
+    return {"Retry-After": str(seconds)}

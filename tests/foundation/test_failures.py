@@ -1,0 +1,67 @@
+"""What failures of the database and of disks come to for a caller."""
+
+import errno
+
+import psycopg
+import pytest
+from django.db import InternalError, OperationalError
+
+from foundation.api.problems import translate
+from foundation.failures import is_disk_full
+
+
+def _wrapped(cause: psycopg.Error) -> Exception:
+    wrapped = OperationalError("as Django tells it")
+    wrapped.__cause__ = cause
+    return wrapped
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        psycopg.errors.DiskFull("could not extend file"),
+        _wrapped(psycopg.errors.DiskFull("could not extend file")),
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+    ],
+)
+def test_a_full_disk_is_storage_full_and_says_when_to_try_again(raised: Exception) -> None:
+    error = translate(raised)
+    assert (error.status, error.code) == (507, "storage_full")
+    assert "disk space" in error.detail
+    assert int(error.headers["Retry-After"]) > 0
+    assert is_disk_full(raised)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        psycopg.errors.TooManyConnections("sorry, too many clients already"),
+        psycopg.errors.OutOfMemory("out of memory"),
+        psycopg.errors.ConfigurationLimitExceeded("temporary file size exceeds temp_file_limit"),
+        psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT in a read-only transaction"),
+        psycopg.errors.CannotConnectNow("the database system is in recovery mode"),
+        psycopg.errors.CrashShutdown("terminating connection because of crash"),
+        psycopg.errors.ConnectionFailure("gone"),
+        psycopg.OperationalError("the connection to the database was lost"),
+        _wrapped(psycopg.errors.TooManyConnections("sorry")),
+        OSError(errno.EMFILE, "Too many open files"),
+    ],
+)
+def test_a_database_that_cannot_answer_now_is_unavailable_and_no_bug(raised: Exception) -> None:
+    error = translate(raised)
+    assert (error.status, error.code) == (503, "unavailable")
+    assert error.headers["Retry-After"]
+    assert not is_disk_full(raised)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        psycopg.errors.SyntaxError("syntax error at or near"),
+        InternalError("nothing known"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory"),
+    ],
+)
+def test_any_other_failure_is_a_bug_of_ours(raised: Exception) -> None:
+    assert translate(raised).code == "internal"
