@@ -90,11 +90,14 @@ async def _add(aggregate: AggregateFacts, events: Sequence[bytes], *, once_only:
     """Add events in one transaction. Return for each 1, or 0 if it was known."""
     for number, event in enumerate(events):
         if len(event) > MAX_EVENT_BYTES:
-            text = f"BADEVENT {number} - An event has at most {MAX_EVENT_BYTES} bytes."
-            raise Refused(text)
+            raise _too_large(number)
     told = _numbers(await aggregate.call("RB.AGG.ADD", *events, once=once_only))
     usage.count(aggregate.tenant_id, "aggregate_events", sum(told))
     return told
+
+
+def _too_large(number: int) -> Refused:
+    return Refused(f"BADEVENT {number} - An event has at most {MAX_EVENT_BYTES} bytes.")
 
 
 def _numbers(reply: Reply) -> list[int]:
@@ -153,7 +156,12 @@ def _read_line(
 ) -> None:
     try:
         event = _checked(Value.parse(line), "")
-        chunk.append((progress.lines, names.named(event, progress.lines)))
+        named = names.named(event, progress.lines)
+        if len(named) > MAX_EVENT_BYTES:
+            # A chunk is bounded by its number of events, so each of them must be small.
+            progress.refuse(progress.lines, refusals.of_event(_too_large(0), ""))
+        else:
+            chunk.append((progress.lines, named))
     except QueryError as refused:
         progress.refuse(progress.lines, as_api_error(refused))
     except JsonError as malformed:

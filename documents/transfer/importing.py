@@ -34,7 +34,8 @@ class Batch:
     def add(self, line: bytes, mode: str) -> None:
         number = self.first_line + self.lines
         self.lines += 1
-        self.size += len(line)
+        # A blank line counts too: a stream of nothing else must not grow a batch for ever.
+        self.size += len(line) + 1
         if not line.strip():
             return
         try:
@@ -47,7 +48,8 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        return self.lines >= BATCH_LINES or self.size >= BATCH_BYTES
+        requests = len(self.operations) + len(self.refused)
+        return requests >= BATCH_LINES or self.size >= BATCH_BYTES
 
 
 async def run(

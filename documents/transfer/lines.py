@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 from foundation.errors import BodyTooLarge, InvalidBody, UnsupportedMediaType
+from foundation.slices import Slices
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
+#: What is decompressed at once. The rest of it is copied whenever a member of the file ends.
+_INPUT_BYTES = 8 * 1024
 _GZIP_WINDOW = 31
 
 
 async def decoded(
     parts: AsyncIterator[bytes], encoding: str, max_bytes: int
 ) -> AsyncIterator[bytes]:
-    """Decompress `gzip`, a little at a time; count what comes out."""
-    total = 0
+    """Decompress `gzip` in small steps, and bound the bytes that come out.
+
+    A few compressed bytes can keep a decoder busy for long, so other requests get the event loop
+    between the steps.
+    """
+    total, slices = 0, Slices()
     async for part in _plain(parts, encoding):
         total += len(part)
         if total > max_bytes:
             raise BodyTooLarge(f"At most {max_bytes} bytes are accepted, decompressed.")
-        yield part
+        if part:
+            yield part
+        await slices.breathe()
 
 
 async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
@@ -31,28 +40,55 @@ async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[by
         return
     if encoding != "gzip":
         raise UnsupportedMediaType("The only Content-Encoding is gzip.")
-    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    unpacker = _Gunzip()
     try:
         async for part in parts:
-            rest = part
-            while rest:
-                yield unpacker.decompress(rest, _STEP_BYTES)
-                rest = unpacker.unconsumed_tail
+            for start in range(0, len(part), _INPUT_BYTES):
+                for output in unpacker.decompress(part[start : start + _INPUT_BYTES]):
+                    yield output
     except zlib.error as damaged:
         raise InvalidBody(f"The gzip stream is damaged: {damaged}.") from None
-    if not unpacker.eof:
+    if not unpacker.is_complete:
         raise InvalidBody("The gzip stream ends too early.")
+
+
+class _Gunzip:
+    """Decompresses a gzip file: one or more members, and zeros as padding behind them.
+
+    What follows a member belongs to the next one. A decoder that has reached its end would keep
+    all of it in memory, and copy it with every call.
+    """
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._member.eof
+
+    def decompress(self, data: bytes) -> Iterator[bytes]:
+        """Yield what `data` adds, in pieces of at most `_STEP_BYTES`; some may be empty."""
+        while data:
+            if self._member.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    return
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+            yield self._member.decompress(data, _STEP_BYTES)
+            data = self._member.unused_data or self._member.unconsumed_tail
 
 
 async def lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Yield lines without their ends. The last one may lack its end."""
-    kept = bytearray()
+    kept, slices = bytearray(), Slices()
     async for part in parts:
         kept += part
         if b"\n" in part:
             *complete, rest = kept.split(b"\n")
             for line in complete:
                 yield bytes(_checked(line))
+                if slices.is_over:
+                    await slices.breathe()
             kept = bytearray(rest)
         _checked(kept)
     if kept:

@@ -13,6 +13,7 @@ from foundation.scope import scoped
 from tests.aggregates.made import Json, Made, make_aggregate
 from tests.caller import problem, with_key
 from tests.make import make_key, make_tenant
+from tests.peak_memory import peak_memory
 
 NDJSON = "application/x-ndjson"
 
@@ -127,6 +128,22 @@ def test_lines_are_added_while_they_arrive(requests_5m: Made) -> None:
     assert (told["applied"], told["lines"], told["complete"]) == (2_498, 2_500, True)
     assert sorted(refused["line"] for refused in told["refused"]) == [1_201, 1_801]
     assert count(requests_5m) == 2_498
+
+
+def test_large_events_of_a_stream_are_refused_as_they_come(requests_5m: Made) -> None:
+    large = json.dumps(request(note="x" * 4_000_000)).encode()
+    text = gzip.compress(b"\n".join([large] * 40 + [json.dumps(request()).encode()]))
+    with peak_memory() as peak:
+        answer = requests_5m.caller.call(
+            "POST",
+            f"{requests_5m.path}/events",
+            raw=text,
+            Content_Type=NDJSON,
+            Content_Encoding="gzip",
+        )
+    told = answer.json()
+    assert (told["applied"], len(told["refused"])) == (1, 40)
+    assert peak.added_mib < 64
 
 
 def test_a_stream_of_nonsense_is_given_up(requests_5m: Made) -> None:

@@ -14,6 +14,7 @@ import requests
 
 from tests.caller import Caller, problem
 from tests.documents.collection import MadeCollection, make_collection
+from tests.peak_memory import peak_memory
 from tests.waiting import wait_until
 
 NDJSON = "application/x-ndjson"
@@ -94,6 +95,35 @@ def test_a_small_stream_that_unpacks_to_a_huge_line_is_refused(things: MadeColle
     bomb = gzip.compress(b"x" * (40 * 1024 * 1024))
     problem(send(things, bomb, Content_Encoding="gzip"), 413, "body_too_large")
     assert things.ids() == []
+
+
+def test_every_member_of_a_compressed_file_is_taken(things: MadeCollection) -> None:
+    members = [gzip.compress(lines_of([{"_id": number}])) for number in range(300)]
+    padding = b"\0" * 512
+    told = send(things, b"".join(members) + padding, Content_Encoding="gzip").json()
+    assert (told["written"], told["lines"]) == (300, 300)
+
+
+def test_what_follows_a_compressed_stream_is_neither_kept_nor_ignored(
+    things: MadeCollection,
+) -> None:
+    whole = gzip.compress(lines_of([{"_id": 1}]))
+    told = problem(send(things, whole + b"x" * 1024, Content_Encoding="gzip"), 400, "invalid_body")
+    assert "damaged" in told["detail"]
+    # Zeros are padding, however many: a decoder that kept them would copy them again and again.
+    padded = whole + b"\0" * (32 * 1024 * 1024)
+    with peak_memory() as peak:
+        assert send(things, padded, Content_Encoding="gzip").json()["lines"] == 1
+    assert peak.added_mib < 16
+
+
+def test_blank_lines_need_no_transactions_of_their_own() -> None:
+    from documents.transfer.importing import Batch
+
+    batch = Batch(1)
+    for _ in range(100_000):
+        batch.add(b"", "insert")
+    assert (batch.is_full, batch.lines) == (False, 100_000)
 
 
 def test_an_import_that_breaks_off_goes_on_where_it_was(things: MadeCollection) -> None:
