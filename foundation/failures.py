@@ -81,6 +81,14 @@ def is_disk_full(raised: BaseException | None) -> bool:
     return sqlstate_of(raised) == _DISK_FULL
 
 
+def refuses_writes(raised: BaseException | None) -> bool:
+    """Tell whether only an operator can help: the disk is full, or the database is read-only.
+
+    Work that ran into this is postponed for as long as it lasts; it did not fail by itself.
+    """
+    return is_disk_full(raised) or sqlstate_of(raised) == _READ_ONLY
+
+
 def passing(raised: BaseException) -> errors.ApiError | None:
     """Return the public error for a condition that passes; None for any other error."""
     sqlstate = sqlstate_of(raised)

@@ -18,12 +18,16 @@ from rillbase_server.celery import app
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_ready
 
+from django.db import connections
+
 from foundation import request_context
-from foundation.tasks import task
+from foundation.tasks import failures, task
 from foundation.tasks.backoff import Backoff, Policy
 from foundation.tasks.definition import PERIODIC
 
 _IMPATIENT = Policy(attempts=3, backoff=Backoff(first_s=0.05, factor=1, longest_s=0.05))
+
+failures.POSTPONED_S = 0.05
 
 app.conf.broker_transport_options = {
     **app.conf.broker_transport_options,
@@ -60,6 +64,14 @@ def tell_context(*, file: str) -> None:
 def fail(*, file: str, times: int) -> None:
     if _note(file, "tried") <= times:
         raise RuntimeError("it went wrong")
+
+
+@task(name="bench.fill", policy=_IMPATIENT)
+def fill(*, file: str, times: int) -> None:
+    """Meet a full disk of the database some times, more often than a task is tried."""
+    if _note(file, "tried") <= times:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
 
 
 @task(name="bench.die", policy=_IMPATIENT)

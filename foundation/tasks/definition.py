@@ -15,12 +15,13 @@ from celery import Task
 from celery.exceptions import Reject
 from django.db import DatabaseError
 
+from foundation import failures
 from foundation.json_types import JsonObject, JsonValue
 from foundation.tasks.app import HARD_LIMIT_S, SOFT_LIMIT_S, app
 from foundation.tasks.backoff import Policy
 from foundation.tasks.broker import CONTEXT_HEADER
 from foundation.tasks.context import TaskContext
-from foundation.tasks.failures import Failure, describe_error, note_periodic, settle
+from foundation.tasks.failures import Failure, describe_error, note_periodic, postpone, settle
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ F = TypeVar("F", bound=Callable[..., None])
 #: For a task that runs by the clock: failing is noted, and its next run is its retry.
 PERIODIC: None = None
 USUAL = Policy()
+#: How long a task rests that could not even be scheduled again.
+RETURN_PAUSE_S = 2.0
 
 _policies: dict[str, Policy | None] = {}
 
@@ -74,11 +77,15 @@ def policy_of(name: str) -> Policy | None:
     return _policies.get(name, USUAL)
 
 
-def settle_by_policy(failure: Failure) -> None:
-    """Do what the task's policy says after a failed attempt."""
+def settle_by_policy(failure: Failure, *, postponed: bool = False) -> None:
+    """Do what the task's policy says after a failed attempt, or after one that has to wait."""
     policy = policy_of(failure.name)
-    if policy is PERIODIC:
+    if policy is PERIODIC and postponed:
+        logger.warning("%s waits for its next run: %s", failure.name, failure.last_line)
+    elif policy is PERIODIC:
         note_periodic(failure)
+    elif postponed:
+        postpone(failure)
     else:
         settle(failure, policy)
 
@@ -107,15 +114,20 @@ def _attempt(
             )
         except Exception as error:  # noqa: BLE001 -- whatever a task raises is settled
             failed = Failure(message.request.id, name, arguments, context, describe_error(error))
-            _settle_or_return(failed)
+            _settle_or_return(failed, postponed=failures.refuses_writes(error))
 
 
-def _settle_or_return(failure: Failure) -> None:
-    """Settle a failure; with the database away, give the message back to the broker instead.
+def _settle_or_return(failure: Failure, *, postponed: bool) -> None:
+    """Settle a failure. A task that the database cannot keep goes back to the broker instead.
 
-    That makes no busy loop: each round waits for the connection pool's timeout.
+    The pause keeps that from being a busy loop: a full disk refuses at once. A periodic task is
+    dropped, since its next run is its retry.
     """
     try:
-        settle_by_policy(failure)
+        settle_by_policy(failure, postponed=postponed)
     except DatabaseError as away:
+        if policy_of(failure.name) is PERIODIC:
+            logger.warning("%s failed, and is not noted: %s", failure.name, away)
+            return
+        time.sleep(RETURN_PAUSE_S)
         raise Reject(str(away), requeue=True) from away

@@ -20,6 +20,8 @@ from foundation.tasks.queues import queue_of
 
 ALIAS = "relay"
 MAX_ERROR_CHARS = 4000
+#: When a task that met a full disk is tried again.
+POSTPONED_S = 15.0
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,11 @@ class Failure:
     arguments: JsonObject
     context: TaskContext
     error: str
+
+    @property
+    def last_line(self) -> str:
+        """What was said, without where."""
+        return self.error.rstrip().rpartition("\n")[2]
 
 
 #: Who is told that a task of a tenant has failed for good, with its name and its attempts.
@@ -56,15 +63,23 @@ def settle(failure: Failure, policy: Policy) -> None:
     if delay_s is None:
         bury(failure)
     else:
-        _again(failure, delay_s)
+        _again(failure, delay_s, failure.context.attempt + 1)
 
 
-def _again(failure: Failure, delay_s: float) -> None:
+def postpone(failure: Failure) -> None:
+    """Schedule the same attempt once more: it met a full disk, which says nothing about the task.
+
+    However long that lasts, the task never becomes a dead letter for it.
+    """
+    _again(failure, POSTPONED_S, failure.context.attempt)
+
+
+def _again(failure: Failure, delay_s: float, attempt: int) -> None:
     row = OutboxTask(
         id=UUID(failure.task_id),
         tenant_id=failure.context.tenant_id,
         request_id=failure.context.request_id,
-        attempt=failure.context.attempt + 1,
+        attempt=attempt,
         name=failure.name,
         arguments=failure.arguments,
         queue=queue_of(failure.name),
@@ -115,5 +130,5 @@ def _extra(failure: Failure) -> dict[str, object]:
     return {
         "task_id": failure.task_id,
         "attempt": failure.context.attempt,
-        "error": failure.error.rstrip().rpartition("\n")[2],
+        "error": failure.last_line,
     }

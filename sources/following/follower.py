@@ -17,8 +17,8 @@ import psycopg
 from django.db import DatabaseError, connections
 
 from documents.collections.actions import has_documents
-from foundation import metrics
-from foundation.errors import ApiError
+from foundation import failures, metrics
+from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
 from sources.connection import addresses, conninfo, unseal_target
 from sources.following.copy import Copy, Snapshot
@@ -97,9 +97,11 @@ class Follower:
         except Fenced:
             raise
         except ApiError as refused:
-            await self._wait(progress, "unreachable", refused.detail or refused.title)
+            await self._wait(progress, _condition(refused), refused.detail or refused.title)
         except (psycopg.Error, OSError) as failed:
-            await self._wait(progress, *of_error(failed))
+            full = failures.passing(failed) if isinstance(failed, OSError) else None
+            said = (full.code, full.detail) if full else of_error(failed)
+            await self._wait(progress, *said)
         except Exception:
             logger.exception("a source failed", extra={"source": str(self.source_id)})
             await self._wait(progress, "internal", "Something went wrong on our side.")
@@ -231,6 +233,11 @@ class Follower:
             if failed.sqlstate in _SLOT_GONE:
                 raise CopyAnew("slot_lost") from failed
             raise
+
+
+def _condition(refused: ApiError) -> str:
+    """Return the condition of a source that waits for its own server, or for this installation."""
+    return refused.code if isinstance(refused, StorageFull | Unavailable) else "unreachable"
 
 
 async def info_of(row: Source) -> str:

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from documents.store.group import run_group
 from documents.store.write import NO_OPERATIONS, Write
+from foundation import failures
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid, Step, int8
@@ -83,6 +84,9 @@ class Progress:
             (ended,) = await run_group(row.tenant_id, [wanted])
         except psycopg.errors.DivisionByZero:
             raise Fenced from None
+        except psycopg.Error as failed:
+            # Ours: the owner's database has no part in it.
+            raise failures.passing(failed) or failed from failed
         if isinstance(ended, (CollectionReadOnly, NotFound)) and operations is not None:
             raise _missing(ended)
         if isinstance(ended, ApiError):

@@ -1,21 +1,27 @@
 """When a credential was last used, noted at most once a minute.
 
 A write for each request would make every read a write. The stored time may lag by a minute,
-and a process notes a credential once a minute whatever the cached facts say.
+and a process notes a credential once a minute whatever the cached facts say. A database that takes
+no writes, because its disk is full or after a failover, must not refuse the credential: then the
+time stays as it is.
 """
 
 from __future__ import annotations
 
 import datetime
+import logging
 from uuid import UUID
 
-from django.db import models
+from django.db import DatabaseError, models
 from django.utils import timezone
 
+from foundation import failures
 from tenants.credentials.cache import ShortCache
 from tenants.models import ApiKey, PersonalToken, UserSession
 
 INTERVAL = datetime.timedelta(minutes=1)
+
+logger = logging.getLogger(__name__)
 
 _noted: ShortCache[bool] = ShortCache(ttl_s=INTERVAL.total_seconds())
 
@@ -48,4 +54,9 @@ def _due(credential_id: UUID, known: datetime.datetime | None) -> bool:
 
 
 def _write(row: models.QuerySet[models.Model], column: str) -> None:
-    row.update(**{column: timezone.now()})
+    try:
+        row.update(**{column: timezone.now()})
+    except DatabaseError as failed:
+        if failures.passing(failed) is None:
+            raise
+        logger.info("the use of a credential is not noted: %s", failed)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from django.db import connections, transaction
 from django.utils import timezone
+from psycopg import sql
 
 from foundation import request_context
 from foundation.ids import uuid7
@@ -205,3 +209,46 @@ def _somebody_waits() -> bool:
             " WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
         )
         return bool(cursor.fetchone()[0])
+
+
+def test_a_task_that_meets_a_full_disk_waits_for_space_and_never_becomes_a_dead_letter(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    bench.run("fill", {"file": str(file), "times": 5})
+    wait_for_lines(file, ["tried"] * 6)
+    assert _letters(file) == []
+
+
+def test_a_task_that_cannot_even_be_scheduled_again_comes_back_through_the_broker(
+    bench: Bench, tmp_path: Path, postgres_url: str
+) -> None:
+    file = tmp_path / "notes"
+    with _full_outbox(postgres_url, file):
+        bench.run("fill", {"file": str(file), "times": 2})
+        wait_until(lambda: len(lines(file)) >= 2, what="another attempt", timeout_s=TIMEOUT_S)
+    wait_for_lines(file, ["tried"] * 3)
+    assert _letters(file) == []
+
+
+@contextmanager
+def _full_outbox(postgres_url: str, file: Path) -> Iterator[None]:
+    """Refuse rows of one task's, but for the first, as a full disk does."""
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("CREATE SEQUENCE task_rows")
+        admin.execute("GRANT USAGE ON SEQUENCE task_rows TO PUBLIC")
+        admin.execute(
+            "CREATE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "IF NEW.arguments->>'file' = TG_ARGV[0] AND nextval('task_rows') > 1 THEN "
+            "RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END IF; RETURN NEW; END $$"
+        )
+        admin.execute(
+            sql.SQL(
+                "CREATE TRIGGER full_disk BEFORE INSERT ON foundation_outboxtask FOR EACH ROW "
+                "EXECUTE FUNCTION refuse_row({})"
+            ).format(sql.Literal(str(file)))
+        )
+        try:
+            yield
+        finally:
+            admin.execute("DROP FUNCTION refuse_row CASCADE; DROP SEQUENCE task_rows")

@@ -1,0 +1,198 @@
+"""PostgreSQL's disk is full: callers are told so by every protocol, and all goes on afterwards.
+
+The tables that tests fill lie in a tablespace on a small file system of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+import requests
+from psycopg import sql
+
+from rillbase_server.launcher.account import private_directory, server_account
+from tests.caller import signed_in, with_key
+from tests.documents.collection import MadeCollection, make_collection
+from tests.launcher_command import reachable_directory
+from tests.make import make_key, make_tenant
+from tests.realtime.client import greeted
+from tests.rillbase_server.graphql.asking import Asking
+from tests.small_disk import SmallDisk, small_disk
+
+TABLES = ("documents_document", "documents_collection", "tenants_auditentry")
+
+
+@pytest.fixture(scope="module")
+def disk(postgres_url: str) -> Iterator[SmallDisk]:
+    """Move the tables to a small disk and back."""
+    with reachable_directory() as folder, small_disk(folder / "disk", 24) as disk:
+        place = private_directory(disk.path / "tables", server_account())
+        with psycopg.connect(postgres_url, autocommit=True) as admin:
+            admin.execute(
+                sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(place)))
+            )
+            try:
+                _move(admin, "small")
+                yield disk
+            finally:
+                disk.empty()
+                _move(admin, "pg_default")
+                admin.execute("DROP TABLESPACE small")
+
+
+def _move(admin: psycopg.Connection, tablespace: str) -> None:
+    for table in TABLES:
+        admin.execute(
+            sql.SQL("ALTER TABLE {} SET TABLESPACE {}").format(
+                sql.Identifier(table), sql.Identifier(tablespace)
+            )
+        )
+
+
+@pytest.fixture
+def full(disk: SmallDisk, things: MadeCollection) -> Iterator[SmallDisk]:
+    disk.fill()
+    yield disk
+    disk.empty()
+
+
+@pytest.fixture
+def things(server: str) -> MadeCollection:
+    made = make_collection(server)
+    made.insert({"_id": "small"})
+    return made
+
+
+def _document(key: object = None) -> dict[str, object]:
+    """Return what no page has room for, however well it is compressed."""
+    text = secrets.token_hex(100_000)
+    return {"text": text} if key is None else {"_id": key, "text": text}
+
+
+def _assert_full(answer: requests.Response) -> None:
+    assert answer.status_code == 507, answer.text
+    problem = answer.json()
+    assert problem["code"] == "storage_full"
+    assert "disk space" in problem["detail"]
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_writes_by_rest_are_refused_reads_go_on_and_writes_do_once_there_is_space(
+    full: SmallDisk, things: MadeCollection
+) -> None:
+    for path, body in (
+        ("documents", _document()),
+        ("documents:bulk", {"operations": [{"insert": _document()}]}),
+        ("documents:bulk", {"operations": [{"insert": _document()}], "ordered": False}),
+    ):
+        _assert_full(things.caller.post(f"{things.path}/{path}", body))
+    operation = {"collection": things.name, "insert": _document()}
+    _assert_full(things.caller.post("/v1/transactions", {"operations": [operation]}))
+    assert things.ids() == ["small"]
+    full.empty()
+    assert things.insert(_document("large"))["version"] == 1
+
+
+def test_a_call_that_met_a_full_disk_can_be_repeated_under_its_idempotency_key(
+    full: SmallDisk, things: MadeCollection
+) -> None:
+    path, body = f"{things.path}/documents", _document("once")
+    _assert_full(things.caller.post(path, body, Idempotency_Key="again"))
+    full.empty()
+    first = things.caller.post(path, body, Idempotency_Key="again")
+    second = things.caller.post(path, body, Idempotency_Key="again")
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert second.headers["Idempotency-Replayed"] == "true"
+
+
+def test_an_import_that_met_a_full_disk_goes_on_with_the_first_line_that_is_not_written(
+    full: SmallDisk, things: MadeCollection
+) -> None:
+    lines = b"".join(json.dumps(_document(n)).encode() + b"\n" for n in range(50))
+    path, media_type = f"{things.path}/import", "application/x-ndjson"
+    full.empty()
+    full.fill(leave_bytes=6 * 1024 * 1024)
+    _assert_full(things.caller.call("POST", path, raw=lines, Content_Type=media_type))
+    (job,) = things.caller.get(f"{things.path}/imports").json()["items"]
+    assert (job["state"], job["errors"]) == ("interrupted", [])
+    assert 0 < job["written"] < 50
+    full.empty()
+    resumed = things.caller.call(
+        "POST", f"{path}?resume={job['id']}", raw=lines, Content_Type=media_type
+    )
+    assert resumed.json()["state"] == "done"
+    assert resumed.json()["written"] == 50
+
+
+@pytest.mark.usefixtures("full")
+def test_a_write_over_a_websocket_is_refused_and_the_connection_goes_on(
+    server: str, things: MadeCollection
+) -> None:
+    with greeted(server, make_key(things.made.tenant)) as client:
+        refused = client.ask("insert", "1", collection=things.name, document=_document())
+        assert (refused["type"], refused["error"]["code"]) == ("error", "storage_full")
+        assert refused["error"]["status"] == 507
+        found = client.ask("query", "2", collection=things.name)
+        assert [item["id"] for item in found["items"]] == ["small"]
+
+
+@pytest.mark.usefixtures("full")
+def test_a_mutation_by_graphql_is_refused_with_the_same_code(
+    server: str, things: MadeCollection
+) -> None:
+    asking = Asking(with_key(server, make_key(things.made.tenant)))
+    insert = "insertDocument(collection: $c, document: $d) { key }"
+    error = asking.refused(
+        f"mutation ($c: String!, $d: JSON!) {{ {insert} }}", c=things.name, d=_document()
+    )
+    assert error["extensions"]["code"] == "storage_full"
+    assert error["extensions"]["status"] == 507
+
+
+@pytest.mark.usefixtures("full")
+def test_the_control_plane_refuses_changes_and_people_stay_signed_in(
+    server: str, things: MadeCollection
+) -> None:
+    slug = things.made.slug
+    owner = signed_in(server, things.made.owner)
+    # Small rows find room on pages that are there already, but not for ever.
+    answers = (
+        owner.post(f"/api/v1/tenants/{slug}/collections", {"name": f"c{number}"})
+        for number in range(2_000)
+    )
+    _assert_full(next(answer for answer in answers if answer.status_code != 201))
+    assert owner.get(f"/api/v1/tenants/{slug}/collections").status_code == 200
+    assert owner.get("/api/v1/auth/session").status_code == 200
+
+
+def test_a_key_whose_use_cannot_be_noted_is_still_good(server: str, postgres_url: str) -> None:
+    made = make_tenant()
+    with _refused_updates(postgres_url, "tenants_apikey", made.tenant.id.hex):
+        answer = with_key(server, made.admin_key).get(f"/api/v1/tenants/{made.slug}")
+    assert answer.status_code == 200
+
+
+@contextmanager
+def _refused_updates(postgres_url: str, table: str, tenant: str) -> Iterator[None]:
+    """Refuse changes of one tenant's rows as a full disk does."""
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "IF NEW.tenant_id = TG_ARGV[0]::uuid THEN "
+            "RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END IF; RETURN NEW; END $$"
+        )
+        admin.execute(
+            sql.SQL(
+                "CREATE TRIGGER full_disk BEFORE UPDATE ON {} FOR EACH ROW "
+                "EXECUTE FUNCTION refuse_update({})"
+            ).format(sql.Identifier(table), sql.Literal(tenant))
+        )
+        try:
+            yield
+        finally:
+            admin.execute("DROP FUNCTION refuse_update CASCADE")
