@@ -133,6 +133,11 @@ class Environment(BaseSettings):
         "`k8s://https://…` with all else that Spark has to know in `spark-defaults.conf`; empty: "
         "Spark runs within the supervisor's own driver.",
     )
+    rillbase_spark_secret: SecretStr = Field(
+        SecretStr(""),
+        description="The secret by which a standalone Spark cluster (`spark://…`) admits drivers "
+        "and executors: `spark.authenticate.secret` of its master and workers.",
+    )
     rillbase_analytics_dir: str = Field(
         "",
         description="Where the files of analytics tables are that web servers and the pipeline "

@@ -24,6 +24,7 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 #: Java starts slowly where others work as well.
 START_TIMEOUT_S = 100.0
+STANDALONE_SECRET = "a-secret-of-the-standalone-cluster"
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -64,10 +65,16 @@ def master(tmp_path: Path) -> Iterator[str]:
     """A cluster of its own: a master and one worker, as Spark brings them."""
     port = str(free_port())
     url = f"spark://127.0.0.1:{port}"
-    works = ["--cores", "8", "--memory", "2g", "--work-dir", str(tmp_path / "work"), url]
+    protected = tmp_path / "protected.conf"
+    protected.write_text(
+        f"spark.authenticate true\nspark.authenticate.secret {STANDALONE_SECRET}\n"
+        "spark.network.crypto.enabled true\nspark.network.crypto.cipher AES/GCM/NoPadding\n"
+    )
+    properties = ["--properties-file", str(protected)]
+    works = ["--cores", "8", "--memory", "2g", "--work-dir", str(tmp_path / "work")]
     with (
-        daemon(tmp_path, "Master", "--port", port),
-        daemon(tmp_path, "Worker", *works),
+        daemon(tmp_path, "Master", "--port", port, *properties),
+        daemon(tmp_path, "Worker", *works, *properties, url),
     ):
         yield url
 
@@ -126,7 +133,8 @@ def test_nodes_are_jobs_of_spark_and_come_back_when_their_workers_are_killed(
 def test_nodes_on_a_standalone_cluster_come_back_when_their_executor_is_killed(
     master: str, valkey_url: str, tmp_path: Path
 ) -> None:
-    with grid(valkey_url, tmp_path / "grid.log", RILLBASE_GRID_MASTER=master) as url:
+    variables = {"RILLBASE_GRID_MASTER": master, "RILLBASE_SPARK_SECRET": STANDALONE_SECRET}
+    with grid(valkey_url, tmp_path / "grid.log", **variables) as url:
         wait_until(lambda: bool(all_watch(url)), what="all nodes", timeout_s=START_TIMEOUT_S)
         before = reports(url)
         node = psutil.Process(int(str(before["1:filter:0:0"]["pid"])))
@@ -135,6 +143,9 @@ def test_nodes_on_a_standalone_cluster_come_back_when_their_executor_is_killed(
             for parent in node.parents()
             if any("CoarseGrainedExecutorBackend" in part for part in parent.cmdline())
         ]
+        family = [process.cmdline() for process in node.parents()]
+        logins = (STANDALONE_SECRET, "RILLBASE_SECRET_KEY", "EVENTS_URL", "REDIS_URL")
+        assert not any(login in part for login in logins for line in family for part in line)
         executor.kill()
 
         def others_watch() -> bool:

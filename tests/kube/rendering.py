@@ -133,6 +133,30 @@ def containers(pod: Object) -> list[Object]:
     return [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
 
 
+def secret_file(config_map: Object) -> str:
+    """Return where driver and executors find the secret by which they know each other."""
+    lines = config_map["data"]["spark-defaults.conf"].splitlines()
+    (line,) = [each for each in lines if each.startswith("spark.authenticate.secret.file ")]
+    path: str = line.split(" ", 1)[1]
+    return path
+
+
+def assert_reads_spark_secret(pod: Object, secret: str, keys: set[str]) -> None:
+    """Have a pod find that secret where `secret_file` says, out of a Secret with these keys."""
+    (volume,) = [each for each in pod["spec"]["volumes"] if each["name"] == "spark-secret"]
+    assert volume["secret"]["secretName"] == secret
+    ((key, path),) = [(each["key"], each["path"]) for each in volume["secret"]["items"]]
+    assert key in keys
+    (mount,) = [
+        each
+        for container in pod["spec"]["containers"]
+        for each in container["volumeMounts"]
+        if each["name"] == "spark-secret"
+    ]
+    assert mount["readOnly"]
+    assert f"{mount['mountPath']}/{path}" == "/etc/rillbase/spark-secret/spark-secret"
+
+
 def helm(
     *arguments: str, values: Mapping[str, Any] | None = None
 ) -> subprocess.CompletedProcess[str]:

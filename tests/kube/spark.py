@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -120,7 +121,10 @@ def lay_out(
     directory.mkdir()
     (directory / "token").write_text(kubectl("create", "token", account).strip())
     (directory / "pod.yaml").write_text(found["data"]["pod.yaml"])
+    secret = directory / "spark-secret"
+    secret.write_text(secrets.token_hex())
     here = {
+        "spark.authenticate.secret.file": str(secret),
         "spark.kubernetes.executor.podTemplateFile": str(directory / "pod.yaml"),
         "spark.kubernetes.authenticate.oauthTokenFile": str(directory / "token"),
         "spark.kubernetes.authenticate.caCertFile": str(plane.certificate),

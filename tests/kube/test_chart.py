@@ -20,12 +20,14 @@ from tests.kube.rendering import (
     MATRIX,
     MINIMAL,
     Object,
+    assert_reads_spark_secret,
     containers,
     every_values,
     helm,
     labels_of_pods,
     matches,
     rendered,
+    secret_file,
     template,
 )
 
@@ -141,6 +143,22 @@ def test_no_secret_is_anywhere_but_in_the_secret(name: str) -> None:
     text = json.dumps(others)
     for word in ("mail-password", "database-password", "valkey-password@"):
         assert word not in text
+
+
+@every_values
+def test_spark_s_drivers_and_executors_know_each_other_by_a_file_from_the_secret(name: str) -> None:
+    release = rendered(name)
+    maps = [each for each in release.of("ConfigMap") if "spark-defaults.conf" in each["data"]]
+    own = release.of("Secret")
+    for each in maps:
+        assert secret_file(each) == "/etc/rillbase/spark-secret/spark-secret"
+    with_files = {"grid", "pipeline"} & {each["metadata"]["name"].split("-")[-2] for each in maps}
+    parts = {"grid": "executor", "pipeline": "pipeline-executor"}
+    for part, pod in release.pods():
+        if part in with_files or part in {parts[each] for each in with_files}:
+            secret = own[0]["metadata"]["name"] if own else "mine"
+            keys = set(own[0]["data"]) if own else {"spark-secret"}
+            assert_reads_spark_secret(pod, secret, keys)
 
 
 def test_a_secret_of_ones_own_is_used_and_none_is_made() -> None:

@@ -51,6 +51,8 @@ data:
     spark.executor.cores {{ $values.executor.cores }}
     spark.executor.memory {{ $values.executor.memory }}
     spark.executor.memoryOverhead {{ $values.executor.memoryOverhead }}
+    # Without the secret nobody can call driver or executors. As a file it is in no pod's description.
+    spark.authenticate.secret.file {{ include "rillbase.sparkSecretFolder" . }}/spark-secret
     # Jobs are submitted at once and run as soon as there is an executor.
     spark.scheduler.minRegisteredResourcesRatio 0
   pod.yaml: |
@@ -64,8 +66,29 @@ data:
         - name: executor
           {{- include "rillbase.containerImage" (list $root $root.Values.images.spark) | nindent 10 }}
           env: {{- include "rillbase.environment" $root | trim | nindent 12 }}
-          volumeMounts: {{- include (index . 4) $root | nindent 12 }}
-      volumes: {{- include (index . 5) $root | nindent 8 }}
+          volumeMounts:
+            {{- include (index . 4) $root | nindent 12 }}
+            {{- include "rillbase.sparkSecretMount" $root | nindent 12 }}
+      volumes:
+        {{- include (index . 5) $root | nindent 8 }}
+        {{- include "rillbase.sparkSecretVolume" $root | nindent 8 }}
+{{- end -}}
+
+{{/* The secret by which a driver and its executors know each other. */}}
+{{- define "rillbase.sparkSecretFolder" -}}
+/etc/rillbase/spark-secret
+{{- end -}}
+
+{{- define "rillbase.sparkSecretMount" -}}
+- { name: spark-secret, mountPath: {{ include "rillbase.sparkSecretFolder" . }}, readOnly: true }
+{{- end -}}
+
+{{- define "rillbase.sparkSecretVolume" -}}
+- name: spark-secret
+  secret:
+    secretName: {{ include "rillbase.secret" . }}
+    defaultMode: 0440
+    items: [{ key: spark-secret, path: spark-secret }]
 {{- end -}}
 
 {{/* What tells a driver how to reach Kubernetes; all else about executors is in Spark's own file. */}}

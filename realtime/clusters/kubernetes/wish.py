@@ -81,6 +81,7 @@ def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
         "EVENTS_URL": settings.events,
         "RILLBASE_SECRET_KEY": _derived(key, tenant_id, "secret-key"),
         "RILLBASE_KEY_PEPPER": _derived(key, tenant_id, "key-pepper"),
+        "RILLBASE_SPARK_SECRET": _derived(key, tenant_id, "spark-secret"),
         "RILLBASE_METRICS_TOKEN": settings.rillbase_metrics_token.get_secret_value(),
     }
 

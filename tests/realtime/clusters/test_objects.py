@@ -17,7 +17,13 @@ from realtime.clusters.kubernetes.objects import render
 from realtime.clusters.kubernetes.wanted import Wanted, WantedGrid
 from realtime.grid.size import Size
 from scripts import kube_tools
-from tests.kube.rendering import containers, matches, rendered
+from tests.kube.rendering import (
+    assert_reads_spark_secret,
+    containers,
+    matches,
+    rendered,
+    secret_file,
+)
 from tests.realtime.clusters.wishes import INSTALLATION, TENANT, USUAL, WISHES
 
 Object = dict[str, Any]
@@ -98,7 +104,7 @@ def test_pods_keep_to_restricted_pod_security_and_write_nowhere(name: str) -> No
         # Only the driver calls the API server.
         assert spec["automountServiceAccountToken"] is (part == "grid")
         for volume in spec["volumes"]:
-            assert set(volume) <= {"name", "emptyDir", "configMap"}
+            assert set(volume) <= {"name", "emptyDir", "configMap", "secret"}
         for container in containers(pod):
             security = container["securityContext"]
             assert security["readOnlyRootFilesystem"] is True
@@ -106,6 +112,16 @@ def test_pods_keep_to_restricted_pod_security_and_write_nowhere(name: str) -> No
             assert security["capabilities"] == {"drop": ["ALL"]}
     (namespace,) = of(made(WISHES[name]), "Namespace")
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+@every_wish
+def test_driver_and_executors_know_each_other_by_a_file_from_the_secret(name: str) -> None:
+    objects = made(WISHES[name])
+    (secret,) = of(objects, "Secret")
+    for pod in pods(objects).values():
+        assert_reads_spark_secret(pod, secret["metadata"]["name"], set(secret["data"]))
+    for each in of(objects, "ConfigMap"):
+        assert secret_file(each) == "/etc/rillbase/spark-secret/spark-secret"
 
 
 @every_wish

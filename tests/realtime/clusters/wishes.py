@@ -27,7 +27,10 @@ USUAL = Wanted(
     image="rillbase/spark:0.1.0",
     awake=True,
     settings={"RILLBASE_ENV": "production"},
-    secrets={"EVENTS_URL": "redis://:very-secret@rb-valkey-events.data.svc:6379/0"},
+    secrets={
+        "EVENTS_URL": "redis://:very-secret@rb-valkey-events.data.svc:6379/0",
+        "RILLBASE_SPARK_SECRET": "very-secret-too",
+    },
 )
 #: By name, what tenants may want.
 WISHES = {

@@ -65,7 +65,7 @@ def _pod(wanted: Wanted, grid: WantedGrid) -> Object:
         **spec,
         "terminationGracePeriodSeconds": 30,
         "containers": [_container(wanted, grid)],
-        "volumes": [pods.SCRATCH, config],
+        "volumes": [pods.SCRATCH, config, pods.SPARK_SECRET],
     }
 
 
@@ -81,7 +81,7 @@ def _container(wanted: Wanted, grid: WantedGrid) -> Object:
     plain = box["env"]
     port = str(pods.HTTP_PORT)
     command = ["python", "manage.py", "grid", "--host", "0.0.0.0", "--port", port]  # noqa: S104
-    mounts = [{"name": "spark", "mountPath": settings.DIRECTORY, "readOnly": True}]
+    config: Object = {"name": "spark", "mountPath": settings.DIRECTORY, "readOnly": True}
     return {
         **box,
         "command": [*command, "--epoch", str(grid.epoch)],
@@ -93,7 +93,7 @@ def _container(wanted: Wanted, grid: WantedGrid) -> Object:
         "resources": pods.resources(
             DRIVER, guaranteed=wanted.guaranteed, burst_mib=DRIVER_BURST_MIB
         ),
-        "volumeMounts": [*pods.SCRATCH_MOUNTS, *mounts],
+        "volumeMounts": [*pods.SCRATCH_MOUNTS, config, pods.SPARK_SECRET_MOUNT],
     }
 
 

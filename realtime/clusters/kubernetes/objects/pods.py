@@ -16,6 +16,22 @@ SCRATCH_MOUNTS: list[Object] = [
     {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 -- the pod's own
     {"name": "scratch", "mountPath": "/var/lib/rillbase", "subPath": "data"},
 ]
+#: By this file a driver and its executors know each other: see `settings.spark_settings`.
+SPARK_SECRET_KEY = "RILLBASE_SPARK_SECRET"
+SPARK_SECRET_FOLDER = "/etc/rillbase/spark-secret"
+SPARK_SECRET: Object = {
+    "name": "spark-secret",
+    "secret": {
+        "secretName": SECRET,
+        "defaultMode": 0o440,
+        "items": [{"key": SPARK_SECRET_KEY, "path": "spark-secret"}],
+    },
+}
+SPARK_SECRET_MOUNT: Object = {
+    "name": "spark-secret",
+    "mountPath": SPARK_SECRET_FOLDER,
+    "readOnly": True,
+}
 
 
 def basics(wanted: Wanted, part: str, grid: WantedGrid, account: str, *, calls_api: bool) -> Object:

@@ -70,6 +70,8 @@ def spark_settings(wanted: Wanted, grid: WantedGrid) -> dict[str, str]:
         "spark.executor.cores": str(NODES_OF_EXECUTOR),
         "spark.executor.memory": f"{size.heap_mib}m",
         "spark.executor.memoryOverhead": f"{size.overhead_mib}m",
+        # A file, so that the secret is in no pod's description.
+        "spark.authenticate.secret.file": f"{pods.SPARK_SECRET_FOLDER}/spark-secret",
         # Jobs are submitted at once and run as soon as there is an executor.
         "spark.scheduler.minRegisteredResourcesRatio": "0",
     }
@@ -81,10 +83,11 @@ def spark_settings(wanted: Wanted, grid: WantedGrid) -> dict[str, str]:
 def executor(wanted: Wanted, grid: WantedGrid) -> Object:
     """Return the pod that executors are made from. Secrets are referred to: pods can be seen."""
     spec = pods.basics(wanted, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
-    box = pods.container(wanted, "executor") | {"volumeMounts": pods.SCRATCH_MOUNTS}
+    mounts = [*pods.SCRATCH_MOUNTS, pods.SPARK_SECRET_MOUNT]
+    box = pods.container(wanted, "executor") | {"volumeMounts": mounts}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"labels": labels(wanted, "executor", grid)},
-        "spec": {**spec, "containers": [box], "volumes": [pods.SCRATCH]},
+        "spec": {**spec, "containers": [box], "volumes": [pods.SCRATCH, pods.SPARK_SECRET]},
     }

@@ -1,0 +1,162 @@
+"""Starting Spark applications that only their own processes can talk to.
+
+Spark accepts commands and serialized Java objects from whoever connects, unless told otherwise.
+Every connection here is authenticated by a secret and encrypted. On this machine Spark makes the
+secret itself, once for each application, and it never leaves the driver's memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+_REPOSITORY = Path(__file__).resolve().parents[1]
+LOOPBACK = "127.0.0.1"
+#: The JVM only hands tasks out: it needs neither its best compiler nor threads for its garbage.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_SECRET = "spark.authenticate.secret"
+_PRIVATE_CONNECTIONS = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    # Python workers fork for each TCP connection before it has named the secret. Only the account
+    # of the process can connect to a socket in the file system.
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+_COMMON = {
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "512m",
+    "spark.log.level": "WARN",
+    # Names of settings whose values appear in no log.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|pepper|_url",
+}
+#: An executor that does not answer is replaced after so long; by default it is two minutes.
+_CLUSTER_TIMEOUTS = {
+    "spark.executor.heartbeatInterval": "3s",
+    "spark.network.timeout": "20s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.storage.blockManagerTimeoutIntervalMs": "5s",
+}
+#: The path of a socket has at most 107 bytes, of which its name takes 43.
+_LONGEST_SOCKET_FOLDER = 60
+STOP_S = 5.0
+
+
+class MissingSecret(Exception):
+    """A standalone cluster needs the secret that its master and workers have."""
+
+
+def private_connections(master: str, secret: str, socket_folder: str) -> dict[str, str]:
+    """Return the settings by which a driver and its executors admit nobody else.
+
+    On Kubernetes the secret is a file that `spark-defaults.conf` names, so that it is in no pod's
+    description.
+    """
+    found = dict(_PRIVATE_CONNECTIONS)
+    if _is_local(master):
+        found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        if len(socket_folder) > _LONGEST_SOCKET_FOLDER:
+            # Behind TCP they ask for a secret, too.
+            del found["spark.python.unix.domain.socket.enabled"]
+        else:
+            found["spark.python.unix.domain.socket.dir"] = socket_folder
+        return found
+    if master.startswith("spark://"):
+        if not secret:
+            raise MissingSecret("RILLBASE_SPARK_SECRET must be set for a standalone Spark cluster")
+        found[_SECRET] = secret
+    return found | _CLUSTER_TIMEOUTS
+
+
+class SparkApplication:
+    """One Spark application and the JVM that drives it. Starting it takes seconds."""
+
+    def __init__(
+        self,
+        name: str,
+        master: str,
+        *,
+        secret: str = "",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        # It logs each connection to the JVM that it closes.
+        logging.getLogger("py4j").setLevel(logging.WARNING)
+        for variable, value in _environment().items():
+            os.environ.setdefault(variable, value)
+        self._local = _is_local(master)
+        self._sockets = tempfile.mkdtemp(prefix="rillbase-")
+        conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(name)
+        for key, value in _COMMON.items():
+            conf.set(key, value)
+        # The JVM's command line is visible to every account of the machine, and what is passed to
+        # it here stands there. All else follows over the gateway.
+        self._gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
+        try:
+            conf = SparkConf(_jvm=self._gateway.jvm)
+            told = private_connections(master, secret, self._sockets) | dict(settings or {})
+            for key, value in told.items():
+                conf.set(key, value)
+            self.context = SparkContext(gateway=self._gateway, conf=conf)
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def stopped(self) -> bool:
+        """Whether Spark has ended the application; raise when its JVM has gone."""
+        return bool(self.context._jsc.sc().isStopped())
+
+    @property
+    def executors(self) -> int:
+        """How many executors have registered; on this machine the driver is the only one."""
+        found = int(self.context._jsc.sc().getExecutorMemoryStatus().size())
+        return found if self._local else found - 1
+
+    def close(self) -> None:
+        """End the application; kill a JVM that does not end."""
+        ending = threading.Thread(target=self._stop, daemon=True)
+        ending.start()
+        ending.join(STOP_S)
+        self.kill()
+
+    def _stop(self) -> None:
+        # The JVM may be killed meanwhile, which breaks the gateway in many ways.
+        with contextlib.suppress(Exception):
+            self.context.stop()
+
+    def kill(self) -> None:
+        """End the JVM at once, and with it every call that waits for its answer."""
+        process = self._gateway.proc
+        if process is not None:
+            process.kill()
+            process.wait()
+        # The next application needs a JVM of its own.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "JAVA_TOOL_OPTIONS": _JAVA_OPTIONS,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(_REPOSITORY), str(_REPOSITORY / "platform")]),
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }

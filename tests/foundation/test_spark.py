@@ -1,0 +1,152 @@
+"""Whoever has an account on the machine, and is not the application, is refused by it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from foundation.spark import MissingSecret, private_connections
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 60.0
+#: Spark's kind of message for a question, and a question for blocks that needs no serialized Java.
+RPC_REQUEST, OPEN_BLOCKS = 3, 0
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@dataclass(frozen=True)
+class Application:
+    process: psutil.Process
+    driver: int
+    blocks: int
+
+    @property
+    def family(self) -> list[psutil.Process]:
+        return [self.process, *self.process.children(recursive=True)]
+
+    def ports(self) -> set[int]:
+        found = [c for each in self.family for c in each.net_connections() if c.status == "LISTEN"]
+        assert {c.laddr.ip.removeprefix("::ffff:") for c in found} == {"127.0.0.1"}
+        return {c.laddr.port for c in found}
+
+
+@contextmanager
+def running() -> Iterator[Application]:
+    """Run an application in processes of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.foundation.spark_application"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        told = json.loads(process.stdout.readline())
+        try:
+            yield Application(psutil.Process(process.pid), told["driver"], told["blocks"])
+        finally:
+            process.stdin.close()
+            process.wait(TIMEOUT_S)
+
+
+def is_closed_to(port: int, message: bytes) -> bool:
+    """Whether a server ends the connection over a message from somebody who is not known to it.
+
+    One that admits anybody answers with an error and goes on listening.
+    """
+    with socket.create_connection(("127.0.0.1", port), timeout=5.0) as connection:
+        connection.sendall(message)
+        try:
+            while connection.recv(65_536):
+                pass
+        except TimeoutError:
+            return False
+        except ConnectionResetError:
+            return True
+        return True
+
+
+def question(body: bytes) -> bytes:
+    frame = struct.pack(">BqI", RPC_REQUEST, 1, len(body)) + body
+    return struct.pack(">Q", 8 + len(frame)) + frame
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">I", len(value)) + value.encode()
+
+
+FOR_BLOCKS = question(
+    bytes([OPEN_BLOCKS]) + text("app") + text("driver") + struct.pack(">I", 1) + text("rdd_0_0")
+)
+#: From nobody, to an endpoint; what follows would be a serialized object.
+FOR_ENDPOINT = question(
+    b"\0\1" + struct.pack(">H", 9) + b"127.0.0.1" + struct.pack(">I", 1) + b"\0\1x"
+)
+PY4J_COMMAND = b"r\nu\njava.lang.System\nrj\ne\n"
+
+
+def test_a_driver_admits_nobody_who_lacks_its_secret() -> None:
+    with running() as application:
+        assert application.ports() >= {application.driver, application.blocks}
+        assert is_closed_to(application.blocks, FOR_BLOCKS)
+        assert is_closed_to(application.driver, FOR_ENDPOINT)
+        (gateway,) = application.ports() - {application.driver, application.blocks}
+        assert is_closed_to(gateway, PY4J_COMMAND)
+        for process in application.family:
+            assert "authenticate.secret" not in " ".join(process.cmdline())
+            assert "_SPARK_AUTH_SECRET" not in process.environ()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("secret", [[], ["a-wrong-secret"]], ids=["none", "wrong"])
+def test_spark_itself_cannot_call_a_driver_without_the_right_secret(secret: list[str]) -> None:
+    with running() as application:
+        intruder = [sys.executable, "-m", "tests.foundation.spark_intruder"]
+        ran = subprocess.run(
+            [*intruder, str(application.driver), *secret],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=True,
+        )
+        assert ran.stdout.split()[-1] == "refused"
+
+
+def test_a_driver_on_this_machine_makes_its_own_secret_and_stays_on_loopback() -> None:
+    found = private_connections("local[2]", "", "/tmp/rillbase-x")
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
+    assert "spark.authenticate.secret" not in found
+
+
+def test_a_standalone_cluster_needs_the_secret_of_its_master() -> None:
+    with pytest.raises(MissingSecret):
+        private_connections("spark://host:7077", "", "/tmp/rillbase-x")
+    found = private_connections("spark://host:7077", "s3cret", "/tmp/rillbase-x")
+    assert found["spark.authenticate.secret"] == "s3cret"
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077", "k8s://https://host"])
+def test_all_connections_are_authenticated_and_encrypted(master: str) -> None:
+    found = private_connections(master, "s3cret", "/tmp/rillbase-x")
+    assert found["spark.authenticate"] == found["spark.network.crypto.enabled"] == "true"
+    assert found["spark.network.crypto.saslFallback"] == "false"
+
+
+def test_workers_listen_behind_tcp_and_a_secret_where_the_path_of_a_socket_is_too_long() -> None:
+    found = private_connections("local[2]", "", "/tmp/" + "x" * 100)
+    assert not any("unix" in name for name in found)
