@@ -68,13 +68,6 @@ async def get(call: Call) -> Answer:
     return Answer(200, shown(document, canonical_form=canonical(call)), headers)
 
 
-def _is_held(call: Call, version: int) -> bool:
-    held = call.head.headers.get("If-None-Match")
-    if held is None:
-        return False
-    return held.strip() == "*" or version in versions(held, "If-None-Match")
-
-
 async def get_many(call: Call) -> Answer:
     """POST documents:get."""
     name = collection_name(call, READ)
@@ -123,7 +116,7 @@ async def update(call: Call) -> Answer:
                 array_filters=None if filters is None else Value.parse(filters.encode()),
                 upsert=upsert,
             )
-    return await _write(call, name, operation, text)
+    return await _write(call, name, operation, text, reveals=True)
 
 
 async def delete(call: Call) -> Answer:
@@ -136,8 +129,15 @@ async def delete(call: Call) -> Answer:
     return await _write(call, name, operation, b"")
 
 
-async def _write(call: Call, name: str, operation: Operation, text: bytes) -> Answer:
-    readable = await _readable(call, name)
+async def _write(
+    call: Call, name: str, operation: Operation, text: bytes, *, reveals: bool = False
+) -> Answer:
+    """Write one document and answer with it.
+
+    `reveals`: the document holds more than the caller has sent, so showing it is reading it.
+    """
+    may_read = not reveals or READ in call.principal.scopes
+    readable = await _readable(call, name) if may_read else _unreadable
     form = canonical(call)
     written = await write(
         Write(
@@ -162,9 +162,13 @@ async def _readable(call: Call, name: str) -> Callable[[bytes], bool]:
         return lambda _: True
     rule = access.filters.get("read")
     if rule is None:
-        return lambda _: False
+        return _unreadable
     moment = _now_ms()
     return lambda body: rule.matches(body, moment)
+
+
+def _unreadable(_: bytes) -> bool:
+    return False
 
 
 def _answer(

@@ -80,22 +80,35 @@ pub(crate) struct UpdateOperators {
 impl UpdateOperators {
     #[staticmethod]
     fn parse(py: Python<'_>, update: &Value, array_filters: Option<&Value>) -> PyResult<Self> {
-        let filters = array_filters.map(array).transpose()?;
+        let filters = read_array_filters(py, array_filters)?;
         let root = Place::root();
-        let inner = Update::parse(update.document()?, filters, &root.key("update"))
-            .map_err(|error| refused(py, error.into()))?;
+        let place = root.key("update");
+        let ValueRef::Document(operators) = update.view() else {
+            let refusal = Refusal::at("invalid_update", &place, "an object is expected");
+            return Err(refused(py, refusal));
+        };
+        let inner =
+            Update::parse(operators, filters, &place).map_err(|error| refused(py, error.into()))?;
         Ok(Self {
             inner: Arc::new(inner),
         })
     }
 }
 
-fn array(value: &Value) -> PyResult<rillbase_query::bson::Array<'_>> {
-    match value.view() {
-        ValueRef::Array(array) => Ok(array),
-        _ => Err(pyo3::exceptions::PyTypeError::new_err(
-            "an array is expected",
-        )),
+/// Array filters as a caller gave them: callers choose their type.
+fn read_array_filters<'a>(
+    py: Python<'_>,
+    given: Option<&'a Value>,
+) -> PyResult<Option<rillbase_query::bson::Array<'a>>> {
+    match given.map(Value::view) {
+        None | Some(ValueRef::Null) => Ok(None),
+        Some(ValueRef::Array(array)) => Ok(Some(array)),
+        Some(_) => {
+            let root = Place::root();
+            let place = root.key("array_filters");
+            let refusal = Refusal::at("invalid_update", &place, "an array is expected");
+            Err(refused(py, refusal))
+        }
     }
 }
 
@@ -142,7 +155,7 @@ impl Operation {
         array_filters: Option<&Value>,
         upsert: bool,
     ) -> PyResult<Self> {
-        let filters = array_filters.map(array).transpose()?;
+        let filters = read_array_filters(py, array_filters)?;
         let id = id.inner.clone();
         Self::of(
             py,

@@ -221,3 +221,26 @@ def test_wrong_methods_and_addresses_are_told_apart(things: MadeCollection) -> N
     assert answer.headers["Allow"] == "GET, POST"
     problem(things.caller.get(f"{things.path}/nothing"), 404, "not_found")
     problem(things.caller.get(f"{things.path}/documents/a?x=1"), 400, "invalid_parameter")
+
+
+@pytest.mark.parametrize("filters", [5, "x", {}, {"e": {"$gt": 1}}, True])
+def test_array_filters_of_another_type_are_named(things: MadeCollection, filters: object) -> None:
+    things.insert({"_id": "a", "xs": [1, 2]})
+    change = {"$set": {"xs.$[e]": 5}}
+    given = quote(json.dumps(filters))
+    one = things.caller.patch(f"{things.path}/documents/a?array_filters={given}", change)
+    body = {"filter": {}, "update": change, "array_filters": filters}
+    matching = things.caller.post(f"{things.path}/documents:update", body)
+    for answer in (one, matching):
+        (error,) = problem(answer, 400, "invalid_update")["errors"]
+        assert error["pointer"].startswith("/array_filters")
+    assert things.query() == [{"_id": "a", "xs": [1, 2]}]
+
+
+@pytest.mark.parametrize("update", [5, "x", [], None])
+def test_an_update_by_filter_that_is_no_object_is_named(
+    things: MadeCollection, update: object
+) -> None:
+    answer = things.caller.post(f"{things.path}/documents:update", {"filter": {}, "update": update})
+    (error,) = problem(answer, 400, "invalid_update")["errors"]
+    assert error["pointer"] == "/update"
