@@ -112,11 +112,15 @@ async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
     """Return who calls."""
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
     if act_as.is_asked(head):
-        member = principal
-        principal = await looked_up(lambda: act_as.as_end_user(member, head))
+        principal = await acting(principal, head)
     request_context.principal.set(principal.actor)
     request_context.tenant_id.set(str(tenant.id))
     return principal, tenant
+
+
+async def acting(principal: Principal, head: Head) -> Principal:
+    """Return the end user that an admin's call is made as."""
+    return await looked_up(lambda: act_as.as_end_user(principal, head))
 
 
 async def counted(look_up: Callable[[], T]) -> T:

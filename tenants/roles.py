@@ -7,7 +7,6 @@ from enum import StrEnum
 DATA_SCOPES = (
     "documents:read",
     "documents:write",
-    "realtime",
     "topics:read",
     "topics:write",
     "aggregates:read",
@@ -19,6 +18,10 @@ ADMIN_SCOPE = "admin"
 #: Shorthands that a key may be given; each stands for its read and write scope.
 WILDCARD_SCOPES = ("topics:*", "aggregates:*", "analytics:*")
 ALL_SCOPES = (*DATA_SCOPES, *WILDCARD_SCOPES, ADMIN_SCOPE)
+#: What end users and anonymous callers can do at most: only documents have access rules.
+END_USER_SCOPES = frozenset({"documents:read", "documents:write"})
+#: Keys may still name these, for one release; they permit nothing.
+RETIRED_SCOPES = ("realtime",)
 
 _READING = frozenset(s for s in DATA_SCOPES if not s.endswith(":write"))
 
@@ -52,12 +55,12 @@ ORDER = (Role.VIEWER, Role.DEVELOPER, Role.ADMIN, Role.OWNER)
 
 
 def expand_scopes(scopes: list[str]) -> frozenset[str]:
-    """Replace `topics:*` and the like by what they stand for."""
+    """Return what a key's scopes permit: wildcards replaced, retired scopes left out."""
     expanded: set[str] = set()
     for scope in scopes:
         if scope.endswith(":*"):
             family = scope.removesuffix("*")
             expanded.update(s for s in DATA_SCOPES if s.startswith(family))
-        else:
+        elif scope not in RETIRED_SCOPES:
             expanded.add(scope)
     return frozenset(expanded)

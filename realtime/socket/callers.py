@@ -16,6 +16,7 @@ from foundation.http import Head
 from realtime import tickets
 from realtime.socket.messages import Message
 from tenants import cors
+from tenants.credentials import act_as
 from tenants.credentials.authenticate import KEY_HEADER, TENANT_HEADER
 from tenants.credentials.cache import NotCached, cached_only
 from tenants.credentials.facts import TenantFacts
@@ -111,6 +112,11 @@ async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Tic
 
 
 async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Party:
+    if act_as.is_asked(handshake.head):
+        raise Forbidden(
+            "A ticket stands for its caller: make it with the header, and connect without."
+        )
+
     def look_up() -> tuple[Principal, TenantFacts]:
         return stand(ticket.standing, ticket.claims)
 

@@ -21,13 +21,13 @@ from tenants.api.base import TenantView, find_for_change, find_own
 from tenants.api.forms import LabelField, NameField, NetworkField
 from tenants.api.schemas import page_of
 from tenants.models import ApiKey, Tenant
-from tenants.roles import ALL_SCOPES, Role
+from tenants.roles import ALL_SCOPES, END_USER_SCOPES, RETIRED_SCOPES, Role
 
 TAG = "API keys"
 MAX_OVERLAP_S = 30 * 24 * 3600
 DEFAULT_OVERLAP_S = 24 * 3600
-#: What a publishable key may carry: it is in everybody's hands.
-PUBLISHABLE_SCOPES = ("documents:read", "documents:write", "realtime")
+_SCOPES = (*ALL_SCOPES, *RETIRED_SCOPES)
+_SCOPES_HELP = "What the key may do. `realtime` is deprecated and permits nothing."
 
 
 class ApiKeyAnswer(serializers.Serializer[object]):
@@ -38,7 +38,7 @@ class ApiKeyAnswer(serializers.Serializer[object]):
     name = serializers.CharField()
     key_id = serializers.CharField(help_text="The public part of the key, as seen in logs.")
     key = serializers.CharField(allow_null=True, help_text="A publishable key; null for secrets.")
-    scopes = serializers.ListField(child=serializers.ChoiceField(ALL_SCOPES))
+    scopes = serializers.ListField(child=serializers.ChoiceField(_SCOPES))
     collections = serializers.ListField(child=serializers.CharField())
     allowed_networks = serializers.ListField(child=serializers.CharField())
     state = serializers.ChoiceField(actions.STATES)
@@ -61,7 +61,10 @@ class NewApiKeyAnswer(ApiKeyAnswer):
 class _KeyFields(Body):
     name = LabelField(help_text="A name for people.")
     scopes = serializers.ListField(
-        child=serializers.ChoiceField(ALL_SCOPES), min_length=1, max_length=len(ALL_SCOPES)
+        child=serializers.ChoiceField(_SCOPES),
+        min_length=1,
+        max_length=len(_SCOPES),
+        help_text=_SCOPES_HELP,
     )
     collections = serializers.ListField(
         child=NameField(), max_length=100, default=list, help_text="Empty: all collections."
@@ -224,8 +227,8 @@ def _check_publishable(kind: str, scopes: list[str]) -> None:
     """Refuse scopes that a key in everybody's hands must not carry."""
     if kind != ApiKey.Kind.PUBLISHABLE:
         return
-    if not set(scopes) <= set(PUBLISHABLE_SCOPES):
-        allowed = ", ".join(PUBLISHABLE_SCOPES)
+    if not set(scopes) <= END_USER_SCOPES.union(RETIRED_SCOPES):
+        allowed = ", ".join(sorted(END_USER_SCOPES))
         problem = FieldProblem(
             "/scopes", "not_publishable", f"A publishable key may carry {allowed} only."
         )

@@ -26,7 +26,7 @@ from foundation.one_row import read_one
 from foundation.resource import Resource
 from foundation.scope import TenantOwned, scoped
 from tenants import cors, error_log, usage
-from tenants.credentials import authenticate
+from tenants.credentials import act_as, authenticate
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
 from tenants.quotas import anonymous_limits, refusal_limits, request_limits, user_limits
@@ -87,6 +87,7 @@ class UserView(LimitedView):
 
     def enter(self, request: Request, **kwargs: str) -> None:
         self.principal = authenticate.require(request)
+        act_as.refuse(request)
         if self.principal.user_id is None:
             raise Forbidden("This is for people: sign in, or use a personal token.")
         self.user_id = self.principal.user_id
@@ -129,6 +130,7 @@ class TenantView(LimitedView):
         usage.count(self.tenant.id, "control_requests")
         if not self.serves_inactive:
             authenticate.refuse_inactive(self.tenant)
+        act_as.refuse(request)
         method = "GET" if request.method in ("HEAD", "OPTIONS") else request.method
         self.principal.require_role(self.roles.get(method or "", Role.VIEWER))
 
@@ -157,6 +159,8 @@ class DataView(LimitedView):
 
     def enter(self, request: Request, **kwargs: str) -> None:
         self.principal, self.tenant = authenticate.authenticate_data_plane(request)
+        if act_as.is_asked(request):
+            self.principal = act_as.as_end_user(self.principal, request)
         request_context.principal.set(self.principal.actor)
         request_context.tenant_id.set(str(self.tenant.id))
         self.answer_headers.update(cors.answer_headers(request, self.tenant))

@@ -6,20 +6,21 @@ The access rules then bind the call, and every one is in the audit log.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 
-from foundation.errors import InvalidParameter
-from foundation.json_types import JsonObject
+from foundation.errors import FieldProblem, Forbidden, InvalidParameter, MalformedJson
+from foundation.json_body import parse_json_body
+from foundation.json_types import JsonObject, JsonValue
 from foundation.request_head import RequestHead
 from foundation.scope import scoped
 from tenants.audit import Target, record
 from tenants.principals import Kind, Principal
-from tenants.roles import Role
+from tenants.roles import END_USER_SCOPES, Role
 
 HEADER = "Rillbase-Act-As"
 MAX_CHARS = 8_192
-#: What an end user's key can carry at most.
-SCOPES = frozenset({"documents:read", "documents:write", "realtime"})
+#: Of a subject, what the audit log's target has room for.
+MAX_TARGET_CHARS = 80
 
 
 def is_asked(head: RequestHead) -> bool:
@@ -27,32 +28,53 @@ def is_asked(head: RequestHead) -> bool:
     return head.headers.get(HEADER) is not None
 
 
+def refuse(head: RequestHead) -> None:
+    """Raise where no end user may go: the call must not silently run as the admin."""
+    if is_asked(head):
+        raise Forbidden(f"{HEADER} is for the data plane; end users have no control plane.")
+
+
 def as_end_user(principal: Principal, head: RequestHead) -> Principal:
     """Return the end user that an admin's call is made as, or raise that it may not."""
     principal.require_role(Role.ADMIN)
     claims = _claims(head.headers.get(HEADER, ""))
-    subject = str(claims.get("sub", ""))
+    subject = str(claims.get("sub", ""))[:MAX_TARGET_CHARS]
     with scoped(tenant_id=principal.tenant_id, user_id=principal.user_id):
         record(principal, "end_user.impersonated", Target("end_user", subject), after=claims)
+    return impersonated(principal, claims)
+
+
+def impersonated(principal: Principal, claims: Mapping[str, JsonValue]) -> Principal:
+    """Return the end user with these claims, as an admin sees the data plane through its eyes."""
+    principal.require_role(Role.ADMIN)
     return Principal(
         kind=Kind.END_USER if claims else Kind.PUBLISHABLE_KEY,
         credential_id=principal.credential_id,
         tenant_id=principal.tenant_id,
         tenant_slug=principal.tenant_slug,
-        scopes=principal.scopes & SCOPES,
+        scopes=principal.scopes & END_USER_SCOPES,
         collections=principal.collections,
-        label=subject or "anonymous",
+        label=str(claims.get("sub", "anonymous")),
         claims=claims,
     )
 
 
 def _claims(text: str) -> JsonObject:
+    """Read the claims as strictly as those of a token."""
+    if len(text) > MAX_CHARS:
+        raise _refusal(f"at most {MAX_CHARS} characters are accepted")
     try:
-        claims = json.loads(text) if len(text) <= MAX_CHARS else None
-    except (ValueError, RecursionError):
-        claims = None
+        # Headers are bytes, of which the server makes text by Latin-1.
+        claims = parse_json_body(text.encode("latin-1"))
+    except MalformedJson as malformed:
+        raise _refusal(malformed.errors[0].detail) from None
+    except UnicodeEncodeError:
+        raise _refusal("headers are bytes") from None
     if not isinstance(claims, dict):
-        raise InvalidParameter(
-            f"{HEADER} holds a token's claims: a JSON object of at most {MAX_CHARS} characters."
-        )
+        raise _refusal("an object is expected")
     return claims
+
+
+def _refusal(reason: str) -> InvalidParameter:
+    detail = f"A token's claims, a JSON object: {reason}."
+    return InvalidParameter(errors=[FieldProblem(HEADER, "invalid", detail)])

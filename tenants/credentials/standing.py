@@ -17,7 +17,7 @@ from foundation.errors import CredentialsExpired, InvalidCredentials
 from foundation.json_types import JsonValue
 from foundation.request_context import client_address
 from foundation.request_head import RequestHead
-from tenants.credentials import authenticate, facts, keys, sessions
+from tenants.credentials import act_as, authenticate, facts, keys, sessions
 from tenants.credentials.authenticate import KEY_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Kind, Principal
@@ -34,16 +34,30 @@ class Standing:
     reference: str
     tenant_slug: str
     address: str
+    #: Whether an admin holds it and acts as the end user whose claims come with it.
+    impersonates: bool = False
 
 
 def standing_of(principal: Principal, head: RequestHead) -> Standing:
     """Return the standing of a caller who has just been authenticated by this request."""
+    impersonates = act_as.is_asked(head)
+    kind = _credential_of(head) if impersonates else principal.kind
     return Standing(
-        principal.kind,
-        _reference(principal.kind, head),
+        kind,
+        _reference(kind, head),
         principal.tenant_slug,
         client_address.get(),
+        impersonates,
     )
+
+
+def _credential_of(head: RequestHead) -> Kind:
+    """Return what an admin who acts as an end user has proved itself by."""
+    bearer = head.headers.get("Authorization")
+    if bearer is None:
+        return Kind.SESSION
+    is_token = keys.parse(_token(bearer)).prefix is keys.Prefix.PERSONAL
+    return Kind.PERSONAL_TOKEN if is_token else Kind.SECRET_KEY
 
 
 def _reference(kind: Kind, head: RequestHead) -> str:
@@ -53,7 +67,11 @@ def _reference(kind: Kind, head: RequestHead) -> str:
         case Kind.PUBLISHABLE_KEY | Kind.END_USER:
             return keys.parse(head.headers[KEY_HEADER]).key_id
         case Kind.SECRET_KEY | Kind.PERSONAL_TOKEN:
-            return keys.parse(head.headers["Authorization"].partition(" ")[2].strip()).key_id
+            return keys.parse(_token(head.headers["Authorization"])).key_id
+
+
+def _token(authorization: str) -> str:
+    return authorization.partition(" ")[2].strip()
 
 
 def stand(
@@ -62,7 +80,10 @@ def stand(
     """Return who the caller is now and its tenant, or raise why it is nobody any more."""
     token = client_address.set(standing.address)
     try:
-        return _stand(standing, claims)
+        if not standing.impersonates:
+            return _stand(standing, claims)
+        admin, tenant = _stand(standing, _NO_CLAIMS)
+        return act_as.impersonated(admin, claims), tenant
     except facts.NoFacts:
         raise InvalidCredentials("The credentials exist no longer.") from None
     finally:

@@ -10,7 +10,7 @@ from foundation import request_context
 from foundation.http import Head
 from foundation.limits import limiter
 from tenants import data_plane
-from tenants.credentials import authenticate
+from tenants.credentials import act_as, authenticate
 from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
@@ -20,6 +20,8 @@ from tenants.quotas import user_limits
 async def authenticated(head: Head) -> tuple[Principal, TenantFacts | None]:
     """Return who sends it, and in which tenant."""
     principal, tenant = await data_plane.counted(lambda: _look_up(head))
+    if act_as.is_asked(head):
+        principal = await data_plane.acting(principal, head)
     request_context.principal.set(principal.actor)
     if tenant is not None:
         request_context.tenant_id.set(str(tenant.id))

@@ -22,7 +22,7 @@ from foundation.json_types import JsonObject, JsonValue
 #: What an inner call takes over from the request that it is part of.
 _KEPT = frozenset(
     {b"authorization", b"cookie", b"host", b"origin", b"rillbase-key", b"rillbase-tenant"}
-    | {b"x-csrf-token", b"user-agent"}
+    | {b"rillbase-act-as", b"x-csrf-token", b"user-agent"}
 )
 _FAILED = 400
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from foundation.scope import scoped
-from tenants.models import AuditEntry
+from tenants.credentials import keys
+from tenants.models import AuditEntry, Membership, PersonalToken
 from tenants.roles import Role
-from tests.caller import Caller, problem, signed_in
+from tests.caller import Caller, problem, signed_in, with_key
 from tests.documents.collection import MadeCollection, make_collection
 from tests.make import make_member
+from tests.realtime.client import Client, opened
 
 OWN = {"owner": {"$auth": "sub"}}
 
@@ -71,3 +77,115 @@ def test_claims_are_a_json_object(server: str) -> None:
     for text in ("", "ada", "[]", '{"a":' * 5000, '{"a": "' + "x" * 9000 + '"}'):
         refused = admin.post(f"{notes.path}/count", {}, Rillbase_Act_As=text)
         problem(refused, 400, "invalid_parameter")
+
+
+HOSTILE = {
+    "NaN": '{"sub": NaN}',
+    "a number beyond all doubles": '{"exp": 1e400}',
+    "a lone surrogate": '{"sub": "\\ud800"}',
+    "a NUL character": '{"sub": "a\\u0000"}',
+    "a name twice": '{"sub": "ada", "sub": "bob"}',
+    "no UTF-8": '{"sub": "\xe9"}',
+    "too deep": '{"a":' * 200 + "1" + "}" * 200,
+}
+
+
+@pytest.mark.parametrize("claims", HOSTILE.values(), ids=HOSTILE)
+def test_claims_are_read_strictly_by_every_call_that_takes_them(server: str, claims: str) -> None:
+    notes = made(server)
+    admin = with_key(server, notes.made.admin_key)
+    for path in (f"{notes.path}/live", f"{notes.path}/documents", "/v1/whoami"):
+        problem(admin.get(path, Rillbase_Act_As=claims), 400, "invalid_parameter")
+    for path in (f"{notes.path}/count", "/v1/realtime/tickets"):
+        problem(admin.post(path, {}, Rillbase_Act_As=claims), 400, "invalid_parameter")
+    asked = {"query": f'{{ count(collection: "{notes.name}") }}'}
+    refused = admin.post("/graphql", asked, Rillbase_Act_As=claims).json()
+    assert refused["errors"][0]["extensions"]["code"] == "invalid_parameter"
+    with opened(server, {**admin.headers, "Rillbase-Act-As": claims}) as client:
+        assert client.next()["error"]["code"] == "invalid_parameter"
+
+
+def test_a_long_subject_is_let_in_and_cut_in_the_audit_log(server: str) -> None:
+    notes = made(server)
+    claims = json.dumps({"sub": "x" * 300})
+    answer = member(notes, Role.ADMIN).post(f"{notes.path}/count", {}, Rillbase_Act_As=claims)
+    assert answer.json() == {"count": 0}
+    with scoped(tenant_id=notes.made.tenant.id):
+        assert AuditEntry.objects.get(action="end_user.impersonated").target_id == "x" * 80
+
+
+def test_every_protocol_acts_as_the_user(server: str) -> None:
+    notes = made(server)
+    admin = with_key(server, notes.made.admin_key)
+    as_ada = {"Rillbase_Act_As": '{"sub": "ada"}'}
+    assert admin.get("/v1/whoami", **as_ada).json()["auth"] == {"sub": "ada"}
+    asked = {"query": f'{{ count(collection: "{notes.name}") }}'}
+    assert admin.post("/graphql", asked, **as_ada).json() == {"data": {"count": 2}}
+    with opened(server, {**admin.headers, "Rillbase-Act-As": '{"sub": "ada"}'}) as client:
+        assert client.next()["type"] == "welcome"
+        assert seen_over(client, notes) == {0, 1}
+
+
+@pytest.mark.parametrize("credentials", ["key", "token", "session"])
+def test_a_ticket_stands_for_the_user_it_was_made_as(server: str, credentials: str) -> None:
+    notes = made(server)
+    admin = {
+        "key": with_key(server, notes.made.admin_key),
+        "session": member(notes, Role.ADMIN),
+        "token": personal_token(notes),
+    }[credentials]
+    answer = admin.post("/v1/realtime/tickets", {}, Rillbase_Act_As='{"sub": "ada"}')
+    assert answer.status_code == 201, answer.text
+    with opened(server) as client:
+        client.say(type="hello", token=answer.json()["ticket"])
+        assert client.next()["type"] == "welcome"
+        assert seen_over(client, notes) == {0, 1}
+
+
+def test_a_ticket_and_the_header_do_not_go_together(server: str) -> None:
+    notes = made(server)
+    admin = with_key(server, notes.made.admin_key)
+    ticket = admin.post("/v1/realtime/tickets", {}).json()["ticket"]
+    with opened(server, {"Rillbase-Act-As": '{"sub": "ada"}'}) as client:
+        client.say(type="hello", token=ticket)
+        assert client.next()["error"]["code"] == "forbidden"
+
+
+def test_an_admin_who_acts_as_a_user_has_no_control_plane(server: str) -> None:
+    notes = made(server)
+    admin, as_ada = with_key(server, notes.made.admin_key), {"Rillbase_Act_As": '{"sub": "ada"}'}
+    members = f"/api/v1/tenants/{notes.made.slug}/members"
+    problem(admin.get(members, **as_ada), 403, "forbidden")
+    asked = {"query": f'{{ tenant(slug: "{notes.made.slug}") {{ name }} }}'}
+    (error,) = admin.post("/graphql", asked, **as_ada).json()["errors"]
+    assert error["extensions"]["code"] == "forbidden"
+
+
+def test_who_is_an_admin_no_more_acts_as_nobody(server: str) -> None:
+    notes = made(server)
+    user = make_member(notes.made.tenant, Role.ADMIN)
+    admin = signed_in(notes.caller.base, user)
+    admin.headers["Rillbase-Tenant"] = notes.made.slug
+    ticket = admin.post("/v1/realtime/tickets", {}, Rillbase_Act_As="{}").json()["ticket"]
+    with scoped(tenant_id=notes.made.tenant.id):
+        Membership.objects.filter(user=user).update(role=Role.VIEWER)
+    with opened(server) as client:
+        client.say(type="hello", token=ticket)
+        assert client.closed()[0] == 4403
+
+
+def seen_over(client: Client, notes: MadeCollection) -> set[int]:
+    found = client.ask("query", "q", collection=notes.name)
+    return {item["id"] for item in found["items"]}
+
+
+def personal_token(notes: MadeCollection) -> Caller:
+    text = keys.mint(keys.Prefix.PERSONAL)
+    owner = notes.made.owner
+    with scoped(user_id=owner.id):
+        PersonalToken.objects.create(
+            user=owner, name="t", key_id=text.key_id, secret_hash=keys.stored_hash(text.text)
+        )
+    caller = with_key(notes.caller.base, text.text)
+    caller.headers["Rillbase-Tenant"] = notes.made.slug
+    return caller
