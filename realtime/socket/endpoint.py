@@ -5,9 +5,12 @@ An ASGI layer of its own, as the HTTP data plane is (docs/decisions tells why).
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from documents.live import Kinds
+from foundation.api.problems import translate
 from foundation.asgi import App, Message, Receive, Scope, Send
-from foundation.errors import NotFound
+from foundation.errors import ApiError, NotFound
 from foundation.http import problem_answer
 from realtime.socket.callers import Handshake
 from realtime.socket.connection import Connection
@@ -32,21 +35,27 @@ class Realtime:
         scope["state"]["route"] = PATH
         await receive()
         handshake = Handshake.of(scope)
-        handshake.head.get_host()
         offered = scope.get("subprotocols", ())
-        if offered and SUBPROTOCOL not in offered:
-            await _refuse(send)
+        try:
+            _check(handshake, offered)
+        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
+            await refuse(send, translate(raised))
             return
         chosen = SUBPROTOCOL if offered else None
         await send({"type": "websocket.accept", "subprotocol": chosen})
         await Connection(handshake, receive, send, self._kinds, self._crowd).run()
 
 
-async def _refuse(send: Send) -> None:
-    """Answer a handshake that asks for another protocol."""
+def _check(handshake: Handshake, offered: Collection[str]) -> None:
+    handshake.head.get_host()
+    if offered and SUBPROTOCOL not in offered:
+        raise NotFound(f"The only subprotocol here is {SUBPROTOCOL}.")
+
+
+async def refuse(send: Send, error: ApiError) -> None:
+    """Answer a handshake without accepting the connection."""
 
     async def as_answer(message: Message) -> None:
         await send({**message, "type": f"websocket.{message['type']}"})
 
-    answer = problem_answer(NotFound(f"The only subprotocol here is {SUBPROTOCOL}."))
-    await answer.send(as_answer, {}, with_body=True)
+    await problem_answer(error).send(as_answer, {}, with_body=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,7 +14,7 @@ from strawberry.dataloader import DataLoader
 from documents.api import documents, queries
 from documents.store.queries import MAX_LIMIT
 from foundation.api.rendering import to_json
-from foundation.errors import InvalidParameter
+from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
 from foundation.http import Head
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Value
@@ -26,6 +25,7 @@ from tenants.asked import Asked, Handler
 from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
+from tenants.reading import refusing
 
 T = TypeVar("T")
 
@@ -33,6 +33,7 @@ T = TypeVar("T")
 Reference: TypeAlias = tuple[str, str]
 #: What one query looks up at most.
 MAX_LOOKUPS = 8
+_TOO_LONG = "A number has too many digits."
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -159,7 +160,18 @@ def _by_key(collection: str, answer: JsonObject) -> dict[Reference, JsonObject]:
 
 def reference(collection: str, key: object) -> Reference:
     """Return what a document is known by while an operation runs, however its key is written."""
-    return collection, Value.parse(json.dumps(key).encode()).ejson().decode()
+    return collection, value_of(key, "/key").ejson().decode()
+
+
+def value_of(given: object, pointer: str = "") -> Value:
+    """Return what a client gave as Extended JSON, or raise what is wrong with it there."""
+    try:
+        written = to_json(given)
+    except ValueError:
+        # A whole number of more digits than Python writes.
+        raise InvalidBody(errors=[FieldProblem(pointer, "invalid", _TOO_LONG)]) from None
+    with refusing(pointer):
+        return Value.parse(written)
 
 
 Info: TypeAlias = strawberry.Info[Context, None]

@@ -12,7 +12,7 @@ from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject, JsonValue
 from realtime.socket import messages, requests
 from rillbase_server.graphql import global_ids, pages
-from rillbase_server.graphql.context import Context, Info, reference
+from rillbase_server.graphql.context import Context, Info, Reference, reference
 from rillbase_server.graphql.pages import Rows
 from tenants.asked import Asked
 
@@ -154,8 +154,12 @@ async def connection(
 
 async def by_key(context: Context, collection: str, key: object) -> AnyDocument | None:
     """Return one document; those that are asked for together are read together."""
-    found = await context.documents.load(reference(collection, key))
-    return None if found is None else row(collection, found)
+    return await _by_reference(context, reference(collection, key))
+
+
+async def _by_reference(context: Context, document: Reference) -> AnyDocument | None:
+    found = await context.documents.load(document)
+    return None if found is None else row(document[0], found)
 
 
 async def write(context: Context, kind: str, collection: str, **members: object) -> JsonValue:
@@ -218,11 +222,11 @@ class DocumentQueries:
 
     @strawberry.field(description="Whatever has this global id.")
     async def node(self, info: Info, id: strawberry.ID) -> Node | None:  # noqa: A002
-        return await by_key(info.context, *global_ids.read(id))
+        return await _by_reference(info.context, global_ids.read(id))
 
     @strawberry.field(description="Whatever has these global ids, in their order.")
     async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[Node | None]:
-        wanted = [reference(*global_ids.read(text)) for text in ids]
+        wanted = [global_ids.read(text) for text in ids]
         found = await info.context.documents.load_many(wanted)
         return [
             None if envelope is None else row(collection, envelope)

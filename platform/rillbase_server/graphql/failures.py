@@ -16,9 +16,7 @@ PLACE = "GraphQL"
 
 def formatted(error: GraphQLError) -> JsonObject:
     """Return an error as an answer's `errors` have it."""
-    original = error.original_error
-    api = translate(original) if isinstance(original, Exception) else _of_the_operation(error)
-    problem = of(api)
+    problem = of(_cause(error))
     if error.locations:
         places: list[JsonValue] = [
             {"line": place.line, "column": place.column} for place in error.locations
@@ -39,5 +37,9 @@ def of(error: ApiError) -> JsonObject:
     return {"message": message, "extensions": extensions}
 
 
-def _of_the_operation(error: GraphQLError) -> ApiError:
+def _cause(error: GraphQLError) -> ApiError:
+    """Return what a field raised; what the library itself refuses is wrong with the operation."""
+    original = error.original_error
+    if isinstance(original, Exception) and not isinstance(original, GraphQLError):
+        return translate(original)
     return InvalidOperation(error.message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from graphql import OperationType
@@ -19,7 +18,7 @@ from foundation.errors import (
 from foundation.http import Answer, Body, Head
 from foundation.http.body import ClientGone
 from foundation.json_body import parse_json_body
-from foundation.json_types import JsonObject
+from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import callers, failures, persisted, text
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
@@ -92,15 +91,16 @@ async def _body(head: Head, body: Body) -> object:
     given: dict[str, object] = dict(head.query)
     for name in ("variables", "extensions"):
         if name in given:
-            given[name] = _parsed(str(given[name]))
+            given[name] = _parsed(name, str(given[name]))
     return given
 
 
-def _parsed(given: str) -> object:
+def _parsed(name: str, text: str) -> JsonValue:
     try:
-        return json.loads(given)
-    except (ValueError, RecursionError):
-        raise MalformedJson("Parameters that are objects are JSON.") from None
+        return parse_json_body(text.encode())
+    except MalformedJson as malformed:
+        reason = malformed.errors[0].detail
+        raise MalformedJson(f"The parameter `{name}` is not valid JSON: {reason}.") from None
 
 
 def _refusal(head: Head, error: ApiError) -> Answer:

@@ -19,13 +19,11 @@ import strawberry
 from strawberry.scalars import JSON
 
 from documents.live import Kinds, Subscriber
-from foundation.api.rendering import to_json
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.json_types import JsonObject, JsonValue
 from realtime.socket.held import Held
 from realtime.socket.outgoing import Sent
-from rillbase_native import Value
-from rillbase_server.graphql.context import Context, Info
+from rillbase_server.graphql.context import Context, Info, value_of
 from rillbase_server.graphql.documents import AnyDocument, Collection, LookedUp, row
 
 LIVE = "live"
@@ -236,7 +234,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
         raise TypeError("subscriptions come over connections")
     party = context.party
     given = {name: value for name, value in message.items() if value is not None}
-    value = Value.parse(to_json({"type": "subscribe", "id": LIVE, **given}))
+    value = value_of({"type": "subscribe", "id": LIVE, **given})
     feed = Feed()
     held = await party.hold(feed)
     try:

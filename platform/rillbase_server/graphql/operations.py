@@ -138,11 +138,13 @@ class Texts:
 
     def _read(self, text: str, name: str | None) -> Prepared:
         try:
-            document = parse(text, max_tokens=MAX_TOKENS)
+            return self._checked(parse(text, max_tokens=MAX_TOKENS), text, name)
         except GraphQLSyntaxError as wrong:
             raise Refused([wrong]) from None
         except RecursionError:
             raise InvalidOperation("The operation is nested too deeply.") from None
+
+    def _checked(self, document: DocumentNode, text: str, name: str | None) -> Prepared:
         errors = validate(self.schema, document, max_errors=20)
         if errors:
             raise Refused(errors)

@@ -7,9 +7,6 @@ page to page reads by keys alone.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,6 +16,7 @@ from documents.store.queries import MAX_LIMIT
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
+from rillbase_server.graphql import opaque
 from rillbase_server.graphql.context import Context
 
 DEFAULT_FIRST, MAX_FIRST = 100, 1_000
@@ -33,7 +31,7 @@ class Place:
 
     @property
     def cursor(self) -> str:
-        return base64.urlsafe_b64encode(to_json([self.start, self.passed])).decode()
+        return opaque.write([self.start, self.passed])
 
     @classmethod
     def read(cls, cursor: str | None, most: int) -> Place:
@@ -41,14 +39,12 @@ class Place:
         if cursor is None:
             return cls(None, 0)
         try:
-            start, passed = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        except (ValueError, TypeError, binascii.Error, RecursionError):
-            raise _no_cursor() from None
-        if not (start is None or isinstance(start, str)) or type(passed) is not int:
-            raise _no_cursor()
-        if not 0 <= passed <= most:
-            raise _no_cursor()
-        return cls(start, passed)
+            match opaque.read(cursor):
+                case [None | str() as start, int(passed)] if 0 <= passed <= most:
+                    return cls(start, passed)
+        except opaque.Unreadable:
+            pass
+        raise _no_cursor()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import socket
+from urllib.parse import urlsplit
+
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -107,3 +111,20 @@ def test_a_tenant_has_no_more_connections_than_its_quota_allows(server: str) -> 
         assert first.ask("ping", "p")["type"] == "pong"
     with greeted(server, key) as third:
         assert third.ask("ping", "p")["type"] == "pong"
+
+
+@pytest.mark.parametrize("path", ["/v1/realtime", "/graphql"])
+def test_a_handshake_for_a_foreign_host_is_refused_by_a_problem_document(
+    server: str, path: str
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        connect(f"ws://evil.test{path}", sock=connection_to(server))
+    answer = refused.value.response
+    assert answer.status_code == 400
+    assert json.loads(answer.body)["code"] == "invalid_parameter"
+
+
+def connection_to(server: str) -> socket.socket:
+    """Return a connection to the server, over which any host may be asked for."""
+    parts = urlsplit(server)
+    return socket.create_connection((parts.hostname, parts.port))

@@ -1,0 +1,28 @@
+"""JSON that clients carry back and forth unread: global ids and cursors."""
+
+from __future__ import annotations
+
+import base64
+
+from foundation.api.rendering import to_json
+from foundation.errors import MalformedJson
+from foundation.json_body import parse_json_body
+from foundation.json_types import JsonValue
+
+
+class Unreadable(Exception):
+    """The text was not made here."""
+
+
+def write(value: JsonValue) -> str:
+    return base64.urlsafe_b64encode(to_json(value)).decode().rstrip("=")
+
+
+def read(text: str) -> JsonValue:
+    """Return the value in a text, with or without padding, or raise `Unreadable`."""
+    unpadded = text.rstrip("=")
+    padded = unpadded + "=" * (-len(unpadded) % 4)
+    try:
+        return parse_json_body(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, MalformedJson):
+        raise Unreadable from None
