@@ -63,7 +63,10 @@ def moment(text: str) -> datetime.datetime:
         raise Unfit("a moment is written like 2026-11-21T16:30:00Z") from None
     if found.tzinfo is None:
         raise Unfit("a moment says its time zone, like 2026-11-21T16:30:00Z")
-    return found.astimezone(datetime.UTC)
+    try:
+        return found.astimezone(datetime.UTC)
+    except OverflowError:
+        raise Unfit("a moment lies in the years 1 to 9999 of UTC") from None
 
 
 def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:

@@ -56,7 +56,7 @@ def _publishable_key(api: Api, tenant: str, app: App) -> str:
     wanted = {
         "kind": "publishable",
         "name": name,
-        "scopes": ["documents:read", "documents:write", "realtime"],
+        "scopes": ["documents:read", "documents:write"],
         "collections": [app.collection],
     }
     return str(api.call("POST", f"{tenant}/api-keys", wanted)["key"])

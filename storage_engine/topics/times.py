@@ -10,6 +10,7 @@ from foundation.errors import FieldProblem, InvalidBody
 from rillbase_native import Value
 
 _RELATIVE = re.compile(r"([+-])(\d{1,15})(ms|s|m|h|d)\Z")
+_MILLISECONDS = re.compile(r"[0-9]{1,18}\Z")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 #: The year 9999.
 MAX_MS = 253_402_300_799_999
@@ -38,7 +39,7 @@ def parse(text: str, name: str, now: int) -> int:
     if relative is not None:
         sign, count, unit = relative.groups()
         return _bounded(now + int(f"{sign}{count}") * _UNITS_MS[unit], name)
-    if text.isascii() and text.isdigit():
+    if _MILLISECONDS.match(text):
         return _bounded(int(text), name)
     try:
         moment = datetime.datetime.fromisoformat(text)

@@ -158,7 +158,7 @@ def test_a_dropped_aggregate_ends_its_subscriptions(server: str, requests_5m: Ma
 
 def test_a_key_without_the_scope_may_not_watch(server: str, requests_5m: Made) -> None:
     with scoped(tenant_id=requests_5m.made.tenant.id):
-        key = make_key(requests_5m.made.tenant, scopes=["realtime", "topics:read"])
+        key = make_key(requests_5m.made.tenant, scopes=["topics:read"])
     with greeted(server, key) as client:
         client.say(type="subscribe", id="a", aggregate=requests_5m.name)
         assert client.answer("a")["error"]["code"] == "missing_scope"

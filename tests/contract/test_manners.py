@@ -36,21 +36,27 @@ def keys_count(made: MadeTenant) -> int:
 BAD_BODIES = {
     "not json": (b"{", "malformed_json"),
     "trailing garbage": (b"{} x", "malformed_json"),
-    "bad utf-8": (b'{"name":"\xff","scopes":["realtime"]}', "malformed_json"),
-    "a byte order mark": (b'\xef\xbb\xbf{"name":"k","scopes":["realtime"]}', "malformed_json"),
-    "a NUL byte": (b'{"name":"a\\u0000b","scopes":["realtime"]}', "malformed_json"),
-    "a lone surrogate": (b'{"name":"\\ud800","scopes":["realtime"]}', "malformed_json"),
-    "a duplicate key": (b'{"name":"a","name":"b","scopes":["realtime"]}', "malformed_json"),
-    "NaN": (b'{"name":NaN,"scopes":["realtime"]}', "malformed_json"),
+    "bad utf-8": (b'{"name":"\xff","scopes":["documents:read"]}', "malformed_json"),
+    "a byte order mark": (
+        b'\xef\xbb\xbf{"name":"k","scopes":["documents:read"]}',
+        "malformed_json",
+    ),
+    "a NUL byte": (b'{"name":"a\\u0000b","scopes":["documents:read"]}', "malformed_json"),
+    "a lone surrogate": (b'{"name":"\\ud800","scopes":["documents:read"]}', "malformed_json"),
+    "a duplicate key": (b'{"name":"a","name":"b","scopes":["documents:read"]}', "malformed_json"),
+    "NaN": (b'{"name":NaN,"scopes":["documents:read"]}', "malformed_json"),
     "too deep": (b"[" * 5000 + b"]" * 5000, "malformed_json"),
     "a list": (b"[]", "invalid_body"),
     "a string": (b'"x"', "invalid_body"),
     "null": (b"null", "invalid_body"),
     "nothing": (b"", "invalid_body"),
-    "wrong types": (b'{"name":{"a":1},"scopes":"realtime"}', "invalid_body"),
-    "an unknown field": (b'{"name":"k","scopes":["realtime"],"x":1}', "invalid_body"),
-    "a control character": (b'{"name":"a\\u0007b","scopes":["realtime"]}', "invalid_body"),
-    "too long a name": (b'{"name":"' + b"x" * 101 + b'","scopes":["realtime"]}', "invalid_body"),
+    "wrong types": (b'{"name":{"a":1},"scopes":"documents:read"}', "invalid_body"),
+    "an unknown field": (b'{"name":"k","scopes":["documents:read"],"x":1}', "invalid_body"),
+    "a control character": (b'{"name":"a\\u0007b","scopes":["documents:read"]}', "invalid_body"),
+    "too long a name": (
+        b'{"name":"' + b"x" * 101 + b'","scopes":["documents:read"]}',
+        "invalid_body",
+    ),
 }
 
 

@@ -130,7 +130,9 @@ def test_changes_are_in_the_audit_log_without_secrets(server: str) -> None:
     made = make_tenant()
     caller = signed_in(server, made.owner)
     path = f"/api/v1/tenants/{made.slug}"
-    secret = caller.post(f"{path}/api-keys", {"name": "k", "scopes": ["realtime"]}).json()["secret"]
+    secret = caller.post(f"{path}/api-keys", {"name": "k", "scopes": ["documents:read"]}).json()[
+        "secret"
+    ]
     caller.patch(path, {"name": "Renamed"})
     log = caller.get(f"{path}/audit-log")
     entries = log.json()["items"]

@@ -8,13 +8,14 @@ import { Field, Segments } from "../../ui/Field";
 const SCOPES = [
   "documents:read",
   "documents:write",
-  "realtime",
   "topics:read",
   "topics:write",
   "aggregates:read",
   "aggregates:write",
+  "analytics:read",
+  "analytics:write",
 ] as const;
-const USUAL = ["documents:read", "documents:write", "realtime"];
+const USUAL = ["documents:read", "documents:write"];
 
 interface NewKeyProps {
   readonly onCreate: (body: object) => Promise<void>;

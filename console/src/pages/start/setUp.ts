@@ -77,7 +77,7 @@ async function letIn(api: string): Promise<void> {
 }
 
 async function makeKey(api: string): Promise<string> {
-  const scopes = ["documents:read", "documents:write", "realtime"];
+  const scopes = ["documents:read", "documents:write"];
   const body = { kind: "publishable", name: KEY_NAME, scopes, collections: [IDEAS] };
   return (await call<ApiKey>(`${api}/api-keys`, { method: "POST", body })).key ?? "";
 }
