@@ -45,6 +45,12 @@ class Environment(BaseSettings):
     rillbase_data_dir: Path = Field(
         Path(".rillbase"), description="Where embedded servers, secrets and logs live."
     )
+    rillbase_disk_reserve_mib: int = Field(
+        64,
+        ge=0,
+        description="What the launcher keeps in reserve on the disk of the data directory. It is "
+        "given back, and writes are refused, when less than 32 MiB are free.",
+    )
     rillbase_secret_key: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
         description="Signs cursors and CSRF tokens; database roles' passwords derive from it.",

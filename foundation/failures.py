@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import psycopg
 from django.db import DatabaseError, InterfaceError, OperationalError
 
-from foundation import errors
+from foundation import errors, write_stop
 
 RETRY_AFTER_S = 1
 #: Somebody has to make room first, so asking again at once is of no use.
@@ -92,7 +92,9 @@ def refuses_writes(raised: BaseException | None) -> bool:
 def passing(raised: BaseException) -> errors.ApiError | None:
     """Return the public error for a condition that passes; None for any other error."""
     sqlstate = sqlstate_of(raised)
-    if is_disk_full(raised):
+    if sqlstate == _READ_ONLY and write_stop.in_force():
+        sqlstate = _DISK_FULL
+    if is_disk_full(raised) or sqlstate == _DISK_FULL:
         detail = _DETAILS[_DISK_FULL] if sqlstate else _FILE_DETAIL
         return errors.StorageFull(detail, headers=_retry_after(STORAGE_RETRY_AFTER_S))
     if isinstance(raised, OSError) and raised.errno in _EXHAUSTED_ERRNOS:

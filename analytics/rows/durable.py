@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from analytics.rows.stored import StoredPath
+from foundation import write_stop
 from foundation.errors import StorageFull
 from foundation.failures import STORAGE_RETRY_AFTER_S, is_disk_full
 
@@ -63,15 +64,21 @@ def _synced(path: Path) -> Iterator[None]:
 @contextmanager
 def storing() -> Iterator[None]:
     """Raise `StorageFull` where the block finds no room on the disk."""
+    if write_stop.in_force():
+        raise _full()
     try:
         yield
     except OSError as failed:
         if is_disk_full(failed):
-            raise StorageFull(
-                "The disk of the analytics tables has no space left. Nothing was taken.",
-                headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},
-            ) from failed
+            raise _full() from failed
         raise
+
+
+def _full() -> StorageFull:
+    return StorageFull(
+        "The disk of the analytics tables has no space left. Nothing was taken.",
+        headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},
+    )
 
 
 def sync(path: Path) -> None:

@@ -16,6 +16,9 @@ from foundation.environment import environment
 
 #: Serialises concurrent runs; the number is arbitrary and must never change.
 _PREPARE_LOCK = 7_421_100_001
+#: Whom a stop of writes leaves alone, because the disk is nearly full: people sign in, housekeeping
+#: removes what has expired, and migrations run. What they write is little.
+_WRITES_ALWAYS = (Role.AUTH, Role.RELAY, Role.OWNER)
 
 
 def prepare() -> int:
@@ -55,6 +58,12 @@ def _make_roles(admin: psycopg.Connection, secret: str) -> None:
             )
             admin.execute(
                 sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(role.value))
+            )
+        for role in _WRITES_ALWAYS:
+            admin.execute(
+                sql.SQL("ALTER ROLE {} SET default_transaction_read_only = off").format(
+                    sql.Identifier(role.value)
+                )
             )
         admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         admin.execute(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from foundation import metrics
+from foundation import metrics, write_stop
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.environment import Environment
 from foundation.errors import ApiError, NotFound, Unauthenticated
@@ -74,6 +74,7 @@ class Health:
                 Dependency(name, dependencies.ValkeyProbe(url).ping, required=False)
                 for name, url in valkeys.items()
             ),
+            *_disk(environment),
             *more,
         )
 
@@ -120,6 +121,13 @@ class Health:
         )
         media_type = (b"content-type", metrics.CONTENT_TYPE.encode())
         await _send(scope, send, "metrics", 200, metrics.render(), media_type)
+
+
+def _disk(environment: Environment) -> Sequence[Dependency]:
+    """Return the data directory's disk, where there is a launcher that watches it."""
+    if not (environment.rillbase_data_dir / write_stop.MARK).parent.is_dir():
+        return ()
+    return (Dependency("disk", write_stop.check, required=False),)
 
 
 async def _examine(dependency: Dependency) -> Mapping[str, object]:

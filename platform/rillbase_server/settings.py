@@ -97,6 +97,9 @@ def _database(role: Role) -> dict[str, object]:
             "max_size": ENV.rillbase_database_pool_size,
             "timeout": 5,
             "max_idle": 300,
+            # The pool waits between attempts, longer each time up to this: with its usual five
+            # minutes, requests fail as long again as the database was away.
+            "reconnect_timeout": 4,
         }
     options["options"] = " ".join(f"-c {name}={value}" for name, value in settings.items())
     options["application_name"] = f"rillbase:{role.value}"

@@ -52,6 +52,16 @@ class DataDirectory:
         return self.run / "state.json"
 
     @property
+    def reserve(self) -> Path:
+        """What is given back when the disk is full."""
+        return self.root / "reserve"
+
+    @property
+    def write_stop(self) -> Path:
+        """There while writes are refused; the other processes look for it (`foundation`)."""
+        return self.run / "write-stop"
+
+    @property
     def demo(self) -> Path:
         return self.run / "demo.json"
 

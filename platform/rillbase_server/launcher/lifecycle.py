@@ -99,10 +99,15 @@ class BecameReady:
 
 @dataclass(frozen=True)
 class Exited:
-    """The process ended; ``transient`` when its last words promise that another try may work."""
+    """The process ended; ``transient`` when its last words promise that another try may work.
+
+    ``retry_forever`` when it is tried again however often it has failed: giving it up would end
+    the others, too, and they can do without it for a while.
+    """
 
     code: int
     transient: bool = False
+    retry_forever: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,8 @@ def _exited(policy: Policy, life: Lifecycle, event: Exited, now: float) -> Step:
     failures = 1 if recovered else life.failures + 1
     life = replace(life, failures=failures, reason=life.reason or _ended(event.code))
     may_retry = event.transient or (life.was_ready and not policy.one_shot)
-    if not may_retry or failures > policy.max_failures:
+    gives_up = not may_retry or failures > policy.max_failures
+    if gives_up and not event.retry_forever:
         return _move(life, State.FAILED, now), ()
     backing_off = _move(life, State.BACKING_OFF, now)
     return replace(backing_off, wake_at=now + policy.delay_s(failures)), ()

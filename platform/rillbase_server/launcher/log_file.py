@@ -3,6 +3,7 @@
 import errno
 from pathlib import Path
 
+FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 MAX_BYTES = 10 * 1024 * 1024
 KEPT_FILES = 3
 
@@ -10,28 +11,28 @@ KEPT_FILES = 3
 class LogFile:
     """Appends lines to ``path``; full files become ``path.1``, ``path.2``, …
 
-    A full disk must not take the launcher down with it: the line is lost, ``disk_full`` says so.
+    A disk that is full, read-only or broken must not take the launcher down with it: the line is
+    lost, and ``failure`` says why.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT_FILES) -> None:
         self.path = path
-        self.disk_full = False
+        self.failure = ""
         self._max_bytes = max_bytes
         self._kept = kept
-        self._file = path.open("ab", buffering=0)
-        self._size = self._file.tell()
+        self._open()
 
     def write(self, line: bytes) -> None:
         """Append one line (given without its line end)."""
         try:
             if self._size + len(line) + 1 > self._max_bytes and self._size:
                 self._rotate()
+            if self._file.closed:  # the last rotation was cut short
+                self._open()
             self._size += self._file.write(line + b"\n")
-            self.disk_full = False
+            self.failure = ""
         except OSError as problem:
-            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            self.disk_full = True
+            self.failure = problem.strerror or str(problem)
 
     def close(self) -> None:
         self._file.close()
@@ -42,9 +43,13 @@ class LogFile:
             older = self._numbered(number)
             if older.exists():
                 older.replace(self._numbered(number + 1))
-        self.path.replace(self._numbered(1))
+        if self.path.exists():
+            self.path.replace(self._numbered(1))
+        self._open()
+
+    def _open(self) -> None:
         self._file = self.path.open("ab", buffering=0)
-        self._size = 0
+        self._size = self._file.tell()
 
     def _numbered(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import psutil
 
 from .account import Account, give, private_directory
+from .disk_guard import PostgresWrites
 from .packages import package_directory
 from .ports import LOOPBACK
 from .process import identify, send, wait_until_gone
@@ -79,6 +80,11 @@ class PostgresCluster:
         return self.directory / "data"
 
     @property
+    def writes(self) -> PostgresWrites:
+        """What stops and allows writes."""
+        return PostgresWrites(self.data, self.account)
+
+    @property
     def url(self) -> str:
         """The superuser's connection URL."""
         password = quote(self.superuser_password, safe="")
@@ -134,6 +140,7 @@ class PostgresCluster:
     def before_start(self) -> None:
         """Make a start possible after whatever happened to the previous server."""
         self.after_initdb()
+        self.writes.include()
         self._drop_foreign_lock_file()
 
     def accepts_connections(self, pid: int) -> bool:

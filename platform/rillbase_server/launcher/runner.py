@@ -33,6 +33,7 @@ from .service import Service
 CHECK_INTERVAL_S = 0.05
 LAST_LINES = 30
 CANNOT_EXECUTE = 127
+NO_SPACE = "No space left on device"
 
 
 class Runner:
@@ -52,6 +53,8 @@ class Runner:
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         # What the readiness check still misses, and how long the last start or stop took.
         self.lacking = ""
+        # Whether everything has been up: from then on, few failures are final.
+        self.installation_was_up = False
         self.took_s: float | None = None
         self.log = log
         self._on_change = on_change
@@ -94,7 +97,12 @@ class Runner:
         self._process = None
         said = "\n".join(self.last_lines)
         transient = any(phrase in said for phrase in self.service.transient_failures)
-        self.handle(Exited(process.returncode, transient))
+        self.handle(Exited(process.returncode, transient, self._is_retried_forever(said)))
+
+    def reload(self) -> None:
+        """Have the process read its configuration again; one that starts later reads it anyway."""
+        if self._process is not None and self.state in WITH_PROCESS:
+            self._process.send_signal(signal.SIGHUP)
 
     def fire_timer(self, now: float) -> None:
         """Let the timer fire if its moment has come."""
@@ -126,7 +134,8 @@ class Runner:
         except OSError as problem:
             os.close(reading)
             self._hear(f"cannot start: {problem}".encode())
-            return Exited(CANNOT_EXECUTE)
+            forever = self._is_retried_forever(str(problem))
+            return Exited(CANNOT_EXECUTE, retry_forever=forever)
         finally:
             os.close(writing)
         self.identity = identify(self._process.pid)
@@ -134,6 +143,10 @@ class Runner:
         if self.service.check is not None:
             self._check = asyncio.create_task(self._ask_until_ready(self._process.pid))
         return None
+
+    def _is_retried_forever(self, said: str) -> bool:
+        """Tell whether this end is none that the whole installation should end with."""
+        return self.installation_was_up and (not self.service.essential or NO_SPACE in said)
 
     def _popen(self, output: int) -> subprocess.Popen[bytes]:
         return spawn(

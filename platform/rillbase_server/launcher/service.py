@@ -36,6 +36,8 @@ class Service:
     check: Check | None = None
     # Whether the start as a whole waits until it is ready. What nobody needs at once may follow.
     awaited: bool = True
+    # Whether the installation ends when it gives up, or goes on without it and tries for ever.
+    essential: bool = True
     # Asked until it says yes: only then the service starts. Cheap; it is asked twice a second.
     needed: Callable[[], bool] = always
     policy: Policy = field(default_factory=Policy)

@@ -45,6 +45,8 @@ class Status:
     data_dir: str
     url: str
     services: tuple[ServiceStatus, ...]
+    #: Because the disk is nearly full.
+    writes_stopped: bool = False
 
     @property
     def memory_bytes(self) -> int:
@@ -77,6 +79,7 @@ def look(directory: DataDirectory) -> Status:
         data_dir=str(directory.root),
         url=record.url if launcher else "",
         services=tuple(services),
+        writes_stopped=launcher is not None and directory.write_stop.exists(),
     )
 
 
@@ -126,6 +129,8 @@ def _print(found: Status) -> None:
             console.print("Left over from a launcher that was killed (the next start stops them):")
     else:
         console.print(f"Rillbase runs at {found.url} in {found.data_dir}", soft_wrap=True)
+    if found.writes_stopped:
+        console.print("The disk is nearly full: writes are refused until there is room.")
     if found.services:
         console.print(_table(found))
 

@@ -91,6 +91,8 @@ class Supervisor:
 
     async def watch(self) -> None:
         """Keep the services up until the stop is asked for. Start those that are needed late."""
+        for runner in self.runners:
+            runner.installation_was_up = True
         while not self._stop_asked:
             self._launch_unblocked()
             await self._turn()

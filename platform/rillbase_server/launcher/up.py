@@ -6,7 +6,6 @@ port is tried, because it may be what holds it.
 """
 
 import asyncio
-import errno
 import time
 from dataclasses import replace
 
@@ -15,9 +14,11 @@ from .console import Console, Progress
 from .data_directory import DataDirectory, disk_full, find_problem
 from .declarations import declare
 from .demo_login import hand_over, sign_in_link, take_in
+from .disk_guard import DiskGuard, PostgresWrites
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
 from .lifecycle import AT_REST, State
+from .log_file import FULL_DISK_ERRORS
 from .log_line import Level
 from .options import UpOptions
 from .panel import example, panel, plain, watch
@@ -33,13 +34,12 @@ from .preflight import (
 from .problems import ExitCode, LauncherProblem
 from .process import boot_id
 from .ready_file import write_ready_file
-from .runner import Runner
+from .runner import NO_SPACE, Runner
 from .secrets_file import Demo, Secrets, load_or_make
 from .state_file import InstanceRecord, ServiceRecord, write_state
 from .supervisor import Interrupted, ServiceFailed, Supervisor
 
-FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT)
-NO_SPACE, ADDRESS_IN_USE = "No space left on device", "address already in use"
+ADDRESS_IN_USE = "address already in use"
 
 
 def up(options: UpOptions) -> ExitCode:
@@ -74,7 +74,7 @@ class Instance:
         self._console = console
         self._began = began
         self._running = False
-        self._warned_of_full_disk = False
+        self._warned_of = ""
         self._supervisor: Supervisor | None = None
 
     def run(self) -> ExitCode:
@@ -99,8 +99,12 @@ class Instance:
         )
         self._supervisor = supervisor
         supervisor.listen_to_signals()
+        guard = self._disk_guard(supervisor)
+        guard.check()
+        watching: asyncio.Task[None] | None = None
         try:
             await self._start(supervisor)
+            watching = asyncio.create_task(guard.run())
             link = sign_in_link(self._directory)
             secrets = take_in(self._directory, secrets)
             self._announce(secrets.demo if self._options.makes_demo else Demo(), link)
@@ -113,8 +117,25 @@ class Instance:
         finally:
             self._running = False
             self._forget_ready_file()
+            # The last checkpoint may need what the reserve holds.
+            guard.check()
+            if watching is not None:
+                watching.cancel()
             await self._stop(supervisor)
         return ExitCode.KILLED if supervisor.forced else ExitCode.OK
+
+    def _disk_guard(self, supervisor: Supervisor) -> DiskGuard:
+        postgres = [runner for runner in supervisor.runners if runner.service.name == "postgres"]
+
+        def reload() -> None:
+            for runner in postgres:
+                runner.reload()
+
+        def report(message: str, good: bool) -> None:  # noqa: FBT001 -- a callback
+            self._console.event(Level.INFO if good else Level.ERROR, message)
+
+        writes = PostgresWrites(self._directory.postgres / "data", server_account())
+        return DiskGuard(self._directory, writes, reload=reload, report=report)
 
     async def _start(self, supervisor: Supervisor) -> None:
         self._console.say(f"Starting Rillbase in {self._directory.root}")
@@ -142,14 +163,12 @@ class Instance:
             write_state(self._directory.state, self._record(runners))
         except OSError as problem:
             # What runs must still be stopped in order: a stale record is the smaller harm.
-            if problem.errno not in FULL_DISK_ERRORS:
-                raise
-            self._warn_of_full_disk()
+            self._warn_of_disk(problem.strerror or str(problem))
 
-    def _warn_of_full_disk(self) -> None:
-        if not self._warned_of_full_disk:
-            self._warned_of_full_disk = True
-            self._console.event(Level.ERROR, "the disk is full: logs and status are incomplete")
+    def _warn_of_disk(self, failure: str) -> None:
+        if self._warned_of != failure:
+            self._warned_of = failure
+            self._console.event(Level.ERROR, f"{failure}: logs and status are incomplete")
 
     def _report(self, runner: Runner) -> None:
         """Tell of a change that nobody asked for."""
@@ -165,8 +184,8 @@ class Instance:
     def _heard(self, runner: Runner, line: bytes) -> None:
         quiet = None if self._running or self._options.verbose else Level.WARNING
         self._console.log(runner.service.name, line, least=quiet)
-        if runner.log.disk_full:
-            self._warn_of_full_disk()
+        if runner.log.failure:
+            self._warn_of_disk(runner.log.failure)
 
     def _record(self, runners: list[Runner]) -> InstanceRecord:
         # Lifecycles count on the monotonic clock; the file is read by other processes.

@@ -27,5 +27,21 @@ def test_a_restarted_launcher_goes_on_with_the_same_log(tmp_path: Path) -> None:
 def test_a_full_disk_loses_the_line_but_not_the_launcher() -> None:
     log = LogFile(Path("/dev/full"))
     log.write(b"lost")
-    assert log.disk_full
+    assert log.failure
     log.close()
+
+
+def test_a_log_that_could_not_be_rotated_goes_on_once_it_can(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "web.log"
+    path.parent.mkdir()
+    log = LogFile(path, max_bytes=8, kept=1)
+    log.write(b"first")
+    path.unlink()
+    path.parent.rmdir()
+    log.write(b"lost")
+    assert log.failure == "No such file or directory"
+    path.parent.mkdir()
+    log.write(b"found")
+    log.close()
+    assert log.failure == ""
+    assert path.read_bytes() == b"found\n"

@@ -147,6 +147,28 @@ async def test_a_service_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
         assert stage.runner("web").life.restarts == QUICK.max_failures
 
 
+@pytest.mark.parametrize(
+    ("said", "declared"),
+    [("no luck", {"essential": False}), ("No space left on device", {})],
+)
+async def test_what_the_others_can_do_without_and_what_lacks_disk_space_is_never_given_up(
+    tmp_path: Path, said: str, declared: dict[str, object]
+) -> None:
+    mark = tmp_path / "well"
+    mark.touch()
+    script = f"test -e {mark} && {SLEEP}; echo {said}; exit 1"
+    flaky = program("worker", script, check=exists(mark), **declared)
+    async with staged(tmp_path, flaky) as stage:
+        await stage.supervisor.start_all()
+        worker = stage.runner("worker")
+        mark.unlink()
+        assert worker.identity is not None
+        os.kill(worker.identity.pid, signal.SIGKILL)
+        await stage.watch_until(lambda: worker.life.restarts > QUICK.max_failures + 1)
+        mark.touch()
+        await stage.watch_until(lambda: worker.state is State.READY)
+
+
 async def test_a_family_that_ignores_the_stop_signal_is_killed_with_its_children(
     tmp_path: Path,
 ) -> None:

@@ -1,0 +1,180 @@
+"""Stops writes before the disk of the data directory is full, and lets them go on afterwards.
+
+PostgreSQL cannot do without space: it ends itself when it cannot extend its log, and on a disk with
+nothing left it refuses even connections that would only read. So the launcher keeps a reserve, a
+file of real blocks. When little is free it gives the reserve back and makes PostgreSQL refuse
+writes: what is free then is for connections, checkpoints, sign-ins and the shutdown. Once somebody
+has made room, the reserve is made again and writes go on.
+
+A mark in the data directory tells the other processes, and the next start.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from .account import Account, give
+from .data_directory import MIB, DataDirectory
+from .problems import ExitCode, LauncherProblem
+
+SETTING = "RILLBASE_DISK_RESERVE_MIB"
+DEFAULT_RESERVE_MIB = 64
+#: Two segments of PostgreSQL's log: writes stop while the next one still finds room.
+STOP_BELOW_BYTES = 32 * MIB
+#: What must be free beside the reserve before writes go on, so that they do not stop at once again.
+RESUME_ABOVE_BYTES = 96 * MIB
+POLL_S = 0.5
+
+
+class Action(Enum):
+    """What a look at the disk leads to."""
+
+    NONE = auto()
+    STOP = auto()
+    RESUME = auto()
+    RESERVE = auto()
+
+
+@dataclass(frozen=True)
+class DiskState:
+    """What the guard decides by."""
+
+    free_bytes: int
+    reserve_bytes: int
+    is_reserved: bool
+    is_stopped: bool
+
+
+def decide(disk: DiskState) -> Action:
+    """Return what is due."""
+    has_room = disk.free_bytes >= disk.reserve_bytes + RESUME_ABOVE_BYTES
+    if disk.is_stopped:
+        return Action.RESUME if has_room else Action.NONE
+    if disk.free_bytes < STOP_BELOW_BYTES:
+        return Action.STOP
+    if has_room and not disk.is_reserved:
+        return Action.RESERVE
+    return Action.NONE
+
+
+def reserve_bytes() -> int:
+    """Return the size of the reserve that the environment asks for."""
+    text = os.environ.get(SETTING, "") or str(DEFAULT_RESERVE_MIB)
+    if not text.isdigit():
+        raise LauncherProblem(ExitCode.USAGE, f"{SETTING} must be a number of MiB, not {text!r}.")
+    return int(text) * MIB
+
+
+class PostgresWrites:
+    """The file of PostgreSQL's configuration that stops and allows writes.
+
+    Only the default of transactions changes: roles that keep the installation alive (sign-in,
+    housekeeping) have a setting of their own that allows writes.
+    """
+
+    def __init__(self, data: Path, account: Account | None) -> None:
+        self._data = data
+        self._file = data / "rillbase.conf"
+        self._account = account
+
+    def include(self) -> None:
+        """Have PostgreSQL read the file. Before each start: older clusters lack the line."""
+        main = self._data / "postgresql.conf"
+        line = f"include_if_exists = '{self._file.name}'"
+        if main.exists() and line not in main.read_text().splitlines():
+            with main.open("a") as file:
+                file.write(f"\n{line}\n")
+
+    def set(self, *, stopped: bool) -> None:
+        """Write the file; it takes effect when PostgreSQL starts or is told to read it again."""
+        if not self._data.exists():
+            return
+        self._file.write_text(f"default_transaction_read_only = {'on' if stopped else 'off'}\n")
+        give(self._file, self._account)
+
+
+class DiskGuard:
+    """Watches the disk of one data directory."""
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        writes: PostgresWrites,
+        *,
+        reload: Callable[[], None],
+        report: Callable[[str, bool], None],
+    ) -> None:
+        self._directory = directory
+        self._writes = writes
+        self._reload = reload
+        self._report = report
+        self._reserve_bytes = reserve_bytes()
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            self.check()
+            await asyncio.sleep(POLL_S)
+
+    def check(self) -> None:
+        """Look at the disk and do what is due. A step that fails is tried at the next look."""
+        try:
+            self._carry_out(decide(self._look()))
+        except OSError as problem:
+            self._report(f"the disk cannot be looked after: {problem}", False)
+
+    def _look(self) -> DiskState:
+        reserve = self._directory.reserve
+        return DiskState(
+            free_bytes=shutil.disk_usage(self._directory.root).free,
+            reserve_bytes=self._reserve_bytes,
+            is_reserved=reserve.exists() or not self._reserve_bytes,
+            is_stopped=self._directory.write_stop.exists(),
+        )
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Action.STOP:
+                self._stop()
+            case Action.RESUME:
+                self._resume()
+            case Action.RESERVE:
+                self._make_reserve()
+            case Action.NONE:
+                pass
+
+    def _stop(self) -> None:
+        # First the reserve: what follows writes, too.
+        self._directory.reserve.unlink(missing_ok=True)
+        self._directory.write_stop.touch()
+        self._writes.set(stopped=True)
+        self._reload()
+        wanted = (self._reserve_bytes + RESUME_ABOVE_BYTES) // MIB
+        self._report(
+            f"the disk is nearly full: writes are refused until {wanted} MiB are free", False
+        )
+
+    def _resume(self) -> None:
+        self._make_reserve()
+        self._writes.set(stopped=False)
+        self._reload()
+        # Last, so that a kill in between is made good by the next look.
+        self._directory.write_stop.unlink(missing_ok=True)
+        self._report("there is room on the disk again: writes go on", True)
+
+    def _make_reserve(self) -> None:
+        if not self._reserve_bytes:
+            return
+        path = self._directory.reserve
+        descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, self._reserve_bytes)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
