@@ -234,6 +234,11 @@ impl Batch {
         Err(Error::InvalidArgument { what: what.into() })
     }
 
+    /// The record of a batch without writes, which says that the sequences before one are used.
+    pub(crate) fn skip_to(sequence: Sequence, time: Millis) -> Stamped {
+        Self::new().stamp(sequence, time)
+    }
+
     /// The record for the log.
     pub(crate) fn stamp(mut self, sequence: Sequence, time: Millis) -> Stamped {
         // The header ends where the entries begin, so it is written from its end on.

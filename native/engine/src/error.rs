@@ -32,6 +32,12 @@ pub enum Error {
         /// What was wrong there.
         detail: String,
     },
+    /// There is no room on the disk. The operation changed nothing; it can be repeated once there
+    /// is room again, and reads go on meanwhile.
+    Full {
+        /// The write that found no room.
+        why: String,
+    },
     /// An fsync failed earlier, so what the disk holds is not known. It must be opened again.
     Poisoned {
         /// The failure that poisoned it.
@@ -60,6 +66,8 @@ impl Error {
     /// A stable name of the kind of failure, for programs.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Full { .. } => "storage_full",
+            Self::Io { .. } if self.is_full() => "storage_full",
             Self::Io { .. } => "io_error",
             Self::Corruption { .. } => "corruption",
             Self::Poisoned { .. } => "poisoned",
@@ -99,6 +107,26 @@ impl Error {
         }
     }
 
+    /// Whether the disk, a quota or a limit left no room for a write. A sync is never repeated,
+    /// whatever made it fail, so a failed one does not count.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Io {
+                operation, source, ..
+            } => {
+                *operation != "sync"
+                    && matches!(
+                        source.kind(),
+                        io::ErrorKind::StorageFull
+                            | io::ErrorKind::QuotaExceeded
+                            | io::ErrorKind::FileTooLarge
+                    )
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the operating system said that this path does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
@@ -133,6 +161,7 @@ impl fmt::Display for Error {
                 "{} is damaged at offset {offset}: {detail}",
                 file.display()
             ),
+            Self::Full { why } => write!(out, "there is no room on the disk: {why}"),
             Self::Poisoned { why } => write!(
                 out,
                 "an earlier write may be lost, so nothing more is written until it is opened again: {why}"

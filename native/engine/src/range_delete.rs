@@ -117,6 +117,20 @@ impl RangeDeletes {
         self.fragments.splice(first..behind.max(first), cut);
     }
 
+    /// Those at or before a sequence.
+    pub(crate) fn up_to(&self, sequence: Sequence) -> Self {
+        let fragments = self.fragments.iter().map(|fragment| {
+            let kept = fragment.sequences.iter().copied();
+            let kept: Vec<Sequence> = kept.filter(|own| *own <= sequence).collect();
+            Fragment::new(&fragment.start, &fragment.end, &kept)
+        });
+        Self {
+            fragments: fragments
+                .filter(|fragment| !fragment.sequences.is_empty())
+                .collect(),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.fragments.is_empty()
     }

@@ -65,7 +65,7 @@ fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let worked = work(&vfs, &clock, &mut history, &mut Random::new(seed), 30);
     let reached = vfs.sites() > site;
     if let Err(error) = worked {
-        let expected = ["io_error", "poisoned"];
+        let expected = ["io_error", "poisoned", "storage_full"];
         assert!(expected.contains(&error.code()), "{context}: {error}");
     }
     vfs.clear();

@@ -46,7 +46,7 @@ fn records_come_back_in_order_after_close_and_after_none() {
         assert_eq!(wal.append(b"", Durability::Buffered).unwrap(), 2);
         let written = wal.write(&[b"three", b"four"]).unwrap();
         assert_eq!(written.indexes, 3..5);
-        wal.sync_through(written.end).unwrap();
+        wal.sync_through(&written).unwrap();
         if closed {
             wal.close().unwrap();
         }
@@ -218,16 +218,10 @@ fn a_failed_sync_ends_the_log_and_says_why() {
     wal.append(b"kept", Durability::Sync).unwrap();
     let written = wal.write(&[b"lost"]).unwrap();
     vfs.fail_at(vfs.sites(), Fault::Error);
-    assert_eq!(
-        wal.sync_through(written.end).unwrap_err().code(),
-        "io_error"
-    );
+    assert_eq!(wal.sync_through(&written).unwrap_err().code(), "io_error");
     assert!(wal.poisoned().unwrap().contains("sync"));
     for _ in 0..2 {
-        assert_eq!(
-            wal.sync_through(written.end).unwrap_err().code(),
-            "poisoned"
-        );
+        assert_eq!(wal.sync_through(&written).unwrap_err().code(), "poisoned");
         assert_eq!(
             wal.append(b"more", Durability::Buffered)
                 .unwrap_err()

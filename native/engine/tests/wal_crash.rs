@@ -258,7 +258,7 @@ fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let worked = work(&vfs, &mut history, &mut random, 40);
     let reached = vfs.sites() > site;
     if let Err(error) = worked {
-        let expected = ["io_error", "poisoned"];
+        let expected = ["io_error", "poisoned", "storage_full"];
         assert!(expected.contains(&error.code()), "{context}: {error}");
     } else {
         // Only work that nobody waits for may fail in silence, and there is none.
@@ -298,18 +298,46 @@ fn after_a_fault_an_open_log_only_says_that_it_is_poisoned() {
     let vfs = FaultVfs::new(7);
     let wal = open(&vfs).unwrap();
     wal.append(b"first", Durability::Sync).unwrap();
-    vfs.fail_at(vfs.sites(), Fault::NoSpace);
+    vfs.fail_at(vfs.sites(), Fault::Error);
     let error = wal.append(b"second", Durability::Buffered).unwrap_err();
     assert_eq!(error.code(), "io_error");
     vfs.clear();
     let error = wal.append(b"third", Durability::Sync).unwrap_err();
     assert_eq!(error.code(), "poisoned");
-    assert!(error.to_string().contains("space"), "{error}");
+    assert!(error.to_string().contains("Input/output"), "{error}");
     assert_eq!(
         wal.read(1..2).unwrap().count(),
         1,
         "what was there can be read"
     );
+}
+
+#[test]
+fn a_log_without_room_refuses_records_and_goes_on_without_them_once_there_is_room() {
+    for power in [false, true] {
+        let vfs = FaultVfs::new(8);
+        let wal = open(&vfs).unwrap();
+        wal.append(b"first", Durability::Sync).unwrap();
+        vfs.fail_at(vfs.sites(), Fault::NoSpace);
+        let refused = wal.append(b"refused", Durability::Sync).unwrap_err();
+        assert_eq!(refused.code(), "storage_full");
+        let refused = wal.append(b"refused too", Durability::Buffered);
+        assert_eq!(refused.unwrap_err().code(), "storage_full");
+        assert_eq!(wal.resume(b"too early").unwrap_err().code(), "storage_full");
+        assert_eq!(wal.read(1..9).unwrap().count(), 1, "reads go on");
+
+        vfs.clear();
+        wal.resume(b"resumed").unwrap();
+        wal.append(b"second", Durability::Sync).unwrap();
+        drop(wal);
+        if power {
+            vfs.crash();
+        }
+        let wal = open(&vfs).unwrap();
+        let records = wal.read(wal.indexes()).unwrap();
+        let bodies: Vec<_> = records.map(|record| record.unwrap().body).collect();
+        assert_eq!(bodies, [&b"first"[..], b"resumed", b"second"]);
+    }
 }
 
 /// A log with several segments, dropped records and blocks.

@@ -15,7 +15,11 @@ use super::{Core, Keyspace};
 use crate::error::{Error, Result};
 
 /// Idle threads look this often whether something has expired.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Work for which there was no room is tried again after this; so is whether the log has room.
+pub(super) const RETRY_FULL: Duration = Duration::from_millis(500);
+/// From so many failures in a row on, work is tried again every four seconds.
+const MOST_FAILURES: u32 = 4;
 /// Writers that wait look this often, in case they were not woken.
 const WAIT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -56,6 +60,14 @@ impl Work {
 
     fn turn(&self) -> u64 {
         *self.turn.lock()
+    }
+
+    /// Waits a while, whoever wakes.
+    fn wait_for(&self, longest: Duration) {
+        let until = Instant::now() + longest;
+        while Instant::now() < until && !self.is_stopping() {
+            self.wait_after(self.turn(), until.saturating_duration_since(Instant::now()));
+        }
     }
 
     /// Waits until there was a wake after `seen`, or a while.
@@ -99,11 +111,18 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
 
 impl Core {
     fn serve(&self, duty: Duty) {
+        let mut failures = 0;
         while !self.work.is_stopping() {
             let turn = self.work.turn();
             match self.do_something(duty) {
-                Ok(true) | Err(Error::Stopped) => {}
-                Ok(false) => self.work.wait_after(turn, LOOK_AGAIN),
+                Ok(true) => failures = 0,
+                Err(Error::Stopped) => {}
+                Ok(false) => self.work.wait_after(turn, self.look_again()),
+                Err(error) if error.is_full() => {
+                    self.stall(duty.flushes, &error);
+                    failures = (failures + 1).min(MOST_FAILURES);
+                    self.back_off(failures);
+                }
                 Err(error) => {
                     self.poison(&error);
                     self.work.wake();
@@ -113,10 +132,27 @@ impl Core {
         }
     }
 
+    /// Waits for twice as long after each failure. The log, which needs little room, is looked after
+    /// meanwhile.
+    fn back_off(&self, failures: u32) {
+        for _ in 0..1_u32 << (failures - 1) {
+            self.work.wait_for(RETRY_FULL);
+            // The next piece of work says what is wrong.
+            if self.resume().is_err_and(|error| !error.is_full()) {
+                return;
+            }
+        }
+    }
+
     /// One piece of work, if there is any.
     fn do_something(&self, duty: Duty) -> Result<bool> {
         self.check()?;
         self.bury();
+        match self.resume() {
+            // It is tried again; what makes room can be done meanwhile.
+            Err(error) if error.is_full() => {}
+            resumed => resumed?,
+        }
         let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
         if duty.flushes {
             for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {
@@ -124,6 +160,7 @@ impl Core {
                     return Ok(true);
                 }
             }
+            self.unstall(true);
         }
         if duty.compacts {
             for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {
@@ -131,6 +168,7 @@ impl Core {
                     return Ok(true);
                 }
             }
+            self.unstall(false);
         }
         Ok(false)
     }

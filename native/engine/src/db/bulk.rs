@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::drafts::Drafts;
 use super::{Core, Db, Keyspace};
 use crate::error::{Error, Result};
 use crate::key::{Kind, Sequence, Tag};
@@ -28,7 +29,9 @@ impl Core {
         entries: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>,
     ) -> Result<Option<Sequence>> {
         self.check()?;
-        let tables = self.write_unfinished(keyspace, entries)?;
+        self.find_room()?;
+        let drafts = Drafts::new(self);
+        let tables = self.write_unfinished(keyspace, entries, &drafts)?;
         if tables.is_empty() {
             return Ok(None);
         }
@@ -50,16 +53,28 @@ impl Core {
                     self.seal_active(keyspace);
                     continue;
                 }
+                self.check()?;
+                if let Some(why) = self.wal.why_full() {
+                    return Err(Error::Full { why });
+                }
                 let sequence = commit.next_sequence;
                 commit.next_sequence += 1;
-                (sequence, self.publisher.register(sequence))
+                (sequence, self.publisher.register(sequence, None))
             };
             let installed = self.finish_tables(keyspace, tables, sequence);
             if let Err(error) = installed {
+                if error.is_full() {
+                    // Nothing has this sequence.
+                    return self
+                        .publisher
+                        .finish(place, sequence)
+                        .map_or_else(|_| Err(self.poisoned()), |()| Err(error));
+                }
                 self.poison(&error);
                 self.publisher.fail();
                 return Err(error);
             }
+            drafts.keep();
             if self.publisher.finish(place, sequence).is_err() {
                 return Err(self.poisoned());
             }
@@ -79,6 +94,7 @@ impl Core {
         &self,
         keyspace: &Keyspace,
         entries: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>,
+        drafts: &Drafts<'_>,
     ) -> Result<Vec<Unfinished>> {
         let options = keyspace.options();
         let settings = TableSettings::new(options, 0, 0, self.time.now());
@@ -92,7 +108,7 @@ impl Core {
             }
             let full = |table: &Unfinished| table.builder.size() >= options.table_bytes;
             if tables.last().is_none_or(full) {
-                let number = self.next_file();
+                let number = drafts.number();
                 let file = self.vfs.create(&self.tables.path_of(number))?;
                 let builder = TableBuilder::new(file, settings.clone());
                 tables.push(Unfinished { number, builder });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::drafts::Drafts;
 use super::stats::add;
 use super::{Core, Keyspace};
 use crate::compaction::plan::{Action, Plan, choose, everything};
@@ -44,12 +45,14 @@ impl Core {
             let what = format!("the layout {name:?} would put older entries over newer ones");
             return Err(Error::InvalidArgument { what });
         }
+        let drafts = Drafts::new(self);
         let metas = match plan.action {
-            Action::Merge => self.rewrite(keyspace, version, plan)?,
+            Action::Merge => self.rewrite(keyspace, version, plan, &drafts)?,
             Action::Move | Action::Drop => Vec::new(),
         };
         let written: u64 = metas.iter().map(|meta| meta.size).sum();
         self.install_plan(keyspace, plan, metas)?;
+        drafts.keep();
         match plan.action {
             Action::Merge => {
                 add(&self.stats.compactions, 1);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::drafts::Drafts;
 use super::stats::add;
 use super::{Core, Keyspace};
 use crate::compaction::output::{Output, Place};
@@ -23,7 +24,11 @@ impl Core {
         let flushed = self.flush_waiting(keyspace)?;
         if flushed {
             self.work.wake();
-            self.truncate_log()?;
+            match self.truncate_log() {
+                // The next flush makes the log shorter.
+                Err(error) if error.is_full() => {}
+                truncated => truncated?,
+            }
         }
         Ok(flushed)
     }
@@ -42,9 +47,11 @@ impl Core {
         // A batch may reach over keyspaces: none of it may be in a table before all of it is
         // durable in the log.
         self.wal.sync()?;
-        let metas = self.write_memtables(keyspace, &waiting)?;
+        let drafts = Drafts::new(self);
+        let metas = self.write_memtables(keyspace, &waiting, &drafts)?;
         let bytes = metas.iter().map(|meta| meta.size).sum();
         self.install_flush(keyspace, &waiting, metas, sealed)?;
+        drafts.keep();
         add(&self.stats.flushes, 1);
         add(&self.stats.flushed_bytes, bytes);
         drop(guard);
@@ -55,6 +62,7 @@ impl Core {
         &self,
         keyspace: &Keyspace,
         memtables: &[Arc<Memtable>],
+        drafts: &Drafts<'_>,
     ) -> Result<Vec<FileMeta>> {
         let options = keyspace.options();
         let horizon = self.snapshots.horizon(self);
@@ -72,7 +80,7 @@ impl Core {
             tables: &self.tables,
             settings: TableSettings::new(options, 0, oldest.unwrap_or(0), self.time.now()),
             table_bytes: u64::MAX,
-            number: &|| self.next_file(),
+            number: &|| drafts.number(),
             progress: &|bytes| {
                 self.limit_rate(bytes);
                 Ok(())

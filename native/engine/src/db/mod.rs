@@ -6,6 +6,7 @@
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
 //!   written; `background.rs`: who does it.
 //! - `recovery.rs`: opening; `replay.rs`: bringing what the log holds into memory.
+//! - `space.rs`: what happens when there is no room on the disk.
 //! - `behind.rs`: writing, and seeing the moment of that write.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `stats.rs`: what is counted.
@@ -18,6 +19,7 @@ mod behind;
 mod bulk;
 mod compact;
 mod copies;
+mod drafts;
 mod flush;
 mod keyspace;
 mod publish;
@@ -29,6 +31,7 @@ mod rewrite;
 mod scan;
 mod search;
 pub(crate) mod snapshots;
+mod space;
 mod stats;
 mod transaction;
 mod verify;
@@ -77,6 +80,8 @@ pub(crate) struct Commit {
     /// The memtables that take writes.
     active: Vec<(Keyspace, Arc<Memtable>)>,
     recent: recent::Recent,
+    /// While the log has no room: the last sequence that will be visible.
+    stalled_behind: Option<Sequence>,
 }
 
 impl Commit {
@@ -126,6 +131,7 @@ pub(crate) struct Core {
     state: Mutex<State>,
     next_file: AtomicU64,
     work: background::Work,
+    stalls: space::Stalls,
     /// The first failure after which what the disk holds is not known.
     poison: OnceLock<String>,
     stats: stats::Counters,
@@ -151,6 +157,9 @@ impl Core {
     fn poisoned(&self) -> Error {
         let why = self.poison.get().or(None).cloned();
         let why = why.or_else(|| self.wal.poisoned().map(str::to_owned));
+        if let (None, Some(why)) = (&why, self.wal.why_full()) {
+            return Error::Full { why };
+        }
         Error::Poisoned {
             why: why.unwrap_or_else(|| "a write before this one failed".into()),
         }
@@ -158,7 +167,7 @@ impl Core {
 
     /// Lets a failure be the last thing that this database writes.
     fn poison(&self, error: &Error) {
-        if matches!(error, Error::Stopped) {
+        if matches!(error, Error::Stopped) || error.is_full() {
             return;
         }
         self.poison.get_or_init(|| error.to_string());
@@ -173,7 +182,8 @@ impl Core {
         self.keyspaces.read().get(&id).cloned()
     }
 
-    /// Adds edits to the manifest, durably. A failure poisons: whether they are in it is not known.
+    /// Adds edits to the manifest, durably. If there is no room for them they are not in it; another
+    /// failure poisons, since whether they are in it is not known.
     fn append_edits(&self, state: &mut MutexGuard<'_, State>, mut edits: Vec<Edit>) -> Result<()> {
         self.check()?;
         edits.push(Edit::Used {
@@ -235,10 +245,12 @@ impl Core {
         let _compacting = keyspace.0.compacting.lock();
         let _flushing = keyspace.0.flushing.lock();
         let mut state = self.state.lock();
-        self.append_edits(
-            &mut state,
-            vec![Edit::KeyspaceDropped { id: keyspace.id() }],
-        )?;
+        let dropped = vec![Edit::KeyspaceDropped { id: keyspace.id() }];
+        let appended = self.append_edits(&mut state, dropped);
+        if appended.is_err() {
+            keyspace.0.dropped.store(false, Ordering::Release);
+        }
+        appended?;
         self.commit
             .lock()
             .active
@@ -416,6 +428,7 @@ impl Db {
     pub fn sync(&self) -> Result<()> {
         let synced = self.core.wal.sync();
         if let Err(error) = &synced {
+            self.core.drop_unwritten();
             self.core.poison(error);
         }
         synced

@@ -20,11 +20,15 @@ enum Stage {
     /// All that is left is that the log is synced up to here.
     Filled(u64),
     Finished,
+    /// The log had no room for it: it never becomes visible.
+    Dropped,
 }
 
 #[derive(Debug)]
 struct Pending {
     last: Sequence,
+    /// The position of the log behind it; 0 if it is not in the log.
+    end: u64,
     stage: Stage,
 }
 
@@ -33,7 +37,7 @@ impl Pending {
         match self.stage {
             Stage::Begun => false,
             Stage::Filled(end) => end <= synced,
-            Stage::Finished => true,
+            Stage::Finished | Stage::Dropped => true,
         }
     }
 }
@@ -50,15 +54,17 @@ struct Queue {
 
 impl Queue {
     /// Takes the next place.
-    fn register(&mut self, last: Sequence) -> u64 {
+    fn register(&mut self, last: Sequence, end: u64) -> u64 {
         let stage = Stage::Begun;
-        self.pending.push_back(Pending { last, stage });
+        self.pending.push_back(Pending { last, end, stage });
         self.base + self.pending.len() as u64 - 1
     }
 
     fn set(&mut self, place: u64, stage: Stage) {
-        let at = crate::coding::to_usize(place - self.base);
-        if let Some(own) = self.pending.get_mut(at) {
+        // A write that was dropped may be gone already.
+        let at = place.checked_sub(self.base).map(crate::coding::to_usize);
+        let own = at.and_then(|at| self.pending.get_mut(at));
+        if let Some(own) = own.filter(|own| own.stage != Stage::Dropped) {
             own.stage = stage;
         }
     }
@@ -83,21 +89,65 @@ impl Queue {
             .front()
             .is_some_and(|front| front.is_finished(synced))
         {
-            advanced = self.pending.pop_front().map(|front| front.last);
+            let front = self.pending.pop_front();
+            let shown = front.filter(|front| front.stage != Stage::Dropped);
+            advanced = shown.map(|front| front.last).or(advanced);
             self.base += 1;
         }
         advanced
     }
+
+    /// Drops writes behind a position of the log. `before` is the sequence before the first place.
+    fn drop_behind(&mut self, end: u64, mut before: Sequence) -> Dropped {
+        let mut dropped = Dropped {
+            cut: None,
+            kept: before,
+        };
+        for pending in &mut self.pending {
+            if pending.stage != Stage::Dropped && pending.end > end {
+                pending.stage = Stage::Dropped;
+                dropped.cut.get_or_insert(before);
+            }
+            if pending.stage != Stage::Dropped {
+                dropped.kept = pending.last;
+            }
+            before = pending.last;
+        }
+        dropped
+    }
+}
+
+/// What became of writes for which the log had no room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dropped {
+    /// The sequence before the first that was dropped, if one was.
+    pub(crate) cut: Option<Sequence>,
+    /// The last sequence that was not.
+    pub(crate) kept: Sequence,
 }
 
 /// Lets writes become visible in their order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Publisher {
     visible: AtomicU64,
+    /// Nothing behind this becomes visible until there is room for the log.
+    stalled_behind: AtomicU64,
     queue: Mutex<Queue>,
     moved: Condvar,
     /// A write failed after it got its sequence: nothing behind it ever becomes visible.
     broken: AtomicBool,
+}
+
+impl Default for Publisher {
+    fn default() -> Self {
+        Self {
+            visible: AtomicU64::default(),
+            stalled_behind: AtomicU64::new(Sequence::MAX),
+            queue: Mutex::default(),
+            moved: Condvar::default(),
+            broken: AtomicBool::default(),
+        }
+    }
 }
 
 /// A write before this one failed.
@@ -115,9 +165,32 @@ impl Publisher {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Takes a place for a write whose last sequence is `last`; called in order of sequences.
-    pub(crate) fn register(&self, last: Sequence) -> u64 {
-        self.queue.lock().register(last)
+    /// Takes a place for a write whose last sequence is `last`, which ends at a position of the log
+    /// if it is in the log; called in order of sequences.
+    pub(crate) fn register(&self, last: Sequence, end: Option<u64>) -> u64 {
+        self.queue.lock().register(last, end.unwrap_or(0))
+    }
+
+    /// Drops the writes behind a position of the log. What follows waits for [`Publisher::resume`].
+    pub(crate) fn drop_behind(&self, end: u64) -> Dropped {
+        let mut queue = self.queue.lock();
+        let dropped = queue.drop_behind(end, self.visible());
+        self.stalled_behind.store(dropped.kept, Ordering::Release);
+        if let Some(last) = queue.advance() {
+            self.visible.store(last, Ordering::Release);
+        }
+        drop(queue);
+        self.moved.notify_all();
+        dropped
+    }
+
+    /// The log has room again; sequences up to `last` are used, by nothing that can be seen.
+    pub(crate) fn resume(&self, last: Sequence) {
+        self.stalled_behind.store(Sequence::MAX, Ordering::Release);
+        self.show(|queue| {
+            let place = queue.register(last, 0);
+            queue.finish(place)
+        });
     }
 
     /// The write at `place` may become visible; returns once it is.
@@ -177,7 +250,8 @@ impl Publisher {
         }
         let mut queue = self.queue.lock();
         while self.visible() < last {
-            if self.broken.load(Ordering::Acquire) {
+            let stalled = self.stalled_behind.load(Ordering::Acquire) < last;
+            if stalled || self.broken.load(Ordering::Acquire) {
                 return Err(Broken);
             }
             queue.sleepers += 1;
@@ -223,7 +297,7 @@ mod tests {
                 for (turn, &write) in order.iter().enumerate() {
                     let known = (early + turn).max(write + 1).min(WRITES);
                     while places.len() < known {
-                        places.push(queue.register(lasts[places.len()]));
+                        places.push(queue.register(lasts[places.len()], 0));
                     }
                     visible = queue.finish(places[write]).unwrap_or(visible);
                     finished[write] = true;
@@ -239,7 +313,7 @@ mod tests {
     #[test]
     fn a_sync_shows_all_that_only_waited_for_it_up_to_what_did_not() {
         let mut queue = Queue::default();
-        let places: Vec<u64> = [2, 3, 7, 8].map(|last| queue.register(last)).into();
+        let places: Vec<u64> = [2, 3, 7, 8].map(|last| queue.register(last, 0)).into();
         for (at, end) in [(0, 100), (1, 250), (3, 280)] {
             queue.set(places[at], Stage::Filled(end));
         }
@@ -255,8 +329,8 @@ mod tests {
     fn writes_become_visible_in_order_whatever_order_they_finish_in() {
         let publisher = Publisher::default();
         publisher.start(10);
-        let first = publisher.register(12);
-        let second = publisher.register(15);
+        let first = publisher.register(12, None);
+        let second = publisher.register(15, None);
         std::thread::scope(|scope| {
             let late = scope.spawn(|| publisher.finish(second, 15));
             assert_eq!(publisher.visible(), 10);
@@ -269,8 +343,8 @@ mod tests {
     #[test]
     fn a_failed_write_fails_those_that_wait_behind_it() {
         let publisher = Publisher::default();
-        publisher.register(1);
-        let second = publisher.register(2);
+        publisher.register(1, None);
+        let second = publisher.register(2, None);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| publisher.finish(second, 2));
             publisher.fail();

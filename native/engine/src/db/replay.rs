@@ -149,7 +149,11 @@ impl Replay<'_> {
             self.core.commit.lock().next_sequence = self.sequence + 1;
             self.core.publisher.start(self.sequence);
             self.core.rotate_idle(keyspace, &memtable);
-            self.core.flush_waiting(keyspace)?;
+            match self.core.flush_waiting(keyspace) {
+                // It stays in memory, and in the log, until there is room.
+                Err(error) if error.is_full() => {}
+                flushed => drop(flushed?),
+            }
         }
         Ok(())
     }

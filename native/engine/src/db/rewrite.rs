@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::drafts::Drafts;
 use super::{Core, Keyspace};
 use crate::compaction::layout::Apart;
 use crate::compaction::output::Place;
@@ -30,6 +31,7 @@ struct Rewrite<'a> {
     core: &'a Core,
     keyspace: &'a Keyspace,
     plan: &'a Plan,
+    drafts: &'a Drafts<'a>,
     horizon: Horizon,
     /// Runs that may have older entries than the inputs.
     older: Vec<Arc<Run>>,
@@ -43,13 +45,14 @@ struct Rewrite<'a> {
 
 impl Core {
     /// Writes the tables that take the place of a plan's inputs.
-    pub(crate) fn rewrite(
+    pub(super) fn rewrite(
         &self,
         keyspace: &Keyspace,
         version: &Version,
         plan: &Plan,
+        drafts: &Drafts<'_>,
     ) -> Result<Vec<FileMeta>> {
-        let rewrite = Rewrite::new(self, keyspace, version, plan)?;
+        let rewrite = Rewrite::new(self, keyspace, version, plan, drafts)?;
         let spans = self.spans_of(keyspace, plan)?;
         let (Some(last), others) = spans
             .split_last()
@@ -130,6 +133,7 @@ impl<'a> Rewrite<'a> {
         keyspace: &'a Keyspace,
         version: &Version,
         plan: &'a Plan,
+        drafts: &'a Drafts<'a>,
     ) -> Result<Self> {
         let horizon = core.snapshots.horizon(core);
         let older = older_runs(version, plan, keyspace.options().layout().apart());
@@ -150,6 +154,7 @@ impl<'a> Rewrite<'a> {
             core,
             keyspace,
             plan,
+            drafts,
             horizon,
             ranges,
             kept,
@@ -163,7 +168,7 @@ impl<'a> Rewrite<'a> {
     /// Rewrites what lies in a span.
     fn span(&self, (from, to): &Span) -> Result<Vec<FileMeta>> {
         let options = self.keyspace.options();
-        let number = || self.core.next_file();
+        let number = || self.drafts.number();
         let progress = |bytes| self.core.go_on(self.keyspace, bytes);
         let place = |part| Place {
             vfs: &self.core.vfs,

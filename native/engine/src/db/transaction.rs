@@ -53,7 +53,7 @@ impl Transaction {
     pub(crate) fn begin(core: &Arc<Core>) -> Result<Self> {
         let begun_at = {
             let mut commit = core.commit.lock();
-            let at = commit.next_sequence - 1;
+            let at = commit.stalled_behind.unwrap_or(commit.next_sequence - 1);
             commit.recent.begin(at);
             at
         };

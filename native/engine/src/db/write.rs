@@ -44,9 +44,11 @@ impl Core {
     ) -> Result<Sequence> {
         batch.check()?;
         self.check()?;
+        self.find_room()?;
         self.slow_down(&batch)?;
         let logging = self.log(batch, check)?;
-        self.save(std::iter::once(&logging), durability)?;
+        self.fill([&logging], durability)?;
+        self.save(&[&logging], durability)?;
         self.settle(&logging)
     }
 
@@ -74,6 +76,7 @@ impl Core {
         durability: Durability,
     ) -> Result<Vec<Result<Logging>>> {
         self.check()?;
+        self.find_room()?;
         // Nobody may wait any more once the first has its sequence: whatever comes later waits for it.
         for (batch, _) in &batches {
             self.slow_down(batch)?;
@@ -83,40 +86,69 @@ impl Core {
             let one = batch.check().and_then(|()| self.log(batch, check));
             logged.push(one);
         }
-        self.save(logged.iter().flatten(), durability)?;
-        Ok(logged)
+        self.fill(logged.iter().flatten(), durability)?;
+        loop {
+            let kept: Vec<&Logging> = logged.iter().flatten().collect();
+            match self.save(&kept, durability) {
+                // There was no room for the last of them, but there may have been for others.
+                Err(error) if error.is_full() => self.refuse_dropped(&mut logged),
+                saved => return saved.map(|()| logged),
+            }
+        }
     }
 
-    /// Fills memtables from batches that are in the log, makes these as durable as asked, and
-    /// visible.
-    fn save<'a>(
+    /// Lets those fail for which the log had no room.
+    fn refuse_dropped(&self, logged: &mut [Result<Logging>]) {
+        for one in logged {
+            let kept = one.as_ref().map(|logging| self.wal.keeps(&logging.written));
+            if let Ok(Err(error)) = kept {
+                *one = Err(error);
+            }
+        }
+    }
+
+    /// Fills memtables from batches that are in the log.
+    fn fill<'a>(
         &self,
-        mut logged: impl Iterator<Item = &'a Logging> + Clone,
+        logged: impl IntoIterator<Item = &'a Logging> + Clone,
         durability: Durability,
     ) -> Result<()> {
-        let Some(newest) = logged.clone().last() else {
+        if let Err(error) = logged.clone().into_iter().try_for_each(insert) {
+            self.poison(&error);
+            self.publisher.fail();
+            return Err(error);
+        }
+        if durability == Durability::Sync {
+            let filled = logged.into_iter().map(|one| (one.place, one.written.end));
+            self.publisher.filled(filled);
+        }
+        Ok(())
+    }
+
+    /// Makes batches that fill memtables as durable as asked, and visible. If there was no room for
+    /// the last of them, none is visible through this.
+    fn save(&self, logged: &[&Logging], durability: Durability) -> Result<()> {
+        let Some(newest) = logged.last() else {
             return Ok(());
         };
-        let end = newest.written.end;
-        let saved = logged.clone().try_for_each(insert);
-        let saved = saved.and_then(|()| match durability {
-            Durability::Sync => {
-                let filled = logged.clone().map(|one| (one.place, one.written.end));
-                self.publisher.filled(filled);
-                self.wal.sync_through(end)
-            }
-            Durability::Buffered => self.wal.write_through(end),
-        });
+        let saved = match durability {
+            Durability::Sync => self.wal.sync_through(&newest.written),
+            Durability::Buffered => self.wal.write_through(&newest.written),
+        };
         if let Err(error) = saved {
+            if error.is_full() {
+                self.drop_unwritten();
+                return Err(error);
+            }
             self.poison(&error);
             self.publisher.fail();
             return Err(error);
         }
         let shown = match durability {
             Durability::Sync => self.publisher.synced(self.wal.synced(), newest.last),
-            Durability::Buffered => {
-                logged.try_for_each(|one| self.publisher.finish(one.place, one.last))
-            }
+            Durability::Buffered => logged
+                .iter()
+                .try_for_each(|one| self.publisher.finish(one.place, one.last)),
         };
         shown.map_err(|_| self.poisoned())
     }
@@ -126,7 +158,11 @@ impl Core {
         self.fold_rows(logging);
         self.stats
             .written(logging.batch.record(), logging.last - logging.first + 1);
-        self.make_room(logging)?;
+        match self.make_room(logging) {
+            // This write is durable; what comes next is refused.
+            Err(error) if error.is_full() => {}
+            made => made?,
+        }
         Ok(logging.last)
     }
 
@@ -151,7 +187,7 @@ impl Core {
         }
         commit.next_sequence = last + 1;
         commit.recent.note(batch.record(), last);
-        let place = self.publisher.register(last);
+        let place = self.publisher.register(last, Some(written.end));
         drop(commit);
         Ok(Logging {
             batch,
@@ -230,9 +266,9 @@ impl Core {
         let stop = keyspace.options().stop_at_runs;
         self.work.wait_until(|| {
             let runs = keyspace.0.flushed_runs.load(Ordering::Relaxed);
-            runs < stop || self.check().is_err() || keyspace.is_dropped()
+            runs < stop || self.check_room().is_err() || keyspace.is_dropped()
         });
-        self.check()
+        self.check_room()
     }
 
     /// Starts flushes that this write made necessary.
@@ -277,7 +313,7 @@ impl Core {
     }
 
     /// Waits while what is being written and what waits for its flush come to twice the budget.
-    fn wait_for_memory(&self) -> Result<()> {
+    pub(super) fn wait_for_memory(&self) -> Result<()> {
         let most = self.options.memtables_bytes.saturating_mul(2);
         let fits = || {
             let keyspaces = self.keyspaces.read();
@@ -288,8 +324,12 @@ impl Core {
         };
         if self.options.background_threads > 0 && !fits() {
             let started = Instant::now();
-            self.work.wait_until(|| fits() || self.check().is_err());
+            self.work
+                .wait_until(|| fits() || self.check_room().is_err());
             self.stats.waited(started.elapsed());
+            if !fits() {
+                self.check_room()?;
+            }
         }
         self.check()
     }
@@ -301,9 +341,12 @@ impl Core {
         if self.options.background_threads > 0 && keyspace.view().waiting.len() >= most {
             let started = Instant::now();
             self.work.wait_until(|| {
-                keyspace.view().waiting.len() < most || !current() || self.check().is_err()
+                keyspace.view().waiting.len() < most || !current() || self.check_room().is_err()
             });
             self.stats.waited(started.elapsed());
+            if keyspace.view().waiting.len() >= most && current() {
+                self.check_room()?;
+            }
         }
         {
             let mut commit = self.commit.lock();

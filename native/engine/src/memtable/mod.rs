@@ -43,6 +43,8 @@ pub(crate) struct Memtable {
     oldest_sequence: AtomicU64,
     /// Set when no more is added: all of the keyspace up to here is here or in what is older.
     sealed_at: AtomicU64,
+    /// Entries behind this are of writes for which the log had no room. Nobody sees them.
+    cut: AtomicU64,
 }
 
 impl Memtable {
@@ -57,6 +59,7 @@ impl Memtable {
             first_record: AtomicU64::new(u64::MAX),
             oldest_sequence: AtomicU64::new(u64::MAX),
             sealed_at: AtomicU64::new(0),
+            cut: AtomicU64::new(Sequence::MAX),
         }
     }
 
@@ -84,6 +87,9 @@ impl Memtable {
 
     fn add_range_delete(&self, start: &[u8], end: &[u8], sequence: Sequence) {
         let mut ranges = self.range_deletes.write();
+        if sequence > self.cut() {
+            return;
+        }
         // Readers that still hold what was there before keep it as it was.
         Arc::make_mut(ranges.get_or_insert_default()).add(&RangeDelete {
             start: start.to_vec(),
@@ -113,7 +119,22 @@ impl Memtable {
     }
 
     pub(crate) fn sealed_at(&self) -> Sequence {
-        self.sealed_at.load(Ordering::Acquire)
+        self.sealed_at.load(Ordering::Acquire).min(self.cut())
+    }
+
+    /// Hides the entries behind a sequence, also those that are still being added. Called before
+    /// any sequence behind it can become visible.
+    pub(crate) fn cut_at(&self, sequence: Sequence) {
+        self.cut.fetch_min(sequence, Ordering::AcqRel);
+        let mut ranges = self.range_deletes.write();
+        if let Some(all) = ranges.as_mut() {
+            *all = Arc::new(all.up_to(sequence));
+        }
+    }
+
+    #[inline]
+    fn cut(&self) -> Sequence {
+        self.cut.load(Ordering::Acquire)
     }
 
     /// All sequences here are at or above this.
@@ -143,6 +164,8 @@ impl Memtable {
             let ranges = ranges.as_ref();
             ranges.is_some_and(|all| all.covering(key, newer.sequence()) >= older.sequence())
         };
+        let (visible, horizon) = moment;
+        let moment = (visible.min(self.cut()), horizon);
         let smaller = rows.fold(key, merge, moment, &is_covered);
         self.bytes.fetch_sub(smaller, Ordering::Relaxed);
     }
@@ -181,12 +204,26 @@ impl MemtableCursor {
             Some(rows) => self.row.first(rows),
             None => self.at = self.memtable.list.first(),
         }
+        self.skip_hidden(Self::step);
     }
 
     pub(crate) fn last(&mut self) {
         match &self.memtable.rows {
             Some(rows) => self.row.last(rows),
             None => self.at = self.memtable.list.last(),
+        }
+        self.skip_hidden(Self::step_back);
+    }
+
+    /// Passes over entries for which the log had no room.
+    #[inline]
+    fn skip_hidden(&mut self, step: fn(&mut Self)) {
+        let cut = self.memtable.cut();
+        if cut == Sequence::MAX {
+            return;
+        }
+        while self.is_valid() && self.tag().sequence() > cut {
+            step(self);
         }
     }
 
@@ -196,6 +233,7 @@ impl MemtableCursor {
             Some(rows) => self.row.seek(rows, key, tag),
             None => self.at = self.memtable.list.seek(key, tag.0),
         }
+        self.skip_hidden(Self::step);
     }
 
     /// To the last entry before `(key, tag)`.
@@ -204,16 +242,27 @@ impl MemtableCursor {
             Some(rows) => self.row.seek_before(rows, key, tag),
             None => self.at = self.memtable.list.seek_before(key, tag.0),
         }
+        self.skip_hidden(Self::step_back);
     }
 
     pub(crate) fn next(&mut self) {
+        self.step();
+        self.skip_hidden(Self::step);
+    }
+
+    pub(crate) fn previous(&mut self) {
+        self.step_back();
+        self.skip_hidden(Self::step_back);
+    }
+
+    fn step(&mut self) {
         match &self.memtable.rows {
             Some(rows) => self.row.next(rows),
             None => self.at = self.memtable.list.next(self.at),
         }
     }
 
-    pub(crate) fn previous(&mut self) {
+    fn step_back(&mut self) {
         match &self.memtable.rows {
             Some(rows) => self.row.previous(rows),
             None => self.at = self.memtable.list.previous(self.at),
@@ -289,6 +338,8 @@ impl Memtable {
                 place: Place::Listed(entry),
             })
         });
-        row.chain(listed)
+        let cut = self.cut();
+        let versions = row.chain(listed);
+        versions.filter(move |found| found.tag.sequence() <= cut)
     }
 }

@@ -78,17 +78,30 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Adds edits durably. After an error the manifest must be given up.
+    /// Adds edits durably. If there is no room for them, the manifest stays as it was; after another
+    /// error it must be given up.
     pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
         let mut body = Vec::new();
         for edit in edits {
             edit.encode(&mut body);
         }
-        let record = record(self.file.len(), EDITS, &body);
-        self.file.append(&record)?;
+        self.append_whole(EDITS, &body)?;
         self.file.sync()?;
-        let mark = self::record(self.file.len(), MARK, &[]);
-        self.file.append(&mark)
+        match self.append_whole(MARK, &[]) {
+            // The edits are durable, and the next record may do without the mark.
+            Err(error) if error.is_full() => Ok(()),
+            marked => marked,
+        }
+    }
+
+    /// Adds a record, or, if there is no room, nothing of it.
+    fn append_whole(&mut self, kind: u8, body: &[u8]) -> Result<()> {
+        let before = self.file.len();
+        let appended = self.file.append(&record(before, kind, body));
+        if appended.as_ref().is_err_and(Error::is_full) {
+            self.file.truncate(before)?;
+        }
+        appended
     }
 }
 

@@ -330,6 +330,17 @@ impl AppendFile for DirectAppend {
         Ok(())
     }
 
+    fn truncate(&mut self, size: u64) -> Result<()> {
+        let failed = |error| Error::io_at("truncate", &self.path, size, error);
+        let kept = size.checked_sub(self.written);
+        let kept = kept.filter(|kept| *kept <= self.gathered.length as u64);
+        // Whole blocks are gone from memory.
+        let kept = kept.ok_or_else(|| failed(io::ErrorKind::Unsupported.into()))?;
+        self.plain.set_len(self.written).map_err(failed)?;
+        self.gathered.length = usize::try_from(kept).unwrap_or(0);
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.write_blocks()?;
         let rest = self.gathered.memory.slice(0, self.gathered.length);

@@ -280,6 +280,23 @@ struct Content {
 struct Write {
     offset: usize,
     bytes: Vec<u8>,
+    /// The file ends at the offset.
+    cuts: bool,
+}
+
+impl Write {
+    /// Does it, or only the first bytes of it.
+    fn apply(&self, content: &mut Vec<u8>, length: usize) {
+        if self.cuts {
+            content.truncate(self.offset);
+        } else {
+            put(
+                content,
+                self.offset,
+                self.bytes.get(..length).unwrap_or(&[]),
+            );
+        }
+    }
 }
 
 impl Inode {
@@ -324,7 +341,25 @@ impl Inode {
         put(&mut content.current, offset, bytes);
         if content.durability {
             let bytes = bytes.to_vec();
-            content.pending.push(Write { offset, bytes });
+            content.pending.push(Write {
+                offset,
+                bytes,
+                cuts: false,
+            });
+        }
+    }
+
+    /// Cuts the file. Until a sync a crash may undo it.
+    pub(super) fn cut(&self, size: u64) {
+        let offset = usize::try_from(size).unwrap_or(usize::MAX);
+        let mut content = self.write();
+        content.current.truncate(offset);
+        if content.durability {
+            content.pending.push(Write {
+                offset,
+                bytes: Vec::new(),
+                cuts: true,
+            });
         }
     }
 
@@ -344,7 +379,7 @@ impl Inode {
     pub(super) fn sync(&self) {
         let content = &mut *self.write();
         for write in content.pending.drain(..) {
-            put(&mut content.durable, write.offset, &write.bytes);
+            write.apply(&mut content.durable, write.bytes.len());
         }
     }
 
@@ -404,19 +439,20 @@ fn settle(durable: &mut Vec<u8>, waiting: &[Write], random: &mut Random) {
         1 => {
             let kept = random.up_to(waiting.len());
             for write in waiting.iter().take(kept) {
-                put(durable, write.offset, &write.bytes);
+                write.apply(durable, write.bytes.len());
             }
             if let Some(torn) = waiting.get(kept) {
                 let length = random.up_to(torn.bytes.len());
-                put(
-                    durable,
-                    torn.offset,
-                    torn.bytes.get(..length).unwrap_or(&[]),
-                );
+                if !torn.cuts {
+                    torn.apply(durable, length);
+                }
             }
         }
         _ => {
             for write in waiting {
+                if write.cuts && random.one_in(2) {
+                    write.apply(durable, 0);
+                }
                 let mut offset = write.offset;
                 for sector in write.bytes.chunks(SECTOR_BYTES) {
                     if random.one_in(2) {

@@ -86,6 +86,11 @@ impl FaultVfs {
         self.state().plan.insert(site, fault);
     }
 
+    /// Fills the disk: what needs room fails until [`FaultVfs::clear`].
+    pub fn fill_up(&self) {
+        self.state().full = true;
+    }
+
     /// Forgets faults that were planned and makes room again.
     pub fn clear(&self) {
         let mut state = self.state();
@@ -307,6 +312,14 @@ impl FaultFile {
         allowed.map_err(failed)
     }
 
+    fn cut(&self, size: u64) -> Result<()> {
+        let failed = |error| Error::io_at("truncate", &self.path, size, error);
+        let (_state, allowed) = self.arrive(Effect::Removes).map_err(failed)?;
+        allowed.map_err(failed)?;
+        self.inode.cut(size);
+        Ok(())
+    }
+
     fn sync_all(&self) -> Result<()> {
         let failed = |error| Error::io("sync", &self.path, error);
         let (mut state, allowed) = self.arrive(Effect::Syncs).map_err(failed)?;
@@ -341,6 +354,10 @@ impl AppendFile for FaultFile {
         self.write(self.inode.len(), bytes)
     }
 
+    fn truncate(&mut self, size: u64) -> Result<()> {
+        self.cut(size)
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.sync_all()
     }
@@ -353,6 +370,10 @@ impl AppendFile for FaultFile {
 impl LogFile for FaultFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(offset, bytes)
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        self.cut(size)
     }
 
     fn sync(&self) -> Result<()> {

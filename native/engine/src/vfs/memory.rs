@@ -141,6 +141,11 @@ impl AppendFile for MemoryFile {
         Ok(())
     }
 
+    fn truncate(&mut self, size: u64) -> Result<()> {
+        self.inode.cut(size);
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }
@@ -153,6 +158,11 @@ impl AppendFile for MemoryFile {
 impl LogFile for MemoryFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.inode.write_at(offset, bytes);
+        Ok(())
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        self.inode.cut(size);
         Ok(())
     }
 

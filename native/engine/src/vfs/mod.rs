@@ -130,8 +130,12 @@ pub trait RandomRead: Debug + Send + Sync {
 
 /// A file that grows at its end, by one writer.
 pub trait AppendFile: Debug + Send {
-    /// Adds all of `bytes` at the end. After an error the end is not known: give the file up.
+    /// Adds all of `bytes` at the end. After an error the end is not known: truncate the file to
+    /// what it had before, or give it up.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Cuts the file, as after an append that found no room. Needs no room itself.
+    fn truncate(&mut self, size: u64) -> Result<()>;
 
     /// Makes all that was appended durable.
     fn sync(&mut self) -> Result<()>;
@@ -150,6 +154,9 @@ pub trait AppendFile: Debug + Send {
 pub trait LogFile: RandomRead {
     /// Writes all of `bytes` at `offset`, which is at most the file's size.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Cuts the file. Needs no room.
+    fn truncate(&self, size: u64) -> Result<()>;
 
     /// Makes all that was written durable.
     fn sync(&self) -> Result<()>;

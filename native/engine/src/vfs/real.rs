@@ -1,7 +1,7 @@
 //! The operating system's files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -157,6 +157,11 @@ impl LogFile for Positioned {
         written.map_err(|error| Error::io_at("write", &self.path, offset, error))
     }
 
+    fn truncate(&self, size: u64) -> Result<()> {
+        let cut = self.file.set_len(size);
+        cut.map_err(|error| Error::io_at("truncate", &self.path, size, error))
+    }
+
     fn sync(&self) -> Result<()> {
         let synced = self.file.sync_data();
         synced.map_err(|error| Error::io("sync", &self.path, error))
@@ -185,6 +190,14 @@ impl AppendFile for Appended {
         let written = self.file.write_all(bytes);
         written.map_err(|error| Error::io_at("write", &self.path, self.size, error))?;
         self.size = self.size.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn truncate(&mut self, size: u64) -> Result<()> {
+        let cut = self.file.set_len(size);
+        let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(size)));
+        cut.map_err(|error| Error::io_at("truncate", &self.path, size, error))?;
+        self.size = size;
         Ok(())
     }
 

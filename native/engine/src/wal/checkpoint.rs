@@ -38,7 +38,7 @@ impl Wal {
 }
 
 /// Copies the first bytes of a file, durably.
-fn copy(vfs: &dyn Vfs, from: &dyn RandomRead, end: u64, to: &Path) -> Result<()> {
+pub(super) fn copy(vfs: &dyn Vfs, from: &dyn RandomRead, end: u64, to: &Path) -> Result<()> {
     const PART_BYTES: u64 = 1 << 20;
     let mut target = vfs.create(to)?;
     let mut offset = 0;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::queue::{Chunk, Queue, Taken};
 use super::segment::{Segment, path_of};
 use crate::error::{Error, Result};
@@ -22,8 +23,10 @@ pub(super) struct Files {
     max_spares: usize,
     /// How far beyond the end a segment is filled with zeros at once, in bytes.
     ahead: u64,
-    /// The position up to which records were handed to the operating system.
+    /// The position up to which records were handed to the operating system, and the index of the
+    /// record that follows.
     pub(super) written: u64,
+    pub(super) next_index: u64,
     /// Segments with bytes that no sync has saved, in order.
     dirty: Vec<Arc<Segment>>,
     /// Empty room for what is gathered next, so that it need not be allocated each time.
@@ -49,6 +52,7 @@ impl Files {
             max_spares,
             ahead,
             written: 0,
+            next_index: 0,
             dirty: Vec::new(),
             room: Vec::new(),
         }
@@ -60,12 +64,11 @@ impl Files {
         self.write_taken(taken)
     }
 
-    pub(super) fn write_taken(&mut self, Taken { full, last, end }: Taken) -> Result<()> {
+    pub(super) fn write_taken(&mut self, Taken { full, last }: Taken) -> Result<()> {
         for chunk in full {
             self.write_chunk(chunk)?;
         }
         let mut room = self.write_chunk(last)?;
-        self.written = end;
         if room.capacity() <= MOST_ROOM {
             room.clear();
             self.room = room;
@@ -80,15 +83,57 @@ impl Files {
             let made = Segment::create(&*self.vfs, &self.dir, &header, spare.as_deref())?;
             self.segments.insert(header.number, Arc::new(made));
         }
-        if chunk.bytes.is_empty() {
-            return Ok(chunk.bytes);
+        if !chunk.bytes.is_empty() {
+            let segment = self.segment(chunk.segment)?;
+            segment.write(chunk.offset, &mut chunk.bytes, self.ahead)?;
+            if !self.dirty.iter().any(|dirty| dirty.home == segment.home) {
+                self.dirty.push(segment);
+            }
         }
-        let segment = self.segment(chunk.segment)?;
-        segment.write(chunk.offset, &mut chunk.bytes, self.ahead)?;
-        if !self.dirty.iter().any(|dirty| dirty.home == segment.home) {
-            self.dirty.push(segment);
-        }
+        self.written = chunk.end;
+        self.next_index = chunk.next_index;
         Ok(chunk.bytes)
+    }
+
+    /// Cuts what a write that found no room has left behind the last whole record, so that no
+    /// opening finds it; returns the number of the segment that holds that record.
+    pub(super) fn roll_back(&mut self) -> Result<u64> {
+        let begun = |segment: &Arc<Segment>| segment.home.base >= self.written;
+        let segments = std::mem::take(&mut self.segments);
+        let (dropped, kept): (BTreeMap<_, _>, _) = segments
+            .into_iter()
+            .partition(|(_, segment)| begun(segment));
+        self.segments = kept;
+        self.dirty
+            .retain(|segment| !dropped.contains_key(&segment.home.segment));
+        for (number, segment) in dropped {
+            segment.cut(SEGMENT_HEADER_BYTES as u64)?;
+            drop(segment);
+            self.vfs.remove(&path_of(&self.dir, number))?;
+        }
+        let Some((number, tail)) = self.segments.last_key_value() else {
+            return Err(Error::corruption(&self.dir, 0, "the log has no segment"));
+        };
+        tail.cut(self.written.saturating_sub(tail.home.base))?;
+        Ok(*number)
+    }
+
+    /// Makes the segment that a log without room goes on with, and reserves room in it. One that
+    /// cannot be made whole is removed.
+    pub(super) fn resume(&mut self, header: &SegmentHeader, reserve: u64) -> Result<()> {
+        let made = Segment::create(&*self.vfs, &self.dir, header, None);
+        let made = made.and_then(|segment| segment.fill(reserve).map(|()| segment));
+        match made {
+            Ok(segment) => {
+                self.segments.insert(header.number, Arc::new(segment));
+                Ok(())
+            }
+            Err(error) => {
+                // What stays is overwritten by the next try.
+                drop(self.vfs.remove(&path_of(&self.dir, header.number)));
+                Err(error)
+            }
+        }
     }
 
     /// A segment that is in use.

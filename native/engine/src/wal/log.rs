@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
 
 use parking_lot::Mutex;
@@ -34,8 +34,15 @@ pub struct Wal {
     /// The position up to which everything is durable.
     pub(super) synced: AtomicU64,
     pub(super) blocks: Blocks,
-    /// Set by the first write or sync that failed: nothing is written after it.
+    /// Set by the first sync that failed, or write that failed for another reason than lack of
+    /// room: nothing is written after it.
     pub(super) poison: OnceLock<String>,
+    /// The queue's epoch.
+    pub(super) epoch: AtomicUsize,
+    /// Whether the queue is stalled.
+    pub(super) stalled: AtomicBool,
+    /// So many bytes must find room before a log that had none takes records again.
+    pub(super) resume_bytes: u64,
     pub(super) recovery: Recovery,
 }
 
@@ -110,7 +117,7 @@ impl Wal {
     /// them. [`Wal::sync_through`] makes them durable.
     pub fn write(&self, bodies: &[&[u8]]) -> Result<Written> {
         let written = self.enqueue(bodies)?;
-        self.write_through(written.end)?;
+        self.write_through(&written)?;
         Ok(written)
     }
 
@@ -131,8 +138,8 @@ impl Wal {
 
     fn finish(&self, written: &Written, durability: Durability) -> Result<u64> {
         match durability {
-            Durability::Sync => self.sync_through(written.end)?,
-            Durability::Buffered => self.write_through(written.end)?,
+            Durability::Sync => self.sync_through(written)?,
+            Durability::Buffered => self.write_through(written)?,
         }
         Ok(written.indexes.start)
     }
@@ -141,28 +148,43 @@ impl Wal {
     fn encode(&self, encode: impl FnOnce(&mut Queue, u64) -> Range<u64>) -> Result<Written> {
         self.check()?;
         let mut queue = self.queue.lock();
+        if let Some(why) = queue.why_stalled() {
+            let why = why.to_owned();
+            return Err(Error::Full { why });
+        }
         let indexes = encode(&mut queue, self.synced.load(Ordering::Acquire));
-        let end = queue.end();
-        Ok(Written { indexes, end })
+        let (end, epoch) = (queue.end(), queue.epoch());
+        Ok(Written {
+            indexes,
+            end,
+            epoch,
+        })
     }
 
-    /// Hands everything up to a position to the operating system: whoever comes first writes all
-    /// that waits.
-    pub fn write_through(&self, end: u64) -> Result<()> {
+    /// Hands everything up to these records to the operating system: whoever comes first writes all
+    /// that waits. They are dropped if there is no room for them.
+    pub fn write_through(&self, written: &Written) -> Result<()> {
         let mut files = self.files.lock();
-        if files.written >= end {
+        self.keeps(written)?;
+        if files.written >= written.end {
             return Ok(());
         }
         self.check()?;
-        self.poisoning(files.write(&self.queue))
+        self.poisoning(self.write_waiting(&mut files))?;
+        drop(files);
+        self.keeps(written)
     }
 
-    /// Makes everything up to a position durable. While one thread writes and syncs for all, others
-    /// wait; the next one serves all that came meanwhile.
-    pub fn sync_through(&self, end: u64) -> Result<()> {
+    /// Makes everything up to these records durable. While one thread writes and syncs for all,
+    /// others wait; the next one serves all that came meanwhile. Records for which there is no room
+    /// are dropped.
+    pub fn sync_through(&self, written: &Written) -> Result<()> {
         let mut syncing = self.syncing();
         loop {
-            if self.synced.load(Ordering::Acquire) >= end {
+            // In this order: where the log was not cut below, the position is that of the records.
+            let is_synced = self.synced.load(Ordering::Acquire) >= written.end;
+            self.keeps(written)?;
+            if is_synced {
                 return Ok(());
             }
             self.check()?;
@@ -183,7 +205,8 @@ impl Wal {
         let synced = self.poisoning(self.sync_all());
         self.syncing().led = false;
         self.synced_more.notify_all();
-        synced
+        synced?;
+        self.keeps(written)
     }
 
     /// Nobody panics while holding it, and what it guards is sound at every moment.
@@ -197,7 +220,7 @@ impl Wal {
             let mut files = self.files.lock();
             // A write that failed while this thread waited for the lock left a hole.
             self.check()?;
-            files.write(&self.queue)?;
+            self.write_waiting(&mut files)?;
             files.take_dirty()
         };
         self.blocks.sync()?;
@@ -213,25 +236,32 @@ impl Wal {
 
     /// Makes everything durable that was written before.
     pub fn sync(&self) -> Result<()> {
-        let end = self.queue.lock().end();
-        self.sync_through(end)
+        let written = {
+            let queue = self.queue.lock();
+            Written {
+                indexes: queue.next_index..queue.next_index,
+                end: queue.end(),
+                epoch: queue.epoch(),
+            }
+        };
+        self.sync_through(&written)
     }
 
     /// Reads the records of a range, as far as there are any.
     pub fn read(&self, range: Range<u64>) -> Result<Records> {
         let until = range.end;
         let mut files = self.files.lock();
-        let mut queue = self.queue.lock();
+        if self.poison.get().is_none() {
+            self.poisoning(self.write_waiting(&mut files))?;
+        }
+        let queue = self.queue.lock();
         if range.start < queue.floor.index {
             let first = queue.floor.index;
             let what = format!("records below {first} were dropped, {} too", range.start);
             return Err(Error::InvalidArgument { what });
         }
+        let until = until.min(files.next_index);
         let spans = queue.spans.within(range.start, until);
-        if self.poison.get().is_none() {
-            let taken = queue.take(Vec::new());
-            self.poisoning(files.write_taken(taken))?;
-        }
         drop(queue);
         let mut parts = Vec::with_capacity(spans.len());
         for span in spans {
@@ -247,20 +277,22 @@ impl Wal {
             let index = index.min(queue.next_index);
             if index > queue.floor.index {
                 let segment = queue.segment_of(index);
-                queue.floor = Floor { index, segment };
-                queue.note(Kind::Floor, &encode_floor(queue.floor), synced);
-                queue.spans.drop_before(index);
-                floor = Some(queue.floor);
+                let raised = Floor { index, segment };
+                queue.note(Kind::Floor, &encode_floor(raised), synced);
+                floor = Some(raised);
             }
             queue.next_index..queue.next_index
         })?;
         let Some(floor) = floor else {
             return Ok(());
         };
-        self.sync_through(written.end)?;
+        self.sync_through(&written)?;
         {
             let mut queue = self.queue.lock();
+            queue.floor = queue.floor.max(floor);
             queue.durable_floor = queue.durable_floor.max(floor);
+            let first = queue.floor.index;
+            queue.spans.drop_before(first);
         }
         self.poisoning(self.files.lock().drop_before(floor.segment))?;
         self.poisoning(self.blocks.drop_before(floor.index))
@@ -280,17 +312,29 @@ impl Wal {
             let what = format!("there is no record {index}, the log has {allowed:?}");
             return Err(Error::InvalidArgument { what });
         }
-        self.sync_through(written.end)
+        let synced = self.sync_through(&written);
+        if let Err(error) = &synced {
+            // What was dropped here is forgotten already.
+            self.poison.get_or_init(|| error.to_string());
+        }
+        synced
     }
 
     /// Syncs everything and marks the log as closed.
     pub fn close(self) -> Result<()> {
         self.sync()?;
+        if self.why_full().is_some() {
+            // All records are durable; there is no room for the mark.
+            return Ok(());
+        }
         let written = self.encode(|queue, synced| {
             queue.note(Kind::Close, &[], synced);
             queue.next_index..queue.next_index
         })?;
-        self.sync_through(written.end)
+        match self.sync_through(&written) {
+            Err(error) if error.is_full() => Ok(()),
+            closed => closed,
+        }
     }
 
     /// The size of the segments in use, in bytes.
@@ -299,7 +343,7 @@ impl Wal {
         extents.iter().map(|(_, end)| end).sum()
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         match self.poison.get() {
             Some(why) => Err(Error::Poisoned { why: why.clone() }),
             None => Ok(()),
@@ -308,9 +352,10 @@ impl Wal {
 
     /// Lets a failure be the last thing that this log does: what the files hold is not known, and a
     /// sync that is repeated may succeed without having saved anything.
-    fn poisoning<T>(&self, result: Result<T>) -> Result<T> {
+    pub(super) fn poisoning<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && error.code() != "invalid_argument"
+            && !error.is_full()
         {
             // The first reason stays.
             self.poison.get_or_init(|| error.to_string());

@@ -10,6 +10,7 @@
 //! - `blocks` — the block files.
 //! - `format` and `record` — the bytes, which `docs/formats/wal.md` explains.
 //! - `open` — going on with what was found; `checkpoint` — a copy of the open log.
+//! - `space` — what happens when there is no room on the disk.
 //! - `recover` — what a directory holds, `scan` — reading a segment front to back.
 //! - `spans` and `read` — finding and reading records by index.
 //! - `verify` — checking every checksum of a log that is not open; `dump` — a segment as text.
@@ -18,7 +19,8 @@
 //!
 //! - A segment's header and name are durable before its first record is written.
 //! - An acknowledged record is durable with all records before it.
-//! - A failed write or sync is the last thing that an open log does.
+//! - A failed sync is the last thing that an open log does. So is a failed write, except one that
+//!   found no room: that one is rolled back (`space`).
 
 mod blocks;
 mod checkpoint;
@@ -34,6 +36,7 @@ mod record;
 mod recover;
 mod scan;
 mod segment;
+mod space;
 mod spans;
 mod verify;
 

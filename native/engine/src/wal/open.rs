@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex as StdMutex, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::blocks::{self, Blocks};
+use super::checkpoint;
 use super::files::Files;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, Version};
 use super::log::{Syncing, Wal};
@@ -26,13 +27,12 @@ impl Wal {
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &Options) -> Result<Self> {
         make_dir(&*vfs, dir)?;
         let mut found = look(&*vfs, dir)?;
+        rewrite_tail(&*vfs, dir, &found)?;
         let mut segments = BTreeMap::new();
         for header in &found.chain {
             let segment = Segment::open(&*vfs, dir, header.home())?;
-            segment.sync()?;
             segments.insert(header.number, Arc::new(segment));
         }
-        sync_blocks(&*vfs, dir, &found)?;
         let header = next_segment(&mut found);
         segments.retain(|number, _| found.chain.iter().any(|kept| kept.number == *number));
         let made = Segment::create(&*vfs, dir, &header, None)?;
@@ -49,6 +49,7 @@ impl Wal {
         }
         let queue = Queue::new(&header, found.spans, options.segment_bytes);
         files.written = queue.end();
+        files.next_index = header.first_index;
         Ok(Self {
             vfs,
             dir: dir.to_owned(),
@@ -59,6 +60,9 @@ impl Wal {
             synced_more: Condvar::new(),
             blocks,
             poison: OnceLock::new(),
+            epoch: AtomicUsize::new(0),
+            stalled: AtomicBool::new(false),
+            resume_bytes: options.preallocate_bytes,
             recovery: Recovery {
                 clean: found.clean,
                 cut: found.cut,
@@ -92,8 +96,37 @@ fn next_segment(found: &mut Found) -> SegmentHeader {
     }
 }
 
-/// Makes the blocks durable that records of the unsynced tail refer to.
-fn sync_blocks(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
+/// Makes durable what was found and is not known to be: segments with records behind the last known
+/// sync, and before them the blocks that these refer to. They are copied to files of their own: a
+/// sync that failed in an earlier process may have left pages that count as saved and are not, so
+/// that syncing the same file again would prove nothing.
+fn rewrite_tail(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
+    if found.end <= found.synced {
+        return Ok(());
+    }
+    rewrite_blocks(vfs, dir, found)?;
+    let bases = found.chain.iter().skip(1).map(|header| header.base);
+    let ends = bases.chain([found.end]);
+    for (header, end) in found.chain.iter().zip(ends) {
+        if end > found.synced {
+            rewrite(vfs, dir, &path_of(dir, header.number), end - header.base)?;
+        }
+    }
+    vfs.sync_dir(dir)
+}
+
+/// Replaces a file by a durable copy of its first bytes.
+fn rewrite(vfs: &dyn Vfs, dir: &Path, path: &Path, length: u64) -> Result<()> {
+    let copy = dir.join("REWRITTEN");
+    let copied = checkpoint::copy(vfs, &*vfs.open_read(path)?, length, &copy);
+    if let Err(error) = copied {
+        drop(vfs.remove(&copy));
+        return Err(error);
+    }
+    vfs.rename(&copy, path)
+}
+
+fn rewrite_blocks(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
     let tail = found.referring.iter();
     let tail = tail.filter(|record| record.position >= found.synced);
     let mut files: Vec<u64> = tail
@@ -102,7 +135,9 @@ fn sync_blocks(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
     files.sort_unstable();
     files.dedup();
     for number in files {
-        vfs.open_log(&blocks::path_of(dir, number))?.sync()?;
+        let path = blocks::path_of(dir, number);
+        let length = vfs.open_read(&path)?.len()?;
+        rewrite(vfs, dir, &path, length)?;
     }
     Ok(())
 }

@@ -52,6 +52,8 @@ pub struct Recovery {
 pub struct Written {
     /// Their indexes.
     pub indexes: Range<u64>,
-    /// The position behind them, for [`Wal::sync_through`].
+    /// The position behind them.
     pub end: u64,
+    /// How often the log had been rolled back before they were added: positions are used again.
+    pub(super) epoch: usize,
 }

@@ -19,6 +19,9 @@ pub(super) struct Chunk {
     pub(super) segment: u64,
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
+    /// The position behind it, and the index of the record that comes next; set when it is taken.
+    pub(super) end: u64,
+    pub(super) next_index: u64,
 }
 
 impl Chunk {
@@ -28,8 +31,19 @@ impl Chunk {
             segment,
             offset,
             bytes,
+            end: 0,
+            next_index: 0,
         }
     }
+}
+
+/// Where a log that found no room goes on.
+#[derive(Debug, Clone)]
+struct Stalled {
+    /// The segment that holds the last record.
+    tail: u64,
+    /// The write that found no room.
+    why: String,
 }
 
 /// The end of the log as the next record will find it.
@@ -49,6 +63,10 @@ pub(super) struct Queue {
     used: u64,
     /// A segment is full when its next record might end behind this offset.
     segment_bytes: u64,
+    /// Set while there is no room: no record is taken.
+    stalled: Option<Stalled>,
+    /// Where each rollback cut the log. They never go down.
+    cuts: Vec<u64>,
 }
 
 impl Queue {
@@ -64,7 +82,60 @@ impl Queue {
             home: header.home(),
             used: SEGMENT_HEADER_BYTES as u64,
             segment_bytes,
+            stalled: None,
+            cuts: Vec::new(),
         }
+    }
+
+    /// Why no record is taken now, if so.
+    pub(super) fn why_stalled(&self) -> Option<&str> {
+        self.stalled.as_ref().map(|stalled| stalled.why.as_str())
+    }
+
+    /// How often the log was rolled back.
+    pub(super) fn epoch(&self) -> usize {
+        self.cuts.len()
+    }
+
+    /// Whether records that were added in an epoch, up to a position, were dropped by a rollback.
+    pub(super) fn dropped(&self, epoch: usize, end: u64) -> bool {
+        self.cuts.get(epoch).is_some_and(|cut| *cut < end)
+    }
+
+    /// The number of the newest segment that was begun.
+    pub(super) fn newest_segment(&self) -> u64 {
+        self.home.segment
+    }
+
+    /// Drops all that was not written: the log ends at a position, in the segment `tail`, and takes
+    /// no record until it is resumed.
+    pub(super) fn roll_back(&mut self, (end, next_index): (u64, u64), tail: u64, why: String) {
+        self.cuts.push(end);
+        self.full.clear();
+        self.spans.truncate_from(next_index);
+        self.next_index = next_index;
+        // The number stays above that of each segment that was begun.
+        self.home.base = end;
+        self.used = 0;
+        self.open = Chunk::at(self.home.segment, self.used, Vec::new());
+        self.stalled.get_or_insert(Stalled { tail, why });
+    }
+
+    /// The header of the segment that a stalled log goes on with.
+    pub(super) fn resuming_header(&self, synced: u64) -> Option<SegmentHeader> {
+        let stalled = self.stalled.as_ref()?;
+        Some(SegmentHeader {
+            previous: stalled.tail,
+            ..self.next_header(synced)
+        })
+    }
+
+    /// Records go to a segment that was made for a log without room.
+    pub(super) fn resume(&mut self, header: &SegmentHeader) {
+        self.stalled = None;
+        self.home = header.home();
+        self.used = SEGMENT_HEADER_BYTES as u64;
+        self.open = Chunk::at(self.home.segment, self.used, Vec::new());
     }
 
     /// The position behind the last record.
@@ -116,8 +187,8 @@ impl Queue {
         start
     }
 
-    fn begin_segment(&mut self, synced: u64) {
-        let header = SegmentHeader {
+    fn next_header(&self, synced: u64) -> SegmentHeader {
+        SegmentHeader {
             version: Version::NEWEST,
             number: self.home.segment.saturating_add(1),
             previous: self.home.segment,
@@ -125,22 +196,31 @@ impl Queue {
             first_index: self.next_index,
             floor: self.durable_floor,
             synced,
-        };
+        }
+    }
+
+    fn begin_segment(&mut self, synced: u64) {
+        let header = self.next_header(synced);
         self.home = header.home();
         self.used = SEGMENT_HEADER_BYTES as u64;
         let mut next = Chunk::at(self.home.segment, self.used, Vec::new());
         next.begins = Some(header);
-        self.full.push(std::mem::replace(&mut self.open, next));
+        let mut full = std::mem::replace(&mut self.open, next);
+        full.end = header.base;
+        full.next_index = header.first_index;
+        self.full.push(full);
     }
 
     /// Takes all that waits, in order, and the position behind it. What comes next is gathered in
     /// `room`, which is empty.
     pub(super) fn take(&mut self, room: Vec<u8>) -> Taken {
         let next = Chunk::at(self.home.segment, self.used, room);
+        let mut last = std::mem::replace(&mut self.open, next);
+        last.end = self.end();
+        last.next_index = self.next_index;
         Taken {
             full: std::mem::take(&mut self.full),
-            last: std::mem::replace(&mut self.open, next),
-            end: self.end(),
+            last,
         }
     }
 }
@@ -151,6 +231,4 @@ pub(super) struct Taken {
     /// Chunks that are followed by another one, in order, and the last one.
     pub(super) full: Vec<Chunk>,
     pub(super) last: Chunk,
-    /// The position behind it.
-    pub(super) end: u64,
 }

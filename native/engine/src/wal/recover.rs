@@ -263,9 +263,15 @@ impl<'a> Walk<'a> {
         let mut scanner = self.files.scanner(header, limit)?;
         self.found.end = header.base.saturating_add(HEADER_END);
         self.found.clean = false;
+        let mut closed_at = 0;
         while let Some(record) = scanner.next()? {
             self.found.end = header.base.saturating_add(record.end);
+            closed_at = record.start;
             self.record(header, &record)?;
+        }
+        if next.is_none() && self.found.clean {
+            // The log goes on in place of the mark, which no sync need have saved.
+            self.found.end = header.base.saturating_add(closed_at);
         }
         Ok(next.is_some_and(|next| next.base == self.found.end))
     }

@@ -90,8 +90,17 @@ impl Segment {
             return Ok(());
         }
         self.syncs.store(0, Ordering::Release);
-        let target = end.saturating_add(ahead);
-        let mut filled = end;
+        match self.fill(ahead) {
+            // The records themselves have found room.
+            Err(error) if error.is_full() => Ok(()),
+            filled => filled,
+        }
+    }
+
+    /// Adds so many zeros at the end of the file.
+    pub(super) fn fill(&self, ahead: u64) -> Result<()> {
+        let mut filled = self.allocated.load(Ordering::Acquire);
+        let target = filled.saturating_add(ahead);
         while filled < target {
             let rest = usize::try_from(target - filled).unwrap_or(usize::MAX);
             let zeros = ZEROS.get(..rest).unwrap_or(&ZEROS);
@@ -100,6 +109,13 @@ impl Segment {
             self.grow_to(filled);
         }
         Ok(())
+    }
+
+    /// Cuts the file at an offset, durably.
+    pub(super) fn cut(&self, offset: u64) -> Result<()> {
+        self.file.truncate(offset)?;
+        self.allocated.store(offset, Ordering::Release);
+        self.file.sync()
     }
 
     fn grow_to(&self, size: u64) {

@@ -76,7 +76,16 @@ impl History {
         self.states.last().unwrap()
     }
 
-    fn acknowledge(&mut self, durability: Durability) {
+    /// Forgets what the last step would have done: it was refused.
+    pub(crate) fn take_back(&mut self, states: usize) {
+        self.states.truncate(states);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(crate) fn acknowledge(&mut self, durability: Durability) {
         self.done = self.states.len() - 1;
         if durability == Durability::Sync {
             self.durable = self.done;
@@ -263,6 +272,42 @@ impl World {
         history.acknowledge(durability);
         Ok(())
     }
+}
+
+/// Works on a database whose disk is full from time to time. What is refused for lack of room has
+/// no effect, reads go on, and writes are taken again once there is room. Returns how often it was
+/// refused.
+pub(crate) fn work_in_little_room(
+    world: &mut World,
+    history: &mut History,
+    random: &mut Random,
+) -> Result<usize> {
+    let mut refused = 0;
+    for _ in 0..4 {
+        let (full, until) = (random.below(12), 12 + random.below(12));
+        for step in 0..40 {
+            if step == full {
+                world.vfs.fill_up();
+            }
+            if step == until {
+                world.vfs.clear();
+            }
+            let before = history.len();
+            match world.step(history, random) {
+                Err(error) if error.code() == "storage_full" => {
+                    assert!((full..until).contains(&step), "refused in vain: {error}");
+                    history.take_back(before);
+                    refused += 1;
+                }
+                stepped => stepped?,
+            }
+            assert!(
+                world.read(None)? == history.expected(world.clock.now()),
+                "what was refused is there, or more than that is gone"
+            );
+        }
+    }
+    Ok(refused)
 }
 
 fn key(number: u64) -> Vec<u8> {

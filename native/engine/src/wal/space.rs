@@ -1,0 +1,102 @@
+//! A log for which there is no room on the disk.
+//!
+//! A write that finds no room is rolled back: the log ends at the last record that was handed to the
+//! operating system whole, what follows in the file is cut, durably, and records that waited are
+//! dropped, so that they never come back. From then on no record is taken until [`Wal::resume`] has
+//! made a new segment, with room in it. A sync that fails is another matter: it poisons.
+
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+
+use super::files::Files;
+use super::format::Kind;
+use super::log::Wal;
+use super::options::Written;
+use super::segment::path_of;
+use crate::error::{Error, Result};
+
+impl Wal {
+    /// Why no record is taken, while there is no room on the disk.
+    pub fn why_full(&self) -> Option<String> {
+        self.queue.lock().why_stalled().map(str::to_owned)
+    }
+
+    /// Whether no record is taken, for lack of room.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Acquire)
+    }
+
+    /// The position at which a log without room ends.
+    pub fn stalled_at(&self) -> Option<u64> {
+        let queue = self.queue.lock();
+        queue.why_stalled().map(|_| queue.end())
+    }
+
+    /// Fails if these records were dropped because there was no room for them.
+    pub fn keeps(&self, written: &Written) -> Result<()> {
+        if self.epoch.load(Ordering::Acquire) == written.epoch {
+            return Ok(());
+        }
+        let queue = self.queue.lock();
+        if !queue.dropped(written.epoch, written.end) {
+            return Ok(());
+        }
+        let why = queue.why_stalled().unwrap_or("a write found none");
+        Err(Error::Full {
+            why: why.to_owned(),
+        })
+    }
+
+    /// Writes what waits. If there is no room, what could not be written is dropped; who added it
+    /// learns it from [`Wal::keeps`].
+    pub(super) fn write_waiting(&self, files: &mut MutexGuard<'_, Files>) -> Result<()> {
+        match files.write(&self.queue) {
+            Err(error) if error.is_full() => self.roll_back(files, &error),
+            written => written,
+        }
+    }
+
+    fn roll_back(&self, files: &mut MutexGuard<'_, Files>, error: &Error) -> Result<()> {
+        let mut queue = self.queue.lock();
+        let tail = files.roll_back()?;
+        let newest = queue.newest_segment();
+        queue.roll_back((files.written, files.next_index), tail, error.to_string());
+        self.stalled.store(true, Ordering::Release);
+        self.epoch.store(queue.epoch(), Ordering::Release);
+        drop(queue);
+        // Files that were to be segments and have no sound header.
+        for number in tail.saturating_add(1)..=newest {
+            drop(self.vfs.remove(&path_of(&self.dir, number)));
+        }
+        Ok(())
+    }
+
+    /// Goes on, with a record of the caller, in a new segment that has room reserved. Fails as long
+    /// as there is none.
+    pub fn resume(&self, body: &[u8]) -> Result<()> {
+        self.check()?;
+        let mut files = self.files.lock();
+        let header = {
+            let queue = self.queue.lock();
+            queue.resuming_header(self.synced.load(Ordering::Acquire))
+        };
+        let Some(header) = header else {
+            return Ok(());
+        };
+        self.poisoning(files.resume(&header, self.resume_bytes))?;
+        let written = {
+            let mut queue = self.queue.lock();
+            queue.resume(&header);
+            queue.add(Kind::Data, &[body], header.synced);
+            Written {
+                indexes: header.first_index..queue.next_index,
+                end: queue.end(),
+                epoch: queue.epoch(),
+            }
+        };
+        self.stalled.store(false, Ordering::Release);
+        drop(files);
+        self.sync_through(&written)
+    }
+}

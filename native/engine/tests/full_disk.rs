@@ -1,0 +1,235 @@
+//! Databases on a disk that is full for a while.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod crash_support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crash_support::{History, World, work_in_little_room};
+use rillbase_engine::vfs::{Fault, FaultVfs, Random};
+use rillbase_engine::{
+    Batch, Clock, Db, Durability, Error, Keyspace, KeyspaceOptions, ManualClock, Options, wal,
+};
+
+/// Two lives of a database whose disk is full from time to time, each ended by a loss of power or of
+/// the process.
+fn survives(seed: u64) -> usize {
+    let vfs = FaultVfs::new(seed);
+    let clock = Arc::new(ManualClock::new(1000));
+    let mut random = Random::new(seed ^ 0xF0_11);
+    let mut history = History::new();
+    let mut refused = 0;
+    for life in 0..2 {
+        let power = random.one_in(2);
+        let context = format!("seed {seed}, life {life}, power {power}");
+        let mut world = World::open(&vfs, &clock).unwrap();
+        let worked = work_in_little_room(&mut world, &mut history, &mut random);
+        refused += worked.unwrap_or_else(|error| panic!("{context}: {error}"));
+        drop(world);
+        if power {
+            vfs.crash();
+        } else {
+            vfs.kill();
+        }
+        let world = World::open(&vfs, &clock).unwrap();
+        let found = world.read(None).unwrap();
+        let oldest = if power { history.durable } else { history.done };
+        history.resume(&found, oldest, clock.now(), &context);
+    }
+    refused
+}
+
+#[test]
+fn what_finds_no_room_has_no_effect_and_what_comes_later_is_taken() {
+    let refused: usize = (0..60).map(survives).sum();
+    assert!(refused > 500, "only {refused} steps found no room");
+}
+
+#[test]
+#[ignore = "takes minutes: the long suite runs it"]
+fn what_finds_no_room_has_no_effect_in_many_more_histories() {
+    (1000..6000).for_each(|seed| _ = survives(seed));
+}
+
+const THREADS: u64 = 4;
+
+fn open(vfs: &FaultVfs) -> Result<Db, Error> {
+    let small = KeyspaceOptions {
+        memtable_bytes: 4000,
+        table_bytes: 3000,
+        base_bytes: 8000,
+        block_bytes: 500,
+        compact_at_runs: 2,
+        ..KeyspaceOptions::default()
+    };
+    let options = Options {
+        vfs: Arc::new(vfs.clone()),
+        log: wal::Options {
+            segment_bytes: 5000,
+            preallocate_bytes: 1000,
+            ..wal::Options::default()
+        },
+        ..Options::default()
+    };
+    let options = options.keyspace("left", small.clone());
+    Db::open("/data/db", options.keyspace("right", small))
+}
+
+fn spaces(db: &Db) -> [Keyspace; 2] {
+    ["left", "right"].map(|name| db.keyspace(name).unwrap())
+}
+
+/// Writes keys of a thread one after the other. What is refused is not there, and is written again
+/// with another value until it is taken. Returns how often it was refused.
+fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
+    let spaces = spaces(db);
+    let mut refused = 0;
+    for number in 0..keys {
+        let key = format!("{thread}/{number:06}").into_bytes();
+        let mut tries = 0_u64;
+        loop {
+            let mut batch = Batch::new();
+            for space in &spaces {
+                batch.put(space, &key, &tries.to_le_bytes().repeat(4));
+            }
+            let durability = if number % 3 == 0 {
+                Durability::Buffered
+            } else {
+                Durability::Sync
+            };
+            match db.write(batch, durability) {
+                Ok(_) => break,
+                Err(error) => assert_eq!(error.code(), "storage_full", "{error}"),
+            }
+            for space in &spaces {
+                assert!(db.get(space, &key).unwrap().is_none(), "it was refused");
+            }
+            refused += 1;
+            tries += 1;
+            thread::yield_now();
+        }
+        for space in &spaces {
+            let value = db.get(space, &key).unwrap().unwrap();
+            assert_eq!(*value, tries.to_le_bytes().repeat(4), "it was taken");
+        }
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    refused
+}
+
+fn threads_survive(seed: u64) -> u64 {
+    const KEYS: u64 = 150;
+    let vfs = FaultVfs::new(seed);
+    let mut random = Random::new(seed);
+    let db = open(&vfs).unwrap();
+    let done = AtomicU64::new(0);
+    let refused: u64 = thread::scope(|scope| {
+        let writing = (0..THREADS).map(|thread| {
+            let (db, done) = (&db, &done);
+            scope.spawn(move || write(db, thread, KEYS, done))
+        });
+        let writing: Vec<_> = writing.collect();
+        for part in 1..3 {
+            let at = part * THREADS * KEYS / 4 + random.below(KEYS);
+            while done.load(Ordering::Relaxed) < at {
+                thread::yield_now();
+            }
+            vfs.fill_up();
+            while db.why_full().is_none() && done.load(Ordering::Relaxed) < THREADS * KEYS {
+                thread::yield_now();
+            }
+            vfs.clear();
+        }
+        writing
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
+    });
+    let expected = all(&db);
+    assert_eq!(expected.len() as u64, 2 * THREADS * KEYS, "seed {seed}");
+    db.sync().unwrap();
+    drop(db);
+    vfs.crash();
+    assert!(all(&open(&vfs).unwrap()) == expected, "seed {seed}");
+    refused
+}
+
+fn all(db: &Db) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut entries = Vec::new();
+    for space in spaces(db) {
+        let mut scan = db.scan_prefix(&space, b"", None).unwrap();
+        scan.first().unwrap();
+        while scan.is_valid() {
+            entries.push((scan.key().to_vec(), scan.value().to_vec()));
+            scan.advance().unwrap();
+        }
+    }
+    entries
+}
+
+#[test]
+fn many_threads_are_refused_while_there_is_no_room_and_go_on_afterwards() {
+    let refused: u64 = (0..4).map(threads_survive).sum();
+    assert!(refused > 0);
+}
+
+#[test]
+fn transactions_begin_read_and_commit_again_around_a_full_disk() {
+    let vfs = FaultVfs::new(5);
+    let db = open(&vfs).unwrap();
+    let [left, _] = spaces(&db);
+    let put = |value: &[u8]| {
+        let mut batch = Batch::new();
+        batch.put(&left, b"key", value);
+        db.write(batch, Durability::Sync)
+    };
+    put(b"before").unwrap();
+    vfs.fill_up();
+    assert_eq!(put(b"refused").unwrap_err().code(), "storage_full");
+    let mut transaction = db.begin().unwrap();
+    let seen = transaction.get_for_update(&left, b"key").unwrap();
+    assert_eq!(seen.as_deref(), Some(&b"before"[..]));
+    transaction.put(&left, b"key", b"refused too");
+    let refused = transaction.commit(Durability::Sync).unwrap_err();
+    assert_eq!(refused.code(), "storage_full");
+
+    vfs.clear();
+    while db.why_full().is_some() {
+        thread::yield_now();
+    }
+    let mut transaction = db.begin().unwrap();
+    let seen = transaction.get_for_update(&left, b"key").unwrap();
+    assert_eq!(seen.as_deref(), Some(&b"before"[..]));
+    transaction.put(&left, b"key", b"after");
+    transaction.commit(Durability::Sync).unwrap();
+    assert_eq!(&*db.get(&left, b"key").unwrap().unwrap(), b"after");
+}
+
+/// A sync that fails may leave pages that count as saved: syncing the same file again proves nothing.
+#[test]
+fn what_is_found_after_a_failed_sync_is_durable_and_not_only_read() {
+    for seed in 0..50 {
+        let vfs = FaultVfs::new(seed);
+        let db = open(&vfs).unwrap();
+        let [left, _] = spaces(&db);
+        let mut batch = Batch::new();
+        batch.put(&left, b"key", b"value");
+        db.write(batch, Durability::Buffered).unwrap();
+        vfs.fail_at(vfs.sites(), Fault::Error);
+        db.sync().unwrap_err();
+        drop(db);
+        vfs.kill();
+
+        let found = all(&open(&vfs).unwrap());
+        vfs.crash();
+        assert!(all(&open(&vfs).unwrap()) == found, "seed {seed}: {found:?}");
+        assert_eq!(found.len(), 1, "seed {seed}");
+    }
+}
