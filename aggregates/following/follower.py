@@ -52,7 +52,7 @@ _AWAY = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
 #: Refusals after which a generation is begun anew.
 _LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
 #: Refusals that say nothing of the view: the node cannot write at present.
-_TROUBLED = frozenset({"POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
+_TROUBLED = frozenset({"STORAGE_FULL", "POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
 
 
 class Follower:

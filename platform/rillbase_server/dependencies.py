@@ -93,6 +93,18 @@ class ValkeyProbe:
         self.client.ping()
 
 
+class StorageFull(Exception):
+    """The storage node refuses writes: there is no room on its disk."""
+
+
+class StorageProbe(ValkeyProbe):
+    """Asks the storage node, which answers as a Valkey does and says whether it can write."""
+
+    def ping(self) -> None:
+        if self.client.info("server").get("engine") == "storage_full":
+            raise StorageFull
+
+
 class QueueProbe:
     """Measures how many tasks wait, for the metrics."""
 

@@ -60,9 +60,6 @@ class Health:
             "broker": environment.broker,
             "events": environment.events,
         }
-        if environment.storage_url:
-            # The storage node answers as a Valkey does.
-            valkeys["storage"] = environment.storage_url
         database = dependencies.DatabaseProbe(database_alias)
         self._measured = [dependencies.QueueProbe(environment.broker).measure]
         if environment.rillbase_clusters != "off":
@@ -75,6 +72,11 @@ class Health:
                 for name, url in valkeys.items()
             ),
             *_disk(environment),
+            *(
+                Dependency("storage", dependencies.StorageProbe(url).ping, required=False)
+                for url in [environment.storage_url]
+                if url
+            ),
             *more,
         )
 

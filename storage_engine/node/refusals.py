@@ -6,6 +6,7 @@ import logging
 
 from foundation import errors
 from foundation.errors import CATALOGUE, ApiError, FieldProblem
+from foundation.failures import STORAGE_RETRY_AFTER_S
 from storage_engine.node.wire import Refused
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,12 @@ def as_api_error(refused: Refused) -> ApiError:
         return errors.NotFound("There is no such topic.")
     if code in ("ENDED", "MALFORMED"):
         return errors.NotFound("There is no such subscription, or it has ended.")
+    if code == "STORAGE_FULL":
+        return errors.StorageFull(
+            "The storage node has no room on its disk, so nothing was written. "
+            "Try again once its operator has made room.",
+            headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},
+        )
     if code == "TOO_MANY":
         return errors.TooManySubscriptions(text)
     log.error("the storage node refused: %s", refused)

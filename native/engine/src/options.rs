@@ -168,6 +168,10 @@ pub struct Options {
     pub log_bytes: u64,
     /// Sizes of the log's files.
     pub log: wal::Options,
+    /// Room that is kept in a file of its own while there is any, and given up when the database could
+    /// not be opened otherwise: opening writes a manifest, and copies the unsynced end of the log. 0
+    /// for none.
+    pub reserve_bytes: u64,
     /// Threads for flushes and compactions. With 0 both are done by the writer that makes them
     /// necessary, in an order that tests can rely on.
     pub background_threads: usize,
@@ -191,6 +195,7 @@ impl Default for Options {
             waiting_memtables: 2,
             log_bytes: 512 << 20,
             log: wal::Options::default(),
+            reserve_bytes: 0,
             background_threads: 2,
             sub_compactions: 1,
             write_rate: 0,

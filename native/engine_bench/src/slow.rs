@@ -31,6 +31,10 @@ impl AppendFile for Slow<dyn AppendFile> {
         self.file.append(bytes)
     }
 
+    fn truncate(&mut self, size: u64) -> Result<()> {
+        self.file.truncate(size)
+    }
+
     fn sync(&mut self) -> Result<()> {
         std::thread::sleep(self.by);
         self.file.sync()
@@ -58,6 +62,10 @@ impl RandomRead for Slow<dyn LogFile> {
 impl LogFile for Slow<dyn LogFile> {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write_at(offset, bytes)
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        self.file.truncate(size)
     }
 
     fn sync(&self) -> Result<()> {

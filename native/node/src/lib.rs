@@ -13,6 +13,7 @@
 //! - `group.rs` — writes that become durable together.
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
 //! - `watches.rs` — queries whose rows are told of as they change.
+//! - `health.rs` — whether it can write.
 //! - `show.rs`, `refusal.rs` — what is answered.
 //! - `node.rs` — all of it over one database; `embedded.rs` — all of it without a connection.
 #![allow(
@@ -36,6 +37,7 @@ mod command;
 mod document;
 mod embedded;
 mod group;
+mod health;
 mod live;
 mod log;
 mod mercator;

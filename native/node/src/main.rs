@@ -3,7 +3,7 @@
 //! ```text
 //! RILLBASE_NODE_TOKEN=… rillbase-node --directory DIR [--listen 127.0.0.1:6390]
 //!     [--metrics 127.0.0.1:6391] [--durability sync|buffered] [--threads N] [--clients 10000]
-//!     [--cache-mib 64] [--memtables-mib 64]
+//!     [--cache-mib 64] [--memtables-mib 64] [--reserve-mib 32]
 //! ```
 //!
 //! The token lets the admin in; it comes by the environment, which other users do not see. SIGTERM
@@ -23,6 +23,8 @@ use signal_hook::iterator::Signals;
 
 const TOKEN: &str = "RILLBASE_NODE_TOKEN";
 const LEAST_TOKEN_BYTES: usize = 16;
+/// Room for a manifest and the unsynced end of the log, which is mostly within one segment.
+const RESERVE_MIB: u64 = 32;
 
 fn main() -> ExitCode {
     match run() {
@@ -73,6 +75,10 @@ fn options(asked: &mut Asked) -> Result<Options, String> {
             _ => return Err("--durability is sync or buffered".into()),
         };
     }
+    options.reserve_bytes = asked
+        .take::<u64>("reserve-mib")?
+        .unwrap_or(RESERVE_MIB)
+        .saturating_mul(1 << 20);
     options.threads = asked.take("threads")?.unwrap_or(options.threads);
     options.clients = asked.take("clients")?.unwrap_or(options.clients);
     let mib = |bytes: Option<usize>, otherwise| bytes.map_or(otherwise, |mib| mib << 20);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use crate::health::Health;
 use crate::node::Node;
 
 /// A number that rises.
@@ -129,15 +130,8 @@ fn of_engine(node: &Node) -> Vec<Figure> {
         .iter()
         .map(|keyspace| keyspace.memtable_bytes)
         .sum();
-    let is_poisoned = u64::from(node.db.why_poisoned().is_some());
     let stalled = number(stats.slowed_micros + stats.stopped_micros + stats.waited_micros) / 1e6;
     vec![
-        (
-            "engine_poisoned",
-            "gauge",
-            "1 once nothing can be written any more.",
-            number(is_poisoned),
-        ),
         (
             "engine_sequence",
             "gauge",
@@ -219,9 +213,29 @@ fn of_engine(node: &Node) -> Vec<Figure> {
     ]
 }
 
+fn of_health(node: &Node) -> Vec<Figure> {
+    let health = node.health();
+    let is = |other| number(u64::from(health == other));
+    vec![
+        (
+            "engine_poisoned",
+            "gauge",
+            "1 once nothing can be written any more; the node ends.",
+            is(Health::Failed),
+        ),
+        (
+            "engine_full",
+            "gauge",
+            "1 while writes are refused for lack of room on the disk.",
+            is(Health::Full),
+        ),
+    ]
+}
+
 /// All figures.
 fn figures(node: &Node) -> Vec<Figure> {
     let mut figures = of_node(node);
+    figures.extend(of_health(node));
     figures.extend(of_engine(node));
     figures
 }

@@ -110,6 +110,7 @@ impl Node {
         let engine = rillbase_engine::Options {
             cache_bytes: options.cache_bytes,
             memtables_bytes: options.memtables_bytes,
+            reserve_bytes: options.reserve_bytes,
             keyspaces: rillbase_aggregates::keyspaces(&lifetimes).into(),
             ..rillbase_engine::Options::default()
         };

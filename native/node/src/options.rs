@@ -19,6 +19,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The budget of what is in memory before it is in tables.
     pub memtables_bytes: usize,
+    /// Room that is kept so that the node can be started on a full disk.
+    pub reserve_bytes: u64,
     /// More connections are refused.
     pub clients: usize,
     /// Threads that serve connections.
@@ -46,6 +48,7 @@ impl Options {
             durability: Durability::Sync,
             cache_bytes: 64 << 20,
             memtables_bytes: 64 << 20,
+            reserve_bytes: 0,
             clients: 10_000,
             threads: cores.clamp(1, 8),
             limits: Limits {

@@ -41,6 +41,7 @@ impl From<pubsub::Error> for Refusal {
     fn from(error: pubsub::Error) -> Self {
         match error {
             pubsub::Error::Filter(error) => error.into(),
+            pubsub::Error::Engine(error) => error.into(),
             error => Self::from_code(error.code(), error.to_string()),
         }
     }
@@ -59,6 +60,12 @@ impl From<aggregates::Error> for Refusal {
 
 impl From<engine::Error> for Refusal {
     fn from(error: engine::Error) -> Self {
+        if error.is_full() {
+            return Self::new(
+                "STORAGE_FULL",
+                "there is no room on the disk of the storage node: nothing was written, try again once there is room",
+            );
+        }
         Self::from_code(error.code(), error.to_string())
     }
 }

@@ -161,6 +161,7 @@ impl Core {
                 }
             }
             self.unstall(true);
+            self.keep_reserve()?;
         }
         if duty.compacts {
             for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {

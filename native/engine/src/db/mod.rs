@@ -6,7 +6,7 @@
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
 //!   written; `background.rs`: who does it.
 //! - `recovery.rs`: opening; `replay.rs`: bringing what the log holds into memory.
-//! - `space.rs`: what happens when there is no room on the disk.
+//! - `reserve.rs`: room that is kept for opening; `space.rs`: what happens when there is no room on the disk.
 //! - `behind.rs`: writing, and seeing the moment of that write.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `stats.rs`: what is counted.
@@ -27,6 +27,7 @@ mod read;
 mod recent;
 mod recovery;
 mod replay;
+mod reserve;
 mod rewrite;
 mod scan;
 mod search;

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::publish::Publisher;
 use super::recent::Recent;
+use super::reserve;
 use super::{Commit, Core, Keyspace, State};
 use crate::cache::BlockCache;
 use crate::clock::Time;
@@ -197,8 +198,17 @@ pub(crate) fn lock(vfs: &dyn Vfs, dir: &Path) -> Result<Box<dyn crate::vfs::Lock
     vfs.lock(&dir.join(LOCK))
 }
 
-/// Opens a database, or makes one.
+/// Opens a database, or makes one. If there is no room for that, the reserve makes some.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Core>> {
+    match open_within(dir, options.clone()) {
+        Err(error) if error.is_full() && reserve::give_up(&*options.vfs, dir)? => {
+            open_within(dir, options)
+        }
+        opened => opened,
+    }
+}
+
+fn open_within(dir: &Path, options: Options) -> Result<Arc<Core>> {
     let vfs = Arc::clone(&options.vfs);
     make_dir(&*vfs, dir)?;
     let lock = lock(&*vfs, dir)?;

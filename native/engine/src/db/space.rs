@@ -101,12 +101,12 @@ impl Core {
         let dropped = self.publisher.drop_behind(end);
         commit.stalled_behind = Some(dropped.kept);
         if let Some(cut) = dropped.cut {
-            self.cut_memtables(commit, cut);
+            Self::cut_memtables(commit, cut);
         }
     }
 
     /// Hides all entries behind a sequence; what comes next goes to fresh memtables.
-    fn cut_memtables(&self, commit: &mut Commit, cut: Sequence) {
+    fn cut_memtables(commit: &mut Commit, cut: Sequence) {
         let active = std::mem::take(&mut commit.active);
         commit.active = active
             .into_iter()

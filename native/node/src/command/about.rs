@@ -48,10 +48,11 @@ pub(super) fn info(
 
 fn server(node: &Node) -> String {
     format!(
-        "server_name:rillbase-node\r\nrillbase_version:{}\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n",
+        "server_name:rillbase-node\r\nrillbase_version:{}\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\nengine:{}\r\n",
         env!("CARGO_PKG_VERSION"),
         std::process::id(),
         node.metrics.started.elapsed().as_secs(),
+        node.health().words().1,
     )
 }
 

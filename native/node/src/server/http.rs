@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::health::Health;
 use crate::metrics;
 use crate::node::Node;
 
@@ -54,19 +55,18 @@ fn page(node: &Node, path: &[u8]) -> (&'static str, &'static str, String) {
     const JSON: &str = "application/json";
     match path {
         b"/metrics" => ("200 OK", "text/plain; version=0.0.4", metrics::page(node)),
-        b"/healthz" => ("200 OK", JSON, "{\"status\":\"ok\"}".into()),
-        b"/readyz" => match node.db.why_poisoned() {
-            None => (
-                "200 OK",
-                JSON,
-                "{\"status\":\"ok\",\"checks\":{\"engine\":\"ok\"}}".into(),
-            ),
-            Some(_) => (
-                "503 Service Unavailable",
-                JSON,
-                "{\"status\":\"unavailable\",\"checks\":{\"engine\":\"poisoned\"}}".into(),
-            ),
-        },
+        b"/healthz" | b"/readyz" => {
+            let health = node.health();
+            let status = match health {
+                // Reads go on, and starting again would make no room.
+                Health::Well | Health::Full => "200 OK",
+                Health::Failed => "503 Service Unavailable",
+            };
+            let (status_word, engine) = health.words();
+            let body =
+                format!("{{\"status\":\"{status_word}\",\"checks\":{{\"engine\":\"{engine}\"}}}}");
+            (status, JSON, body)
+        }
         _ => (
             "404 Not Found",
             JSON,

@@ -24,6 +24,7 @@ use mailbox::Mailbox;
 use moves::Duty;
 use worker::Worker;
 
+use crate::health::Health;
 use crate::node::{Failure, Node};
 
 /// How often what has ended is looked for.
@@ -159,11 +160,37 @@ fn keep_aggregates(node: &Node) {
     }
 }
 
-/// Looks for what has ended, until the node does.
+/// Says how the node is now.
+fn tell_operator(node: &Node, health: Health) {
+    match health {
+        Health::Well => crate::log::info("there is room on the disk again: writes are taken"),
+        Health::Full => {
+            let why = node.db.why_full().unwrap_or_default();
+            crate::log::warning(&format!(
+                "there is no room on the disk: writes are refused until there is, reads go on: {why}"
+            ));
+        }
+        Health::Failed => {
+            let why = node.db.why_poisoned().unwrap_or_default();
+            crate::log::warning(&format!("the node ends: {why}"));
+        }
+    }
+}
+
+/// Looks for what has ended, and how the node is, until it ends.
 fn watch(node: &Node, mailboxes: &[Arc<Mailbox>]) {
+    let mut health = Health::Well;
     while !node.is_stopping() {
         std::thread::sleep(TICK);
         node.tick();
+        let found = node.health();
+        if found != std::mem::replace(&mut health, found) {
+            tell_operator(node, found);
+        }
+        if found == Health::Failed {
+            // Whoever starts it again finds what was acknowledged.
+            node.is_stopping.store(true, Ordering::Release);
+        }
         if node.has_revoked.swap(false, Ordering::AcqRel) {
             mailboxes.iter().for_each(|mailbox| mailbox.sweep());
         }
