@@ -105,6 +105,42 @@ class Environment(BaseSettings):
         ge=1024,
         description="Largest import, as sent and as decompressed.",
     )
+    rillbase_header_max_bytes: int = Field(
+        64 * 1024,
+        ge=4096,
+        description="Most bytes of a request's line and headers together, and of what may come "
+        "between and behind the chunks of its body.",
+    )
+    rillbase_header_timeout_s: float = Field(
+        10.0, gt=0, description="Seconds in which a request's headers have to arrive."
+    )
+    rillbase_transfer_min_bytes_per_s: int = Field(
+        1024,
+        ge=0,
+        description="What a client has to send of a body, and to take of an answer, while the "
+        "server waits for nothing else. A slower one is disconnected; there is no total deadline.",
+    )
+    rillbase_transfer_window_s: float = Field(
+        10.0, gt=0, description="Seconds over which that rate is measured."
+    )
+    rillbase_connections_max: int = Field(
+        10_000,
+        ge=1,
+        description="Most connections of one server process; fewer if it may not open so many "
+        "files. Beyond it the oldest connection is closed that nobody has authenticated on.",
+    )
+    rillbase_connections_per_address: int = Field(
+        2_048,
+        ge=1,
+        description="The same for one client address, an IPv6 one with its whole /64 network. "
+        "RILLBASE_TRUSTED_PROXIES are exempt.",
+    )
+    rillbase_message_memory_mib: int = Field(
+        128,
+        ge=32,
+        description="What WebSocket messages of all connections of one server process may take "
+        "in memory while they are received and read. Beyond it connections wait.",
+    )
     rillbase_metrics_token: SecretStr = Field(
         SecretStr(""),
         description="When set, `/metrics` asks for it as a bearer token. Without it `/metrics` is "

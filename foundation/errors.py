@@ -95,6 +95,18 @@ class InvalidParameter(ApiError):
     title = "A query parameter or header is not valid"
 
 
+class UnknownHost(ApiError):
+    status = 400
+    code = "unknown_host"
+    title = "This server does not answer to the host that was asked"
+
+
+class MalformedRequest(ApiError):
+    status = 400
+    code = "malformed_request"
+    title = "This is not a request of HTTP/1.1"
+
+
 class InvalidCursor(ApiError):
     status = 400
     code = "invalid_cursor"
@@ -267,6 +279,18 @@ class NotTraceable(ApiError):
     status = 400
     code = "not_traceable"
     title = "Only subscriptions to queries of documents can be explained"
+
+
+class RequestTimeout(ApiError):
+    status = 408
+    code = "request_timeout"
+    title = "The request did not arrive in time"
+
+
+class HeadersTooLarge(ApiError):
+    status = 431
+    code = "headers_too_large"
+    title = "The request has too many or too large headers"
 
 
 class TooManySubscriptions(ApiError):

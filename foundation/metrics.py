@@ -45,6 +45,16 @@ HTTP_IN_PROGRESS = Gauge(
     "Requests that have begun and not ended.",
     multiprocess_mode="livesum",
 )
+CONNECTIONS = Gauge(
+    "rillbase_connections",
+    "Connections of clients that are open, whatever they speak.",
+    multiprocess_mode="livesum",
+)
+CONNECTIONS_CLOSED = Counter(
+    "rillbase_connections_closed_total",
+    "Connections that the server refused or closed because of their client, by reason.",
+    ("reason",),
+)
 LIMIT_DECISIONS = Counter(
     "rillbase_limit_decisions_total",
     "Rate-limit decisions, by the limit that refused or was closest to it; `counted` tells "

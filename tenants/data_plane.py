@@ -113,7 +113,7 @@ async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
     if act_as.is_asked(head):
         principal = await acting(principal, head)
-    request_context.principal.set(principal.actor)
+    request_context.authenticated(principal.actor)
     request_context.tenant_id.set(str(tenant.id))
     return principal, tenant
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import requests
 
+from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
@@ -32,7 +33,7 @@ def another_server(**variables: str) -> Iterator[OtherServer]:
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
     argv += ["--app-dir", "platform", "--port", str(port), "--no-proxy-headers"]
-    argv += ["--ws", "websockets-sansio"]
+    argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     other = OtherServer(
         f"http://127.0.0.1:{port}",
         subprocess.Popen(argv, cwd=ROOT, env={**os.environ, **variables}),

@@ -16,11 +16,17 @@ from tests.waiting import wait_until
 def running_server() -> Iterator[str]:
     """Serve on a free port of the loopback interface until the block ends."""
     from rillbase_server.asgi import application
+    from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     config = uvicorn.Config(
-        application, log_config=None, access_log=False, ws="websockets-sansio", proxy_headers=False
+        application,
+        log_config=None,
+        access_log=False,
+        http=HTTP_PROTOCOL,
+        ws=WEBSOCKET_PROTOCOL,
+        proxy_headers=False,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="test-server")

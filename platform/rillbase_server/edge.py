@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from foundation import metrics, request_context, tracing
-from foundation.asgi import App, Message, Receive, Scope, Send
+from foundation.asgi import CONNECTION, App, Message, Receive, Scope, Send
 from foundation.environment import Environment
 from foundation.errors import ApiError, BodyTooLarge, Internal
 from rillbase_server.client_address import Network, TrustedProxies
@@ -153,6 +153,7 @@ class Edge:
         request_context.client_address.set(address)
         request_context.tenant_id.set("")
         request_context.principal.set("")
+        request_context.connection.set(scope.get("extensions", {}).get(CONNECTION))
 
 
 @dataclass(slots=True, kw_only=True)

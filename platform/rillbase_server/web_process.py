@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-WEBSOCKET_MAX_BYTES = 32 * 1024 * 1024
+#: Our own protocols, with bounds that hold before anybody has authenticated.
+HTTP_PROTOCOL = "rillbase_server.transport.http_protocol:HttpProtocol"
+WEBSOCKET_PROTOCOL = "rillbase_server.transport.websocket_protocol:WebSocketProtocol"
 _PLATFORM = Path(__file__).resolve().parents[1]
 
 
@@ -14,7 +16,7 @@ def web_argv(host: str, port: int, *, workers: int, grace_s: int) -> list[str]:
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
     argv += ["--app-dir", str(_PLATFORM)]
     argv += ["--host", host, "--port", str(port), "--workers", str(workers)]
-    argv += ["--ws", "websockets-sansio", "--ws-max-size", str(WEBSOCKET_MAX_BYTES)]
+    argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     argv += ["--no-access-log", "--no-server-header"]
     # The edge judges proxies' headers by RILLBASE_TRUSTED_PROXIES.
     argv += ["--no-proxy-headers"]

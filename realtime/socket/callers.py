@@ -135,7 +135,7 @@ async def _party(handshake: Handshake, head: Head) -> Party:
 
 def _admitted(handshake: Handshake, party: Party) -> Party:
     """Refuse pages of origins that the tenant does not list."""
-    request_context.principal.set(party.principal.actor)
+    request_context.authenticated(party.principal.actor)
     request_context.tenant_id.set(str(party.tenant.id))
     cors.answer_headers(handshake.head, party.tenant)
     return party

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from documents.live import Kinds, Subscriber
 from foundation import company
 from foundation.api.problems import translate
-from foundation.asgi import Receive, Send
+from foundation.asgi import Receive, Send, text_of
 from foundation.errors import (
     ApiError,
     BodyTooLarge,
@@ -195,13 +195,12 @@ class Connection:
         received = await self._receive()
         if received["type"] == "websocket.disconnect":
             return None
-        text = received.get("text")
-        raw: bytes = text.encode() if text is not None else received.get("bytes") or b""
-        if len(raw) > max_bytes:
-            raise BodyTooLarge(f"A message may have at most {max_bytes} bytes here.")
+        text = text_of(received)
         if text is None:
             raise InvalidBody("Messages are text.")
-        return raw
+        if len(text) > max_bytes:
+            raise BodyTooLarge(f"A message may have at most {max_bytes} bytes here.")
+        return text
 
     async def _take(self, text: bytes) -> None:
         """Do what a message says. What is wrong with it is told, and the connection goes on."""

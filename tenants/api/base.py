@@ -91,7 +91,7 @@ class UserView(LimitedView):
         if self.principal.user_id is None:
             raise Forbidden("This is for people: sign in, or use a personal token.")
         self.user_id = self.principal.user_id
-        request_context.principal.set(self.principal.actor)
+        request_context.authenticated(self.principal.actor)
         self.count(user_limits(str(self.user_id)))
 
     def transaction(self, request: Request) -> AbstractContextManager[object]:
@@ -120,7 +120,7 @@ class TenantView(LimitedView):
                 headers={"WWW-Authenticate": "Bearer"},
             )
         self.principal, self.tenant = authenticate.enter_tenant(caller, kwargs["tenant"])
-        request_context.principal.set(self.principal.actor)
+        request_context.authenticated(self.principal.actor)
         request_context.tenant_id.set(str(self.tenant.id))
         self.count(
             request_limits(
@@ -161,7 +161,7 @@ class DataView(LimitedView):
         self.principal, self.tenant = authenticate.authenticate_data_plane(request)
         if act_as.is_asked(request):
             self.principal = act_as.as_end_user(self.principal, request)
-        request_context.principal.set(self.principal.actor)
+        request_context.authenticated(self.principal.actor)
         request_context.tenant_id.set(str(self.tenant.id))
         self.answer_headers.update(cors.answer_headers(request, self.tenant))
         self.count(

@@ -22,7 +22,7 @@ async def authenticated(head: Head) -> tuple[Principal, TenantFacts | None]:
     principal, tenant = await data_plane.counted(lambda: _look_up(head))
     if act_as.is_asked(head):
         principal = await data_plane.acting(principal, head)
-    request_context.principal.set(principal.actor)
+    request_context.authenticated(principal.actor)
     if tenant is not None:
         request_context.tenant_id.set(str(tenant.id))
     return principal, tenant

@@ -22,7 +22,7 @@ from graphql import GraphQLError, OperationType
 from documents.live import Kinds, Subscriber
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
-from foundation.asgi import App, Receive, Scope, Send
+from foundation.asgi import App, Receive, Scope, Send, text_of
 from foundation.errors import ApiError, InvalidBody, TooManySubscriptions, Unauthenticated
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
@@ -254,11 +254,11 @@ class Connection:
         received = await self._receive()
         if received["type"] == "websocket.disconnect":
             raise ConnectionResetError
-        text = received.get("text")
+        text = text_of(received)
         if text is None or len(text) > MAX_MESSAGE_BYTES:
             raise Closing(4400, "A message is a text of at most 1 MiB")
         try:
-            return _object(parse_json_body(text.encode()))
+            return _object(parse_json_body(text))
         except ApiError:
             raise Closing(4400, "Invalid message") from None
 

@@ -1,0 +1,59 @@
+"""What a connection may cost, above all before anybody has authenticated on it."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foundation.environment import Environment
+from rillbase_server.client_address import Network
+
+#: Most headers of one request, and most trailers.
+MAX_HEADERS = 128
+#: Most bytes of a WebSocket message before authentication, as sent and as inflated.
+MAX_GREETING_BYTES = 8 * 1024
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+#: File descriptors left for everything that is not a client: databases, logs, loaded files.
+RESERVED_DESCRIPTORS = 512
+MIN_CONNECTIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of one server process."""
+
+    header_bytes: int = 64 * 1024
+    headers: int = MAX_HEADERS
+    header_timeout_s: float = 10.0
+    min_bytes_per_s: int = 1024
+    transfer_window_s: float = 10.0
+    connections: int = 10_000
+    connections_per_address: int = 2_048
+    message_memory_bytes: int = 128 * 1024 * 1024
+    trusted_proxies: Sequence[Network] = ()
+
+    @classmethod
+    def of(cls, environment: Environment) -> Bounds:
+        return cls(
+            header_bytes=environment.rillbase_header_max_bytes,
+            header_timeout_s=environment.rillbase_header_timeout_s,
+            min_bytes_per_s=environment.rillbase_transfer_min_bytes_per_s,
+            transfer_window_s=environment.rillbase_transfer_window_s,
+            connections=_connections(environment.rillbase_connections_max),
+            connections_per_address=environment.rillbase_connections_per_address,
+            message_memory_bytes=environment.rillbase_message_memory_mib * 1024 * 1024,
+            trusted_proxies=environment.rillbase_trusted_proxies,
+        )
+
+
+def _connections(wanted: int) -> int:
+    """Return how many connections there are file descriptors for, after asking for more of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + RESERVED_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return max(MIN_CONNECTIONS, min(wanted, soft - RESERVED_DESCRIPTORS))

@@ -1,0 +1,189 @@
+"""All connections of one server process, from the moment that they are accepted.
+
+There are at most so many in all and from one address. Beyond that the oldest one goes on which
+nobody has authenticated; where there is none, the new one. Once a second each connection is
+asked whether it has kept its deadlines, which costs less than a timer for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from ipaddress import IPv6Address, ip_address
+from typing import Protocol
+
+from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
+from rillbase_server.client_address import TrustedProxies
+from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.message_memory import MessageMemory
+
+CHECK_INTERVAL_S = 1.0
+#: What one customer of an IPv6 provider usually has.
+IPV6_NETWORK_BITS = 64
+READ_BYTES = 64 * 1024
+
+
+class Owner(Protocol):
+    """What speaks on a connection at the moment."""
+
+    def check(self, now_s: float) -> None:
+        """End the connection if it has missed a deadline."""
+
+    def abort(self) -> None:
+        """End the connection at once."""
+
+
+class Entry:
+    """One connection. Applications call `authenticated`, from whatever thread."""
+
+    __slots__ = ("_on_authenticated", "address", "is_authenticated", "owner")
+
+    def __init__(self, owner: Owner, address: Hashable | None) -> None:
+        self.owner = owner
+        self.address = address
+        self.is_authenticated = False
+        self._on_authenticated: Callable[[], None] | None = None
+
+    def authenticated(self) -> None:
+        """Learn that credentials which came over this connection were verified."""
+        if not self.is_authenticated:
+            self.is_authenticated = True
+            if self._on_authenticated is not None:
+                self._on_authenticated()
+
+    def begin_again(self, on_authenticated: Callable[[], None]) -> None:
+        """Forget credentials. `on_authenticated` is called in the thread that verifies others."""
+        self.is_authenticated = False
+        self._on_authenticated = on_authenticated
+
+
+class ConnectionTable:
+    """The connections of one event loop."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.memory = MessageMemory(bounds.message_memory_bytes)
+        #: What is read from any connection goes here first: reads do not overlap.
+        self.read_buffer = memoryview(bytearray(READ_BYTES))
+        self._proxies = TrustedProxies(bounds.trusted_proxies)
+        self._all = _Group()
+        self._by_address: dict[Hashable, _Group] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def admit(self, owner: Owner, peer: str | None) -> Entry | None:
+        """Count a connection in; None: there is no room for it."""
+        address = self._address(peer)
+        group = self._by_address.get(address) if address is not None else None
+        if group is not None and not self._has_room(group, self.bounds.connections_per_address):
+            return None
+        if not self._has_room(self._all, self.bounds.connections):
+            return None
+        entry = Entry(owner, address)
+        self._all.add(entry)
+        if address is not None:
+            self._by_address.setdefault(address, _Group()).add(entry)
+        CONNECTIONS.set(len(self._all))
+        self._keep_sweeping()
+        return entry
+
+    def remove(self, entry: Entry) -> None:
+        """Count a connection out; do nothing if it has been."""
+        if not self._all.discard(entry):
+            return
+        CONNECTIONS.set(len(self._all))
+        group = self._by_address.get(entry.address) if entry.address is not None else None
+        if group is not None:
+            group.discard(entry)
+            if not len(group):
+                del self._by_address[entry.address]
+
+    def begin_again(self, entry: Entry, on_authenticated: Callable[[], None]) -> None:
+        """Treat a connection as unauthenticated: a proxy may pass it on to another client."""
+        entry.begin_again(on_authenticated)
+        self._all.begin_again(entry)
+        if entry.address in self._by_address:
+            self._by_address[entry.address].begin_again(entry)
+
+    def _has_room(self, group: _Group, limit: int) -> bool:
+        """Tell whether one more may come, after making room if that is possible."""
+        if len(group) < limit:
+            return True
+        reason = "full" if group is self._all else "address_full"
+        victim = group.oldest_unauthenticated()
+        if victim is None:
+            CONNECTIONS_CLOSED.labels(f"{reason}_refused").inc()
+            return False
+        CONNECTIONS_CLOSED.labels(f"{reason}_evicted").inc()
+        self.remove(victim)
+        victim.owner.abort()
+        return True
+
+    def _address(self, peer: str | None) -> Hashable | None:
+        """Return what a peer counts as; None: it is a proxy, or has no address."""
+        if peer is None or self._proxies.trust(peer):
+            return None
+        return peer if ":" not in peer else _ipv6_network(peer)
+
+    def _keep_sweeping(self) -> None:
+        if self._sweep is None:
+            loop = asyncio.get_running_loop()
+            self._sweep = loop.call_later(CHECK_INTERVAL_S, self._check_all, loop)
+
+    def _check_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sweep = None
+        now_s = loop.time()
+        for entry in self._all.entries():
+            entry.owner.check(now_s)
+        if len(self._all):
+            self._sweep = loop.call_later(CHECK_INTERVAL_S, self._check_all, loop)
+
+
+class _Group:
+    """Connections, and in the order of their age those that may be unauthenticated."""
+
+    def __init__(self) -> None:
+        self._entries: set[Entry] = set()
+        self._unauthenticated: OrderedDict[Entry, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self) -> list[Entry]:
+        return list(self._entries)
+
+    def add(self, entry: Entry) -> None:
+        self._entries.add(entry)
+        self._unauthenticated[entry] = None
+
+    def discard(self, entry: Entry) -> bool:
+        if entry not in self._entries:
+            return False
+        self._entries.discard(entry)
+        self._unauthenticated.pop(entry, None)
+        return True
+
+    def begin_again(self, entry: Entry) -> None:
+        if entry in self._entries:
+            self._unauthenticated[entry] = None
+
+    def oldest_unauthenticated(self) -> Entry | None:
+        while self._unauthenticated:
+            oldest = next(iter(self._unauthenticated))
+            if not oldest.is_authenticated:
+                return oldest
+            # Authentication happens in other threads too, so it is only noticed here.
+            del self._unauthenticated[oldest]
+        return None
+
+
+def _ipv6_network(peer: str) -> Hashable:
+    try:
+        address = ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    if not isinstance(address, IPv6Address):
+        return peer
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return int(address) >> (128 - IPV6_NETWORK_BITS)

@@ -1,0 +1,109 @@
+"""Where a message of HTTP/1.1 may be cut before it is handed to the parser, and how long it may be.
+
+llhttp is the authority on what a request is. It reports a header when the header is complete and
+copies what it has of it for every piece, so it is neither told of more than a request's head may
+have nor, while a request is being answered, of the one behind it. For that, bytes are cut at the
+ends of heads, of bodies, and of lines between chunks. A wrong cut costs nothing but a bound that is
+kept less exactly: the parser sees every byte, in order.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+_HEAD_END = b"\r\n\r\n"
+#: What a chunk may have besides its data without counting as excess: its size and line ends.
+CHUNK_ALLOWANCE = 16
+
+
+class HeadTooLarge(Exception):
+    """A head, the trailers or the extensions of chunks have too many bytes."""
+
+
+class Phase(Enum):
+    """What the next bytes are part of."""
+
+    HEAD = "head"
+    DATA = "data"
+    #: A line between chunks: a size with extensions, an end of data, or a trailer.
+    LINE = "line"
+
+
+class Framing:
+    """The cuts of one connection's requests."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.phase = Phase.HEAD
+        #: Bytes of the head so far, and of empty lines before it.
+        self.head_bytes = 0
+        self._head_tail = b""
+        self._remaining = 0
+        self._chunked = False
+        self._line = bytearray()
+        self._excess_bytes = 0
+
+    def piece(self, data: bytes, begin: int) -> int:
+        """Return where the piece ends that begins here. The caller feeds it to the parser."""
+        if self.phase is Phase.HEAD:
+            return self._head_piece(data, begin)
+        if self.phase is Phase.DATA:
+            return self._data_piece(data, begin)
+        return self._line_piece(data, begin)
+
+    def body_follows(self, length: int | None) -> None:
+        """Learn that the head is over and has a body: of `length`, or in chunks."""
+        self._chunked = length is None
+        self.phase = Phase.LINE if length is None else Phase.DATA
+        self._remaining = length or 0
+
+    def chunk_begins(self) -> None:
+        """Learn that the line that was fed last was the head of a chunk."""
+        try:
+            size = int(bytes(self._line).partition(b";")[0], 16)
+        except ValueError:
+            return
+        self._excess_bytes = max(0, self._excess_bytes - CHUNK_ALLOWANCE - 2 * size)
+        if size > 0:
+            self.phase, self._remaining = Phase.DATA, size
+
+    def message_ends(self) -> None:
+        """Learn that the request is complete."""
+        self.phase = Phase.HEAD
+        self.head_bytes = self._excess_bytes = 0
+        self._head_tail = b""
+        self._line.clear()
+
+    def _head_piece(self, data: bytes, begin: int) -> int:
+        end = self._head_end(data, begin)
+        self.head_bytes += end - begin
+        if self.head_bytes > self._max_bytes:
+            raise HeadTooLarge
+        self._head_tail = (self._head_tail + data[max(begin, end - 3) : end])[-3:]
+        return end
+
+    def _head_end(self, data: bytes, begin: int) -> int:
+        tail = self._head_tail
+        if tail:
+            found = (tail + data[begin : begin + 3]).find(_HEAD_END)
+            if found >= 0:
+                return begin + found + len(_HEAD_END) - len(tail)
+        found = data.find(_HEAD_END, begin)
+        return len(data) if found < 0 else found + len(_HEAD_END)
+
+    def _data_piece(self, data: bytes, begin: int) -> int:
+        end = min(len(data), begin + self._remaining)
+        self._remaining -= end - begin
+        if self._chunked and self._remaining == 0:
+            self.phase = Phase.LINE
+        return end
+
+    def _line_piece(self, data: bytes, begin: int) -> int:
+        if self._line.endswith(b"\n"):
+            self._line.clear()
+        end = data.find(b"\n", begin) + 1 or len(data)
+        self._excess_bytes += end - begin
+        if self._excess_bytes > self._max_bytes:
+            raise HeadTooLarge
+        self._line += data[begin:end]
+        return end

@@ -1,0 +1,83 @@
+"""The memory that WebSocket messages of all connections may take while they are received and read.
+
+A message claims memory in steps, as its bytes arrive, and keeps its claim until the application has
+done with it. When all of it is claimed, connections are not read until something is released. The
+oldest claim alone may go beyond: it can always be completed, so that messages which were all begun
+do not wait for one another for ever.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+
+class Claim:
+    """What one message has of the memory. It is released by as many as hold it."""
+
+    __slots__ = ("_holders", "_memory", "n_bytes")
+
+    def __init__(self, memory: MessageMemory) -> None:
+        self._memory = memory
+        self._holders = 1
+        self.n_bytes = 0
+
+    def retain(self) -> None:
+        """Keep the claim until one more `release`."""
+        self._holders += 1
+
+    def release(self) -> None:
+        """Give the memory back, if nobody else holds the claim."""
+        self._holders -= 1
+        if self._holders == 0:
+            self._memory.release(self)
+
+
+class MessageMemory:
+    """The memory of one event loop's connections."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.used_bytes = 0
+        #: By age: a claim is as old as its first byte.
+        self._claims: OrderedDict[Claim, None] = OrderedDict()
+        self._waiting: OrderedDict[Claim, tuple[int, Callable[[], None]]] = OrderedDict()
+
+    def begin(self) -> Claim:
+        """Return a claim that has nothing yet."""
+        return Claim(self)
+
+    def extend(self, claim: Claim, n_bytes: int, resume: Callable[[], None]) -> bool:
+        """Give a claim more memory. If there is none, `resume` is called once it has been given."""
+        self._claims.setdefault(claim)
+        if (not self._waiting and self._fits(claim, n_bytes)) or self._is_oldest(claim):
+            self._give(claim, n_bytes)
+            return True
+        self._waiting[claim] = (n_bytes, resume)
+        return False
+
+    def release(self, claim: Claim) -> None:
+        """Take back what a claim has, and serve those that wait."""
+        self._claims.pop(claim, None)
+        self._waiting.pop(claim, None)
+        self.used_bytes -= claim.n_bytes
+        claim.n_bytes = 0
+        self._serve()
+
+    def _serve(self) -> None:
+        for claim, (n_bytes, resume) in list(self._waiting.items()):
+            if not self._fits(claim, n_bytes) and not self._is_oldest(claim):
+                continue
+            if self._waiting.pop(claim, None) is not None:
+                self._give(claim, n_bytes)
+                resume()
+
+    def _give(self, claim: Claim, n_bytes: int) -> None:
+        claim.n_bytes += n_bytes
+        self.used_bytes += n_bytes
+
+    def _fits(self, claim: Claim, n_bytes: int) -> bool:
+        return self.used_bytes + n_bytes <= self.max_bytes
+
+    def _is_oldest(self, claim: Claim) -> bool:
+        return next(iter(self._claims)) is claim

@@ -1,0 +1,63 @@
+"""The sending side of a connection, and whether its client takes what it is sent."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import fcntl
+import termios
+
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.rates import Progress
+
+
+class Outlet(FlowControl):
+    """Flow control that can tell how much has reached the client."""
+
+    def __init__(self, transport: asyncio.Transport, bounds: Bounds) -> None:
+        super().__init__(transport)
+        self._bounds = bounds
+        self._progress = Progress()
+        self._is_held = False
+
+    def hold_reading(self) -> None:
+        """Read nothing, whoever asks for it, until `release_reading`."""
+        self._is_held = True
+        self.pause_reading()
+
+    def release_reading(self) -> None:
+        self._is_held = False
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if not self._is_held:
+            super().resume_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._progress.rest()
+
+    def is_stuck(self, now_s: float) -> bool:
+        """Tell whether the client takes too little of what waits for it."""
+        if not self.write_paused and not self._transport.is_closing():
+            return False
+        # Nothing is added while writing is paused, so what is gone has been taken.
+        taken = -(self._transport.get_write_buffer_size() + self._unacknowledged())
+        return self._progress.is_too_slow(
+            now_s,
+            taken,
+            window_s=self._bounds.transfer_window_s,
+            min_bytes_per_s=self._bounds.min_bytes_per_s,
+        )
+
+    def _unacknowledged(self) -> int:
+        """Return what the system holds: it takes megabytes at once, a client kilobytes."""
+        sock = self._transport.get_extra_info("socket")
+        queued = array.array("i", [0])
+        try:
+            fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, queued)
+        except (AttributeError, OSError):
+            return 0
+        return queued[0]

@@ -1,0 +1,36 @@
+"""Whether a peer that is waited for moves enough bytes.
+
+There is no total deadline: an upload may take days. But within every window of time in which the
+server waits for its peer and for nothing else, the peer has to move the least rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Progress:
+    """One direction of one connection, looked at now and then."""
+
+    _since_s: float | None = None
+    _moved_at_begin: int = 0
+
+    def is_too_slow(
+        self, now_s: float, moved: int, *, window_s: float, min_bytes_per_s: int
+    ) -> bool:
+        """Note that the peer is waited for and has moved so much in all; judge a whole window."""
+        if self._since_s is None:
+            self._since_s, self._moved_at_begin = now_s, moved
+            return False
+        elapsed_s = now_s - self._since_s
+        if elapsed_s < window_s:
+            return False
+        if moved - self._moved_at_begin < min_bytes_per_s * elapsed_s:
+            return True
+        self._since_s, self._moved_at_begin = now_s, moved
+        return False
+
+    def rest(self) -> None:
+        """Note that the peer is not waited for."""
+        self._since_s = None

@@ -1,0 +1,23 @@
+"""The table of connections that belongs to a server of uvicorn."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from uvicorn.server import ServerState
+
+from foundation.environment import environment
+from rillbase_server.transport import allocator
+from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.connection_table import ConnectionTable
+
+_tables: WeakKeyDictionary[ServerState, ConnectionTable] = WeakKeyDictionary()
+
+
+def table_of(state: ServerState) -> ConnectionTable:
+    """Return the table, made when the first connection comes in."""
+    table = _tables.get(state)
+    if table is None:
+        allocator.return_large_blocks()
+        table = _tables[state] = ConnectionTable(Bounds.of(environment()))
+    return table

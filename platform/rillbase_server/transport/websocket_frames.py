@@ -1,0 +1,316 @@
+"""Reads the frames that a WebSocket client sends, a bounded step at a time.
+
+The reader holds what one read brought and the message that is coming in, inflated as its bytes
+arrive. It stops where the message would exceed its limit or the memory that it was granted, and
+after each message, and goes on from there when it is stepped again: nothing is lost by stopping.
+"""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+
+from websockets.extensions.permessage_deflate import PerMessageDeflate
+from websockets.frames import CloseCode, Opcode
+
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # where the library was built without a compiler
+    from websockets.utils import apply_mask
+
+#: Most bytes that one step takes, and most that it adds to a message.
+STEP_BYTES = 64 * 1024
+MAX_CONTROL_BYTES = 125
+_SHORT_HEAD_BYTES = 2
+#: What a sender leaves out at the end of each compressed message (RFC 7692, 7.2.1).
+_EMPTY_BLOCK = b"\x00\x00\xff\xff"
+_CONTROL = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
+
+
+class Violation(Exception):
+    """The client broke the protocol; the connection is closed with this code."""
+
+    def __init__(self, code: CloseCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Stop(Enum):
+    """Why a step brought nothing for the application."""
+
+    #: It brought the message forward.
+    PROGRESS = "progress"
+    NEEDS_INPUT = "needs_input"
+    #: The message has more than the limit.
+    OVER_LIMIT = "over_limit"
+    #: The message may have more, but not in the memory that was granted.
+    NEEDS_MEMORY = "needs_memory"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFrame:
+    opcode: Opcode
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    data: bytes
+    is_text: bool
+
+
+@dataclass(slots=True)
+class _Frame:
+    opcode: Opcode
+    is_last: bool
+    mask: bytes
+    remaining: int
+    taken: int = 0
+
+
+class FrameReader:
+    """The receiving side of one connection, without its socket."""
+
+    def __init__(self, deflate: PerMessageDeflate | None, *, limit: int) -> None:
+        #: Most bytes of a message, and those for which there is memory. Both may be raised.
+        self.limit = limit
+        self.granted_bytes = limit
+        self._is_discarding = False
+        self._inflater = None if deflate is None else _Inflater(deflate)
+        self._input = b""
+        self._at = 0
+        self._frame: _Frame | None = None
+        self._message = bytearray()
+        self._is_text = False
+        self._is_open = False
+        self._is_compressed = False
+
+    def discard(self) -> None:
+        """Drop the message that is coming in and all after it; control frames are still read."""
+        self._is_discarding = True
+        self._message = bytearray()
+
+    @property
+    def is_within_message(self) -> bool:
+        """Whether the client has begun something that it has not finished."""
+        return self._is_open or self._frame is not None or self._at < len(self._input)
+
+    def feed(self, data: bytes) -> None:
+        """Add what was read."""
+        self._input = self._input[self._at :] + data if self._at < len(self._input) else data
+        self._at = 0
+
+    def step(self) -> Stop | ControlFrame | ReceivedMessage:
+        """Go on with what was fed, or raise `Violation`."""
+        if self._frame is None:
+            self._frame = self._read_head()
+            if self._frame is None:
+                return Stop.NEEDS_INPUT
+        frame = self._frame
+        if frame.opcode in _CONTROL:
+            return self._read_control(frame)
+        if self._is_discarding:
+            return self._discard(frame)
+        return self._read_data(frame)
+
+    def _available(self) -> int:
+        return len(self._input) - self._at
+
+    def _read_head(self) -> _Frame | None:
+        data, at = self._input, self._at
+        if len(data) < at + _SHORT_HEAD_BYTES:
+            return None
+        first, second = data[at], data[at + 1]
+        length, begin = second & 0x7F, at + 2
+        size = {126: 2, 127: 8}.get(length, 0)
+        end = begin + size + 4
+        if not second & 0x80:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "incorrect masking")
+        if len(data) < end:
+            return None
+        if size:
+            length = int.from_bytes(data[begin : begin + size], "big")
+        opcode = self._check_head(first, length)
+        self._at = end
+        return _Frame(opcode, bool(first & 0x80), data[end - 4 : end], length)
+
+    def _check_head(self, first: int, length: int) -> Opcode:
+        try:
+            opcode = Opcode(first & 0x0F)
+        except ValueError:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "invalid opcode") from None
+        is_compressed = bool(first & 0x40)
+        if first & 0x30 or (is_compressed and self._inflater is None):
+            raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
+        if opcode in _CONTROL:
+            self._check_control(first, length)
+        elif opcode is Opcode.CONT:
+            if not self._is_open:
+                raise Violation(CloseCode.PROTOCOL_ERROR, "unexpected continuation frame")
+            if is_compressed:
+                raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
+        else:
+            if self._is_open:
+                raise Violation(CloseCode.PROTOCOL_ERROR, "expected a continuation frame")
+            self._is_open, self._is_text = True, opcode is Opcode.TEXT
+            self._is_compressed = is_compressed
+            if self._inflater is not None and is_compressed:
+                self._inflater.begin()
+        return opcode
+
+    def _check_control(self, first: int, length: int) -> None:
+        if first & 0x40:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
+        if length > MAX_CONTROL_BYTES:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "control frame too long")
+        if not first & 0x80:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "fragmented control frame")
+
+    def _read_control(self, frame: _Frame) -> Stop | ControlFrame:
+        if self._available() < frame.remaining:
+            return Stop.NEEDS_INPUT
+        data = self._unmasked(frame, frame.remaining)
+        self._frame = None
+        return ControlFrame(frame.opcode, data)
+
+    def _discard(self, frame: _Frame) -> Stop:
+        size = min(frame.remaining, self._available())
+        self._at += size
+        frame.remaining -= size
+        if frame.remaining:
+            return Stop.NEEDS_INPUT
+        self._is_open = not frame.is_last
+        self._frame = None
+        return Stop.PROGRESS
+
+    def _read_data(self, frame: _Frame) -> Stop | ReceivedMessage:
+        inflater = self._inflater if self._is_compressed else None
+        size = len(self._message) + (0 if inflater else frame.remaining)
+        if size > self.limit or frame.remaining > self.limit:
+            return Stop.OVER_LIMIT
+        if inflater is not None and (inflater.has_more or frame.remaining == 0):
+            return self._read_inflated(frame, inflater)
+        if frame.remaining == 0:
+            return self._end_frame(frame)
+        size = min(frame.remaining, self._available(), STEP_BYTES)
+        if size == 0:
+            return Stop.NEEDS_INPUT
+        if inflater is None:
+            if len(self._message) + size > self.granted_bytes:
+                return Stop.NEEDS_MEMORY
+            self._message += self._unmasked(frame, size)
+        else:
+            inflater.feed(self._unmasked(frame, size))
+        return Stop.PROGRESS
+
+    def _read_inflated(self, frame: _Frame, inflater: _Inflater) -> Stop | ReceivedMessage:
+        """Take what comes out of the bytes that were fed, then end the frame."""
+        if not inflater.has_more:
+            if not frame.is_last or inflater.is_finished:
+                return self._end_frame(frame)
+            inflater.finish()
+        # One byte more tells whether there are more; the end of a message brings none.
+        room = min(self.limit, self.granted_bytes) + 1 - len(self._message)
+        if room <= 0:
+            return Stop.NEEDS_MEMORY
+        self._message += inflater.take(min(room, STEP_BYTES))
+        return Stop.PROGRESS
+
+    def _end_frame(self, frame: _Frame) -> Stop | ReceivedMessage:
+        self._frame = None
+        if not frame.is_last:
+            return Stop.PROGRESS
+        data, self._message, self._is_open = bytes(self._message), bytearray(), False
+        if self._inflater is not None and self._is_compressed:
+            self._inflater.end()
+        if self._is_text and not _is_utf8(data):
+            raise Violation(CloseCode.INVALID_DATA, "invalid UTF-8")
+        return ReceivedMessage(data, self._is_text)
+
+    def _unmasked(self, frame: _Frame, size: int) -> bytes:
+        data = self._input[self._at : self._at + size]
+        turn = frame.taken % 4
+        self._at += size
+        frame.taken += size
+        frame.remaining -= size
+        return apply_mask(data, frame.mask[turn:] + frame.mask[:turn]) if size else b""
+
+
+class _Inflater:
+    """Inflates messages, a bounded piece at a time."""
+
+    def __init__(self, deflate: PerMessageDeflate) -> None:
+        self._window_bits = deflate.remote_max_window_bits
+        self._keeps_context = not deflate.remote_no_context_takeover
+        self._decoder: zlib._Decompress | None = None
+        self._input = b""
+        #: Whether there may be more output than was taken.
+        self.has_more = False
+        #: Whether the end of the message was fed.
+        self.is_finished = False
+
+    def begin(self) -> None:
+        """Begin a message."""
+        if self._decoder is None:
+            self._decoder = zlib.decompressobj(wbits=-self._window_bits)
+        self.is_finished = False
+
+    def end(self) -> None:
+        """End a message. What it began with is forgotten, unless messages build on one another."""
+        if not self._keeps_context or (self._decoder is not None and self._decoder.eof):
+            self._decoder = None
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes of the message, once everything has been taken."""
+        self._input, self.has_more = data, True
+
+    def finish(self) -> None:
+        """Add the end of the message that its sender left out."""
+        self.is_finished = True
+        if self._decoder is None or not self._decoder.eof:
+            self.feed(_EMPTY_BLOCK)
+
+    def take(self, n_bytes: int) -> bytes:
+        """Return at most so many bytes of output."""
+        decoder = self._decoder
+        if decoder is None or not self.has_more:
+            return b""
+        if decoder.eof:
+            self._check_behind_end(self._input)
+            self.has_more = False
+            return b""
+        try:
+            taken = decoder.decompress(self._input, n_bytes)
+        except zlib.error:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "decompression failed") from None
+        self._input = decoder.unconsumed_tail
+        self.has_more = bool(self._input) or len(taken) == n_bytes
+        self._note_end(decoder)
+        return taken
+
+    def _note_end(self, decoder: zlib._Decompress) -> None:
+        if decoder.eof:
+            self._check_behind_end(decoder.unused_data)
+            self.has_more = False
+
+    def _check_behind_end(self, data: bytes) -> None:
+        """Accept only what ends a message with a last block (RFC 7692, 7.2.3.4)."""
+        if data not in (b"", b"\x00", _EMPTY_BLOCK, b"\x00" + _EMPTY_BLOCK):
+            raise Violation(CloseCode.PROTOCOL_ERROR, "data behind the last block")
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Tell whether bytes are UTF-8, without a text of four times their size."""
+    if data.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(data)
+    try:
+        for begin in range(0, len(data), STEP_BYTES):
+            decoder.decode(view[begin : begin + STEP_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True

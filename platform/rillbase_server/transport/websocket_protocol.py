@@ -1,0 +1,539 @@
+"""A WebSocket on a connection that began as HTTP.
+
+The handshake, the negotiation of compression and what is sent are the `websockets` library's, and
+the manners towards the application are those of uvicorn's own protocol. What is received goes
+through `websocket_frames.py` instead, so that memory is bounded:
+
+- until somebody has authenticated a message has at most 8 KiB, as sent and as inflated. A client
+  whose handshake carried credentials is not refused for more but not read until they are verified;
+- after a message nothing more is parsed until the application asks for the next one;
+- what messages take beyond 8 KiB comes from a memory that all connections share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import logging
+import secrets
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from uvicorn.config import Config
+from uvicorn.protocols.utils import ClientDisconnected, get_local_addr, get_remote_addr, is_ssl
+from uvicorn.server import ServerState
+from websockets.datastructures import Headers
+from websockets.exceptions import InvalidState, ProtocolError
+from websockets.extensions.permessage_deflate import (
+    PerMessageDeflate,
+    ServerPerMessageDeflateFactory,
+)
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request, Response
+from websockets.server import ServerProtocol
+
+from foundation.asgi import CONNECTION, Message, Scope
+from foundation.metrics import CONNECTIONS_CLOSED
+from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES
+from rillbase_server.transport.connection_table import Entry
+from rillbase_server.transport.lingering import Lingering
+from rillbase_server.transport.outlet import Outlet
+from rillbase_server.transport.rates import Progress
+from rillbase_server.transport.tables import table_of
+from rillbase_server.transport.websocket_frames import (
+    STEP_BYTES,
+    ControlFrame,
+    FrameReader,
+    ReceivedMessage,
+    Stop,
+    Violation,
+)
+
+log = logging.getLogger("uvicorn.error")
+
+CLOSE_TIMEOUT_S = 10.0
+#: Steps taken before other connections have their turn.
+STEPS_AT_ONCE = 16
+CREDENTIALS = frozenset({"authorization", "rillbase-key"})
+#: Read before authentication, so that little waits unparsed.
+GREETING_READ_BYTES = 8 * 1024
+
+
+class WebSocketProtocol(asyncio.BufferedProtocol):
+    """One connection, from its handshake to its end."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._config = config
+        self._state = server_state
+        self._app_state = app_state
+        self._loop = _loop or asyncio.get_running_loop()
+        self._table = table_of(server_state)
+        self._bounds = self._table.bounds
+        compression = ServerPerMessageDeflateFactory(
+            server_max_window_bits=12, client_max_window_bits=12, compress_settings={"memLevel": 5}
+        )
+        self._conn = ServerProtocol(
+            extensions=[compression] if config.ws_per_message_deflate else [], logger=log
+        )
+        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._is_accepted = False
+        self._close_sent = False
+        self._is_lost = False
+        self._close_timer: asyncio.TimerHandle | None = None
+        self._refusal: tuple[int, list[tuple[str, str]], bytes] | None = None
+
+        # Receiving
+        self._reader: FrameReader | None = None
+        self._claim = self._table.memory.begin()
+        self._behind = b""
+        self._is_stopped = True
+        self._has_delivered = False
+        self._awaits_authentication = False
+        self._received_bytes = 0
+        self._progress = Progress()
+
+        # Signs of life
+        self._ping_timer: asyncio.TimerHandle | None = None
+        self._pong_timer: asyncio.TimerHandle | None = None
+        self._ping: bytes | None = None
+
+    # The connection
+
+    def take_over(
+        self, transport: asyncio.Transport, entry: Entry, request: Request, behind: bytes
+    ) -> None:
+        """Go on with a connection on which a handshake was read, and perhaps more behind it."""
+        self._transport = transport
+        self._entry = entry
+        self._behind = behind
+        self._outlet = Outlet(transport, self._bounds)
+        self._outlet.pause_reading()
+        self._state.connections.add(self)  # type: ignore[arg-type]  # whatever has `shutdown`
+        entry.owner = self
+        self._table.begin_again(entry, self._on_authenticated)
+        transport.set_protocol(self)
+        self._has_credentials = any(name.lower() in CREDENTIALS for name in request.headers)
+        self._response = self._conn.accept(request)
+        if self._response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._reject(self._response)
+            return
+        self._scope = self._scope_of(request)
+        self._events.put_nowait({"type": "websocket.connect"})
+        task = self._loop.create_task(self._run())
+        task.add_done_callback(self._state.tasks.discard)
+        self._state.tasks.add(task)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        code = CloseCode.NO_STATUS_RCVD if self._is_accepted else CloseCode.ABNORMAL_CLOSURE
+        self._end(code, "")
+        self._table.remove(self._entry)
+        if exc is None:
+            self._transport.close()
+
+    def _end(self, code: int, reason: str) -> None:
+        """End what belongs to this protocol, and tell the application."""
+        if self._is_lost:
+            return
+        self._is_lost = self._is_stopped = True
+        self._stop_pinging()
+        if self._close_timer is not None:
+            self._close_timer.cancel()
+        self._events.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self._state.connections.discard(self)
+        self._reader, self._behind = None, b""
+        if not self._has_delivered:
+            self._release()
+        self._outlet.resume_writing()
+
+    def eof_received(self) -> None:
+        """Let the transport close itself."""
+
+    def pause_writing(self) -> None:
+        self._outlet.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._outlet.resume_writing()
+
+    def shutdown(self) -> None:
+        """End the connection because the server ends."""
+        if self._is_accepted and not self._close_sent:
+            self._close_sent = True
+            self._conn.send_close(CloseCode.SERVICE_RESTART)
+            self._flush()
+            self._put_disconnect(CloseCode.SERVICE_RESTART, "")
+        elif not self._is_accepted:
+            self._reject(self._conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, ""))
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def check(self, now_s: float) -> None:
+        """End the connection if its client is too slow. Called about once a second."""
+        if self._outlet.is_stuck(now_s):
+            self._count("response_too_slow")
+            self._transport.abort()
+        elif self._reader is None or self._is_stopped or not self._reader.is_within_message:
+            self._progress.rest()
+        elif self._progress.is_too_slow(
+            now_s,
+            self._received_bytes,
+            window_s=self._bounds.transfer_window_s,
+            min_bytes_per_s=self._bounds.min_bytes_per_s,
+        ):
+            self._count("message_too_slow")
+            self._fail(CloseCode.POLICY_VIOLATION, "the message arrives too slowly")
+
+    def _count(self, reason: str) -> None:
+        CONNECTIONS_CLOSED.labels(reason).inc()
+
+    def _flush(self) -> None:
+        self._transport.write(b"".join(self._conn.data_to_send()))
+
+    # Receiving
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        buffer = self._table.read_buffer
+        return buffer if self._entry.is_authenticated else buffer[:GREETING_READ_BYTES]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._received_bytes += nbytes
+        if self._reader is not None:
+            self._reader.feed(bytes(self._table.read_buffer[:nbytes]))
+            self._advance()
+
+    def _begin_reading(self) -> None:
+        extensions = self._conn.extensions
+        deflate = extensions[0] if extensions else None
+        limit = MAX_MESSAGE_BYTES if self._entry.is_authenticated else MAX_GREETING_BYTES
+        self._reader = FrameReader(
+            deflate if isinstance(deflate, PerMessageDeflate) else None, limit=limit
+        )
+        self._reader.granted_bytes = MAX_GREETING_BYTES
+        self._reader.feed(self._behind)
+        self._behind = b""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Parse on, after something for which parsing had stopped."""
+        self._is_stopped = False
+        self._advance()
+
+    def _advance(self) -> None:
+        """Parse what was read, until there is something to wait for."""
+        if self._is_stopped:
+            return
+        try:
+            for _ in range(STEPS_AT_ONCE):
+                reader = self._reader
+                if reader is None or not self._handle(reader, reader.step()):
+                    return
+        except Violation as violation:
+            self._fail(violation.code, str(violation))
+            return
+        self._stop()
+        self._loop.call_soon(self._go_on)
+
+    def _handle(self, reader: FrameReader, event: Stop | ControlFrame | ReceivedMessage) -> bool:
+        """Do what a step calls for; tell whether to go on."""
+        match event:
+            case Stop.PROGRESS:
+                return True
+            case Stop.NEEDS_INPUT:
+                self._outlet.resume_reading()
+                return False
+            case Stop.OVER_LIMIT:
+                return self._over_limit(reader)
+            case Stop.NEEDS_MEMORY:
+                return self._claim_memory(reader)
+            case ControlFrame():
+                return self._control(event)
+            case ReceivedMessage():
+                self._deliver(event)
+                return False
+
+    def _stop(self) -> None:
+        self._is_stopped = True
+        self._outlet.pause_reading()
+
+    def _over_limit(self, reader: FrameReader) -> bool:
+        if self._entry.is_authenticated and reader.limit < MAX_MESSAGE_BYTES:
+            reader.limit = MAX_MESSAGE_BYTES
+            return True
+        if not self._entry.is_authenticated and self._has_credentials:
+            self._awaits_authentication = True
+            self._stop()
+            return False
+        if not self._entry.is_authenticated:
+            self._count("greeting_too_large")
+        raise Violation(CloseCode.MESSAGE_TOO_BIG, f"at most {reader.limit} bytes")
+
+    def _on_authenticated(self) -> None:
+        if self._awaits_authentication:
+            self._awaits_authentication = False
+            self._loop.call_soon_threadsafe(self._go_on)
+
+    def _claim_memory(self, reader: FrameReader) -> bool:
+        reader.granted_bytes += STEP_BYTES
+        if self._table.memory.extend(self._claim, STEP_BYTES, self._on_memory):
+            return True
+        self._stop()
+        return False
+
+    def _on_memory(self) -> None:
+        self._loop.call_soon(self._go_on)
+
+    def _release(self) -> None:
+        """Have done with the message that was delivered last."""
+        self._claim.release()
+        self._claim = self._table.memory.begin()
+        if self._reader is not None:
+            self._reader.granted_bytes = MAX_GREETING_BYTES
+
+    def _deliver(self, message: ReceivedMessage) -> None:
+        self._stop()
+        self._has_delivered = True
+        kind = "utf8" if message.is_text else "bytes"
+        self._events.put_nowait(
+            {"type": "websocket.receive", kind: message.data, "claim": self._claim}
+        )
+
+    def _control(self, frame: ControlFrame) -> bool:
+        if frame.opcode is Opcode.PONG:
+            self._on_pong(frame.data)
+            return True
+        try:
+            self._conn.recv_frame(Frame(frame.opcode, frame.data))
+        except (ProtocolError, UnicodeDecodeError):
+            raise Violation(CloseCode.PROTOCOL_ERROR, "invalid close frame") from None
+        self._conn.events_received()
+        if not self._transport.is_closing():
+            self._flush()
+        if frame.opcode is Opcode.CLOSE:
+            self._closed_by_peer()
+            return False
+        return not self._outlet.write_paused or self._wait_for_peer()
+
+    def _wait_for_peer(self) -> bool:
+        """Read no more pings than the client takes pongs."""
+        self._stop()
+        waiter = self._loop.create_task(self._outlet.drain())
+        waiter.add_done_callback(lambda _: self._go_on())
+        return False
+
+    def _closed_by_peer(self) -> None:
+        received = self._conn.close_rcvd
+        if received is not None and not self._close_sent:
+            self._put_disconnect(received.code, received.reason)
+        self._close_sent = True
+        self._transport.close()
+
+    def _put_disconnect(self, code: int, reason: str) -> None:
+        self._events.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+
+    def _fail(self, code: CloseCode, reason: str) -> None:
+        """Close the connection because of what the client did."""
+        if self._is_lost or self._transport.is_closing():
+            return
+        self._conn.fail(code, reason)
+        self._close_sent = True
+        self._flush()
+        self._end(code, reason)
+        Lingering(self._transport, self._entry, self._table, self._state)
+
+    # Signs of life
+
+    def _start_pinging(self) -> None:
+        interval_s = self._config.ws_ping_interval
+        if interval_s:
+            self._ping_timer = self._loop.call_later(interval_s, self._send_ping)
+
+    def _stop_pinging(self) -> None:
+        for timer in (self._ping_timer, self._pong_timer):
+            if timer is not None:
+                timer.cancel()
+        self._ping_timer = self._pong_timer = self._ping = None
+
+    def _send_ping(self) -> None:
+        if self._close_sent or self._transport.is_closing():
+            return
+        self._ping = secrets.token_bytes(4)
+        self._conn.send_ping(self._ping)
+        self._flush()
+        if self._config.ws_ping_timeout is not None:
+            self._pong_timer = self._loop.call_later(
+                self._config.ws_ping_timeout, self._on_missing_pong
+            )
+
+    def _on_pong(self, data: bytes) -> None:
+        if self._ping is None or data != self._ping:
+            return
+        self._stop_pinging()
+        self._start_pinging()
+
+    def _on_missing_pong(self) -> None:
+        if self._close_sent or self._transport.is_closing():
+            return
+        if self._is_stopped:
+            # It may have answered: the server itself does not read.
+            self._stop_pinging()
+            self._start_pinging()
+            return
+        self._count("ping_timeout")
+        self._fail(CloseCode.INTERNAL_ERROR, "keepalive ping timeout")
+
+    # The application
+
+    def _scope_of(self, request: Request) -> Scope:
+        raw_path, _, query = request.path.partition("?")
+        root = self._config.root_path
+        offered = request.headers.get_all("Sec-WebSocket-Protocol")
+        return {
+            "type": "websocket",
+            "asgi": {"version": self._config.asgi_version, "spec_version": "2.4"},
+            "http_version": "1.1",
+            "scheme": "wss" if is_ssl(self._transport) else "ws",
+            "server": get_local_addr(self._transport),
+            "client": get_remote_addr(self._transport),
+            "root_path": root,
+            "path": root + unquote(raw_path),
+            "raw_path": (root + raw_path).encode("latin-1"),
+            "query_string": query.encode("latin-1"),
+            "headers": [
+                (name.lower().encode("latin-1"), value.encode("latin-1"))
+                for name, value in request.headers.raw_items()
+            ],
+            "subprotocols": [each.strip() for line in offered for each in line.split(",")],
+            "state": self._app_state.copy(),
+            "extensions": {"websocket.http.response": {}, CONNECTION: self._entry},
+        }
+
+    async def _run(self) -> None:
+        try:
+            await self._config.loaded_app(self._scope, self._receive, self._send)
+        except ClientDisconnected:
+            pass
+        except BaseException:
+            log.exception("Exception in ASGI application\n")
+            self._fail_handshake()
+        else:
+            self._fail_handshake()
+        finally:
+            if self._has_delivered:
+                self._has_delivered = False
+                self._release()
+        if self._close_timer is None:
+            self._transport.close()
+
+    def _fail_handshake(self) -> None:
+        if not self._is_accepted and not self._close_sent and self._refusal is None:
+            self._reject(self._conn.reject(HTTPStatus.INTERNAL_SERVER_ERROR, ""))
+
+    def _reject(self, response: Response) -> None:
+        """Answer the handshake with something else than a WebSocket."""
+        if self._close_sent or self._transport.is_closing():
+            return
+        self._close_sent = True
+        self._conn.send_response(response)
+        self._flush()
+        self._transport.close()
+
+    async def _receive(self) -> Message:
+        """Return the next event. The message before it is done with, unless its claim is kept."""
+        if self._has_delivered and self._events.empty():
+            self._has_delivered = False
+            self._release()
+            if self._reader is not None:
+                self._go_on()
+        return await self._events.get()
+
+    async def _send(self, message: Message) -> None:
+        await self._outlet.drain()
+        if self._is_lost:
+            raise ClientDisconnected
+        kind = message["type"]
+        if kind == "websocket.send" and self._is_accepted:
+            self._send_message(message)
+        elif kind == "websocket.close":
+            self._close(message)
+        elif kind == "websocket.accept" and not self._is_accepted:
+            self._accept(message)
+        elif kind.startswith("websocket.http.response."):
+            self._answer(message)
+        else:
+            raise RuntimeError(f"{kind} makes no sense here")
+
+    def _accept(self, message: Message) -> None:
+        if self._transport.is_closing():
+            return
+        headers = self._response.headers
+        del headers["Date"]
+        for name, value in (*self._state.default_headers, *message.get("headers", ())):
+            headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if subprotocol := message.get("subprotocol"):
+            headers["Sec-WebSocket-Protocol"] = subprotocol
+        self._is_accepted = True
+        self._conn.send_response(self._response)
+        self._flush()
+        self._start_pinging()
+        self._begin_reading()
+
+    def _send_message(self, message: Message) -> None:
+        if self._close_sent:
+            raise ClientDisconnected
+        try:
+            if (data := message.get("bytes")) is not None:
+                self._conn.send_binary(data)
+            else:
+                self._conn.send_text(message["text"].encode())
+        except InvalidState:
+            raise ClientDisconnected from None
+        self._flush()
+
+    def _close(self, message: Message) -> None:
+        if self._close_sent or self._transport.is_closing():
+            return
+        if not self._is_accepted:
+            self._put_disconnect(CloseCode.ABNORMAL_CLOSURE, "")
+            self._reject(self._conn.reject(HTTPStatus.FORBIDDEN, ""))
+            return
+        code, reason = message.get("code", CloseCode.NORMAL_CLOSURE), message.get("reason") or ""
+        self._put_disconnect(code, reason)
+        self._conn.send_close(code, reason)
+        self._flush()
+        self._close_sent = True
+        self._close_timer = self._loop.call_later(CLOSE_TIMEOUT_S, self._transport.close)
+        if self._reader is not None:
+            # What else comes is not read; the client's own close frame is waited for.
+            self._reader.discard()
+            self._awaits_authentication = False
+            self._outlet.resume_reading()
+            self._go_on()
+
+    def _answer(self, message: Message) -> None:
+        """Gather an answer that is not a WebSocket, and send it when it is whole."""
+        if message["type"] == "websocket.http.response.start":
+            pairs = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in message["headers"]]
+            self._refusal = message["status"], pairs, b""
+            return
+        if self._refusal is None:
+            raise RuntimeError("a body without its start")
+        status, pairs, body = self._refusal
+        body += message.get("body", b"")
+        self._refusal = status, pairs, body
+        if message.get("more_body", False):
+            return
+        headers = Headers(pairs)
+        headers.setdefault("Date", email.utils.formatdate(usegmt=True))
+        headers.setdefault("Connection", "close")
+        headers.setdefault("Content-Length", str(len(body)))
+        headers.setdefault("Content-Type", "text/plain; charset=utf-8")
+        self._put_disconnect(CloseCode.ABNORMAL_CLOSURE, "")
+        self._reject(Response(status, HTTPStatus(status).phrase, headers, body))
