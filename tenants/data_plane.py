@@ -87,7 +87,6 @@ class DataPlane:
     ) -> Answer:
         if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
             return Answer(204, headers=cors.preflight_headers(head))
-        head.get_host()
         match = self._match(scope, head)
         principal, tenant = await authenticated(head)
         headers.update(cors.answer_headers(head, tenant))

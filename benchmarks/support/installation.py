@@ -18,6 +18,7 @@ import psutil
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedValkey
 from rillbase_server.launcher.ports import free_port
+from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 120.0
@@ -87,6 +88,8 @@ def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iter
     argv = [sys.executable, "-m", "uvicorn", application, "--host", "127.0.0.1"]
     if application.endswith(":get_asgi_application"):
         argv.append("--factory")
+    else:
+        argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     argv += ["--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
     log = place.directory / f"web-{port}.log"
     with log.open("wb") as output:

@@ -19,6 +19,7 @@ import requests
 from benchmarks.support.installation import ROOT, Installation, installation, python
 from benchmarks.support.restartable import Restartable, running
 from foundation.json_types import JsonValue
+from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 
 _MAKE = """
 import json
@@ -110,6 +111,7 @@ def live_stack(grid: str) -> Iterator[Stack]:
         place = opened.enter_context(installation())
         made = json.loads(python(place, _MAKE))
         serve = "-m uvicorn rillbase_server.asgi:application --host 127.0.0.1 --no-access-log"
+        serve += f" --http {HTTP_PROTOCOL} --ws {WEBSOCKET_PROTOCOL}"
         quiet = "--log-level warning --no-proxy-headers"
         web = Restartable(place, "web", f"{serve} {quiet}".split(), "/healthz")
         relay = Restartable(place, "relay", ["manage.py", "relay"], "/readyz")

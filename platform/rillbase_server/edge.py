@@ -1,9 +1,9 @@
 """The outermost layer of the server: what holds for each request, whoever answers it.
 
-It names the request, finds out the client's address, bounds the body while it streams in, adds
-the headers that every answer has, turns an error that nobody caught into a problem document, and
-writes one log line, one figure and one span for each request. It knows nothing of Django, and
-costs little enough to wrap health probes too.
+It names the request, finds out the client's address, refuses hosts that are not ours (`hosts.py`),
+bounds the body while it streams in, adds the headers that every answer has, turns an error that
+nobody caught into a problem document, and writes one log line, one figure and one span for each
+request. It costs little enough to wrap health probes too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from foundation import metrics, request_context, tracing
 from foundation.asgi import CONNECTION, App, Message, Receive, Scope, Send
 from foundation.environment import Environment
-from foundation.errors import ApiError, BodyTooLarge, Internal
+from foundation.errors import ApiError, BodyTooLarge, Internal, UnknownHost
 from rillbase_server.client_address import Network, TrustedProxies
+from rillbase_server.hosts import PROBES, host_check
 from rillbase_server.security_headers import SecurityHeaders
 
 log = logging.getLogger("rillbase.request")
@@ -44,6 +45,8 @@ class EdgeSettings:
     import_max_bytes: int = 16 * 1024**3
     trusted_proxies: Sequence[Network] = ()
     hsts: bool = False
+    #: Names that the server answers to.
+    hosts: Sequence[str] = ("*",)
 
     @classmethod
     def of(cls, environment: Environment) -> EdgeSettings:
@@ -53,6 +56,7 @@ class EdgeSettings:
             import_max_bytes=environment.rillbase_import_max_bytes,
             trusted_proxies=environment.rillbase_trusted_proxies,
             hsts=environment.rillbase_env == "production",
+            hosts=environment.rillbase_hosts,
         )
 
     def body_limit(self, path: str) -> int:
@@ -70,6 +74,7 @@ class Edge:
         self._settings = settings
         self._proxies = TrustedProxies(settings.trusted_proxies)
         self._security = SecurityHeaders(hsts=settings.hsts)
+        self._is_for_us = host_check(settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -102,6 +107,10 @@ class Edge:
             exchange.record()
 
     async def _answer(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> None:
+        scope = exchange.scope
+        if scope["path"] not in PROBES and not self._is_for_us(scope["headers"]):
+            await exchange.send_problem(UnknownHost())
+            return
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > exchange.body_limit:
             await exchange.refuse_body()
@@ -121,7 +130,10 @@ class Edge:
         self._identify(scope, _read_headers(scope))
         begin = time.perf_counter()
         try:
-            await self._app(scope, receive, send)
+            if self._is_for_us(scope["headers"]):
+                await self._app(scope, receive, send)
+            else:
+                await refuse_handshake(send, UnknownHost(), scope["state"]["request_id"])
         finally:
             log.info(
                 "WebSocket closed",
@@ -223,14 +235,8 @@ class Exchange:
         await self.send_problem(error)
 
     async def send_problem(self, error: ApiError) -> None:
-        body = json.dumps(error.problem(self.request_id)).encode()
-        headers = [
-            (b"content-type", b"application/problem+json"),
-            (b"content-length", str(len(body)).encode()),
-            *((k.lower().encode(), v.encode()) for k, v in error.headers.items()),
-        ]
-        await self.send({"type": "http.response.start", "status": error.status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": body})
+        for message in _problem(error, self.request_id, "http"):
+            await self.send(message)
 
     def record(self) -> None:
         """Write the request's figure and its log line."""
@@ -255,6 +261,25 @@ class Exchange:
                     "principal": self.principal,
                 },
             )
+
+
+async def refuse_handshake(send: Send, error: ApiError, request_id: str) -> None:
+    """Answer a WebSocket's handshake with a problem document."""
+    for message in _problem(error, request_id, "websocket.http"):
+        await send(message)
+
+
+def _problem(error: ApiError, request_id: str, kind: str) -> tuple[Message, Message]:
+    body = json.dumps(error.problem(request_id)).encode()
+    headers = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+        *((k.lower().encode(), v.encode()) for k, v in error.headers.items()),
+    ]
+    return (
+        {"type": f"{kind}.response.start", "status": error.status, "headers": headers},
+        {"type": f"{kind}.response.body", "body": body},
+    )
 
 
 def _read_headers(scope: Scope) -> dict[bytes, bytes]:

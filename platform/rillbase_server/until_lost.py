@@ -9,6 +9,7 @@ from functools import partial
 import uvicorn
 
 from foundation.asgi import App
+from rillbase_server.web_process import HTTP_PROTOCOL
 
 
 def serve(
@@ -33,6 +34,8 @@ def serve(
             port=port,
             log_config=None,
             access_log=False,
+            http=HTTP_PROTOCOL,
+            ws="none",
             server_header=False,
             timeout_graceful_shutdown=grace_s,
         )

@@ -108,7 +108,6 @@ class TicketedStreams:
             raise MethodNotAllowed(headers={"Allow": "GET"})
         handshake = Handshake.of(scope)
         head = handshake.head
-        head.get_host()
         if set(head.query) != {"ticket"}:
             raise InvalidBody("A ticket stands for its whole query: it is the only parameter.")
         party, ticket = await by_ticket(handshake, head.query["ticket"])

@@ -5,10 +5,7 @@ An ASGI layer of its own, as the HTTP data plane is (docs/decisions tells why).
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from documents.live import Kinds
-from foundation.api.problems import translate
 from foundation.asgi import App, Message, Receive, Scope, Send
 from foundation.errors import ApiError, NotFound
 from foundation.http import problem_answer
@@ -36,20 +33,12 @@ class Realtime:
         await receive()
         handshake = Handshake.of(scope)
         offered = scope.get("subprotocols", ())
-        try:
-            _check(handshake, offered)
-        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            await refuse(send, translate(raised))
+        if offered and SUBPROTOCOL not in offered:
+            await refuse(send, NotFound(f"The only subprotocol here is {SUBPROTOCOL}."))
             return
         chosen = SUBPROTOCOL if offered else None
         await send({"type": "websocket.accept", "subprotocol": chosen})
         await Connection(handshake, receive, send, self._kinds, self._crowd).run()
-
-
-def _check(handshake: Handshake, offered: Collection[str]) -> None:
-    handshake.head.get_host()
-    if offered and SUBPROTOCOL not in offered:
-        raise NotFound(f"The only subprotocol here is {SUBPROTOCOL}.")
 
 
 async def refuse(send: Send, error: ApiError) -> None:

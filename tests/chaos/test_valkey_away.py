@@ -15,6 +15,7 @@ import requests
 
 from foundation.models import OutboxTask
 from rillbase_server.launcher.ports import free_port
+from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.caller import Caller, signed_in, with_key
 from tests.make import MadeTenant, make_tenant
 from tests.own_valkey import OwnValkey
@@ -28,6 +29,7 @@ def web(valkey: OwnValkey, tmp_path: Path) -> Iterator[str]:
     """A web process of its own, on a Valkey that the test may kill."""
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
+    argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     with (tmp_path / "web.log").open("wb") as log:
         process = subprocess.Popen(
             [*argv, "--port", str(port), "--no-access-log", "--no-proxy-headers"],

@@ -58,4 +58,4 @@ def test_a_foreign_host_with_its_own_origin_is_refused_and_no_failure_of_ours(se
     answer = Caller(server).post(
         "/api/v1/auth/login", login, Host="evil.test", Origin="http://evil.test"
     )
-    problem(answer, 400, "invalid_parameter")
+    problem(answer, 400, "unknown_host")

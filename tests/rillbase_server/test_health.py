@@ -20,6 +20,7 @@ from psycopg import sql
 from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from rillbase_server.health import Health
+from rillbase_server.web_process import HTTP_PROTOCOL
 from tests.asgi_driver import Answer, ask, http_scope
 from tests.own_valkey import OwnValkey, free_port
 from tests.waiting import wait_until
@@ -143,7 +144,7 @@ def process(**variables: str) -> Iterator[str]:
     running = subprocess.Popen(
         [
             *(sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"),
-            *("--port", str(port), "--no-proxy-headers"),
+            *("--port", str(port), "--no-proxy-headers", "--http", HTTP_PROTOCOL),
         ],
         cwd=ROOT,
         env={**os.environ, **variables},

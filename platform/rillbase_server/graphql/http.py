@@ -57,7 +57,6 @@ class GraphqlHttp:
     ) -> Answer:
         if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
             return Answer(204, headers=cors.preflight_headers(head))
-        head.get_host()
         if head.method not in ("GET", "POST"):
             raise MethodNotAllowed(headers={"Allow": "GET, POST"})
         principal, tenant = await callers.authenticated(head)

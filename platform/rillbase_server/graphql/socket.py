@@ -30,7 +30,6 @@ from realtime.socket import callers as socket_callers
 from realtime.socket import messages
 from realtime.socket.callers import Handshake, Party
 from realtime.socket.crowd import Crowd, Verdict
-from realtime.socket.endpoint import refuse
 from realtime.socket.held import Held
 from realtime.socket.outgoing import Outgoing
 from rillbase_server.graphql import failures, persisted
@@ -73,11 +72,6 @@ class GraphqlSocket:
         scope["state"]["route"] = PATH
         await receive()
         handshake = Handshake.of(scope)
-        try:
-            handshake.head.get_host()
-        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            await refuse(send, translate(raised))
-            return
         if SUBPROTOCOL not in scope.get("subprotocols", ()):
             await send({"type": "websocket.close", "code": 4406, "reason": "Subprotocol"})
             return

@@ -6,6 +6,7 @@ import uvicorn
 from django.core.management.base import BaseCommand, CommandParser
 
 from foundation.asgi import App
+from rillbase_server.web_process import HTTP_PROTOCOL
 
 #: Enough to end what is being written: a page, a batch, a word to the node.
 GRACE_S = 5
@@ -33,6 +34,8 @@ class ServiceCommand(BaseCommand):
             port=int(str(options["port"])),
             log_config=None,
             access_log=False,
+            http=HTTP_PROTOCOL,
+            ws="none",
             server_header=False,
             timeout_graceful_shutdown=GRACE_S,
         )

@@ -19,6 +19,7 @@ import psutil
 import redis
 import requests
 
+from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.chaos.live.story import Story
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -149,8 +150,8 @@ class Stage(ABC):
 def web_argv(port: int) -> list[str]:
     """Return how an app server is started."""
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
-    argv += ["--app-dir", "platform", "--ws", "websockets-sansio", "--no-access-log"]
-    return [*argv, "--no-proxy-headers", "--port", str(port)]
+    argv += ["--app-dir", "platform", "--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
+    return [*argv, "--no-access-log", "--no-proxy-headers", "--port", str(port)]
 
 
 def answers(url: str) -> bool:

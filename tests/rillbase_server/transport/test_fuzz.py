@@ -1,0 +1,296 @@
+"""Seeded hostile bytes: frames against the library's own parser, requests against one another."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import zlib
+
+import pytest
+from websockets.extensions.permessage_deflate import PerMessageDeflate
+from websockets.frames import Frame
+from websockets.streams import StreamReader
+
+from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.websocket_frames import (
+    ControlFrame,
+    FrameReader,
+    ReceivedMessage,
+    Stop,
+    Violation,
+)
+from tests.rillbase_server.transport.raw import ends, frame, get, send_all, upgrade
+from tests.rillbase_server.transport.serving import Echo, Served, serving
+from tests.waiting import wait_until
+
+LIMIT = 5000
+FEW, MANY = range(150), range(150, 30_000)
+Events = list[object]
+
+
+def deflate(*, keeps_context: bool) -> PerMessageDeflate:
+    return PerMessageDeflate(not keeps_context, True, 12, 12)
+
+
+class Sender:
+    """Makes the frames of one client, right ones for the most part."""
+
+    def __init__(self, rng: random.Random, *, keeps_context: bool) -> None:
+        self._rng = rng
+        self._keeps_context = keeps_context
+        self._encoder = zlib.compressobj(6, zlib.DEFLATED, -12)
+
+    def stream(self) -> bytes:
+        sent = b"".join(self._message() for _ in range(self._rng.randrange(1, 8)))
+        if self._rng.random() < 0.4:
+            sent = self._spoilt(sent)
+        return sent
+
+    def _message(self) -> bytes:
+        rng = self._rng
+        if rng.random() < 0.2:
+            return self._frame(rng.randbytes(rng.randrange(140)), rng.choice((9, 10)))
+        data = self._payload()
+        opcode = rng.choice((1, 2))
+        is_deflated = rng.random() < 0.6
+        if is_deflated:
+            data = self._deflated(data)
+        parts = self._cut(data)
+        frames = []
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            frames.append(
+                self._frame(
+                    part,
+                    opcode if number == 0 else 0,
+                    fin=last,
+                    deflated=is_deflated and number == 0,
+                )
+            )
+            if not last and rng.random() < 0.2:
+                frames.append(self._frame(b"!", 9))
+        return b"".join(frames)
+
+    def _payload(self) -> bytes:
+        rng = self._rng
+        size = rng.choice((0, 1, 125, 126, LIMIT - 1, LIMIT, LIMIT + 1, rng.randrange(3 * LIMIT)))
+        kind = rng.random()
+        if kind < 0.5:
+            return b"a" * size
+        return ("é" * size).encode()[:size] if kind < 0.7 else rng.randbytes(size)
+
+    def _deflated(self, data: bytes) -> bytes:
+        if not self._keeps_context:
+            self._encoder = zlib.compressobj(6, zlib.DEFLATED, -12)
+        return (self._encoder.compress(data) + self._encoder.flush(zlib.Z_SYNC_FLUSH))[:-4]
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        cuts = sorted(self._rng.randrange(len(data) + 1) for _ in range(self._rng.randrange(4)))
+        edges = [0, *cuts, len(data)]
+        return [data[a:b] for a, b in itertools.pairwise(edges)]
+
+    def _frame(self, data: bytes, opcode: int, **flags: bool) -> bytes:
+        return frame(data, opcode, mask=self._rng.randbytes(4), **flags)
+
+    def _spoilt(self, data: bytes) -> bytes:
+        spoilt = bytearray(data)
+        for _ in range(self._rng.randrange(1, 4)):
+            if spoilt:
+                spoilt[self._rng.randrange(len(spoilt))] = self._rng.randrange(256)
+        return bytes(spoilt)
+
+
+class Oracle:
+    """The library's parser, and messages of what it reads."""
+
+    def __init__(self, data: bytes, extension: PerMessageDeflate) -> None:
+        self._reader = StreamReader()
+        self._reader.feed_data(data)
+        self._extension = extension
+        self._message: bytearray | None = None
+        self._is_text = False
+        self.events: Events = []
+
+    # As an extension of the library's parser
+
+    def decode(self, read: Frame, *, max_size: int | None = None) -> Frame:
+        """Inflate a frame to what is left of the limit; to the library no room is no limit."""
+        room = LIMIT - len(self._message or b"")
+        return self._extension.decode(read, max_size=max(room, 1))
+
+    def run(self) -> bool:
+        """Read up to what the library refuses; tell whether it refused something."""
+        while True:
+            parsing = Frame.parse(
+                self._reader.read_exact,
+                mask=True,
+                max_size=LIMIT,
+                extensions=[self],  # type: ignore[list-item]  # whatever has `decode`
+            )
+            try:
+                next(parsing)
+            except StopIteration as done:
+                if not self._take(done.value):
+                    return True
+            except Exception:  # noqa: BLE001 -- whatever it refuses by
+                return True
+            else:
+                return False
+
+    def _take(self, read: Frame) -> bool:
+        if read.opcode >= 8:
+            self.events.append(ControlFrame(read.opcode, bytes(read.data)))
+            return True
+        if (read.opcode == 0) != (self._message is not None):
+            return False
+        if self._message is None:
+            self._message, self._is_text = bytearray(), read.opcode == 1
+        self._message += read.data
+        if len(self._message) > LIMIT:
+            return False
+        return not read.fin or self._end()
+
+    def _end(self) -> bool:
+        message, self._message = bytes(self._message or b""), None
+        try:
+            if self._is_text:
+                message.decode()
+        except UnicodeDecodeError:
+            return False
+        self.events.append(ReceivedMessage(message, self._is_text))
+        return True
+
+
+def by_us(data: bytes, extension: PerMessageDeflate, rng: random.Random) -> tuple[Events, bool]:
+    """Return what our reader reads, fed in pieces and granted memory in steps."""
+    reader = FrameReader(extension, limit=LIMIT)
+    reader.granted_bytes = 100
+    events: Events = []
+    while True:
+        try:
+            event = reader.step()
+        except Violation:
+            return events, True
+        if event is Stop.NEEDS_INPUT:
+            if not data:
+                return events, False
+            size = rng.randrange(1, len(data) + 1)
+            reader.feed(data[:size])
+            data = data[size:]
+        elif event is Stop.NEEDS_MEMORY:
+            reader.granted_bytes += 700
+        elif event is Stop.OVER_LIMIT:
+            return events, True
+        elif event is not Stop.PROGRESS:
+            events.append(event)
+        assert len(reader._message) <= min(LIMIT, reader.granted_bytes) + 1
+
+
+def compare_frames(seed: int) -> None:
+    rng = random.Random(seed)
+    keeps_context = rng.random() < 0.5
+    data = Sender(rng, keeps_context=keeps_context).stream()
+    oracle = Oracle(data, deflate(keeps_context=keeps_context))
+    they_refuse, theirs = oracle.run(), oracle.events
+    ours, we_refuse = by_us(data, deflate(keeps_context=keeps_context), rng)
+    # The library refuses at the end of a frame what we may refuse at its beginning, and the other
+    # way round, so only one of them may have read on; neither reads anything else.
+    common = min(len(theirs), len(ours))
+    assert ours[:common] == theirs[:common], seed
+    assert we_refuse == they_refuse, seed
+    if not we_refuse:
+        assert ours == theirs, seed
+
+
+def test_our_reader_of_frames_reads_what_the_library_does() -> None:
+    for seed in FEW:
+        compare_frames(seed)
+
+
+@pytest.mark.long
+def test_our_reader_of_frames_reads_what_the_library_does_at_length() -> None:
+    for seed in MANY:
+        compare_frames(seed)
+
+
+def requests(rng: random.Random) -> bytes:
+    """Return pipelined requests, some of which are none."""
+    made = []
+    for _ in range(rng.randrange(1, 6)):
+        path = f"/{rng.randrange(1000)}"
+        kind = rng.randrange(5)
+        if kind == 0:
+            made.append(get(path, *(f"X{i}: {i}" for i in range(rng.randrange(40)))))
+        elif kind == 1:
+            body = rng.randbytes(rng.choice((0, 1, 100, 20_000)))
+            made.append(
+                f"POST {path} HTTP/1.1\r\nHost: l\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            )
+            made.append(body)
+        elif kind == 2:
+            made.append(
+                f"POST {path} HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+            )
+            for _ in range(rng.randrange(10)):
+                part = rng.randbytes(rng.randrange(1, 300))
+                made.append(b"%x;e=%d\r\n%b\r\n" % (len(part), rng.randrange(99), part))
+            made.append(b"0\r\nT: x\r\n\r\n")
+        elif kind == 3:
+            made.append(upgrade(path))
+            made.append(frame(rng.randbytes(rng.randrange(300)), mask=rng.randbytes(4)))
+        else:
+            made.append(b"\r\n" * rng.randrange(3))
+    data = bytearray(b"".join(made))
+    for _ in range(rng.choice((0, 0, 0, 1, 3))):
+        data[rng.randrange(len(data))] = rng.randrange(256) if data else 0
+    return bytes(data)
+
+
+def converse(served: Served, data: bytes, cuts: list[int]) -> bytes:
+    """Send bytes in these pieces, and return all that comes back until the end."""
+    with served.connect() as client:
+        edges = [0, *cuts, len(data)]
+        for begin, end in itertools.pairwise(edges):
+            if not send_all(client, data[begin:end]):
+                break
+        heard = bytearray()
+        try:
+            while piece := client.recv(65536):
+                heard += piece
+        except ConnectionError:
+            pass
+        return bytes(heard)
+
+
+def bombard(seeds: range) -> None:
+    """Requests mean the same however they are cut, and whatever they are the server lives."""
+    echo = Echo()
+    bounds = Bounds(header_timeout_s=0.3, transfer_window_s=0.3, min_bytes_per_s=1000)
+    with serving(echo, bounds) as served:
+        for seed in seeds:
+            rng = random.Random(seed)
+            data = requests(rng)
+            if not data:
+                continue
+            seen = []
+            cuts = sorted(rng.randrange(len(data)) for _ in range(rng.randrange(1, 20)))
+            for pieces in ([], cuts):
+                echo.requests.clear()
+                converse(served, data + get("/end", "Connection: close"), pieces)
+                seen.append(list(echo.requests))
+            assert seen[0] == seen[1], seed
+        wait_until(lambda: served.open_connections == 0, what="all connections to be forgotten")
+        assert served.table.memory.used_bytes == 0
+        with served.connect() as client:
+            client.sendall(get("/alive", "Connection: close"))
+            assert ends(client)
+        assert echo.requests[-1] == ("GET", "/alive", 0)
+
+
+def test_requests_mean_the_same_however_they_are_cut() -> None:
+    bombard(range(25))
+
+
+@pytest.mark.long
+def test_requests_mean_the_same_however_they_are_cut_at_length() -> None:
+    bombard(range(25, 2000))

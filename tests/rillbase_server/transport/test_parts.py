@@ -1,0 +1,62 @@
+"""Decisions that need no socket: cuts, rates, memory."""
+
+from __future__ import annotations
+
+from rillbase_server.transport.framing import Framing
+from rillbase_server.transport.message_memory import MessageMemory
+from rillbase_server.transport.rates import Progress
+
+
+def test_a_head_is_cut_off_at_its_end_wherever_it_was_torn() -> None:
+    head, rest = b"GET / HTTP/1.1\r\nHost: l\r\n\r\n", b"GET /next"
+    for torn in range(1, len(head)):
+        framing = Framing(1000)
+        first = head[:torn]
+        assert framing.piece(first, 0) == len(first)
+        second = head[torn:] + rest
+        assert second[: framing.piece(second, 0)] == head[torn:]
+        assert framing.head_bytes == len(head)
+
+
+def test_a_rate_is_judged_by_whole_windows_in_which_the_peer_is_waited_for() -> None:
+    progress = Progress()
+
+    def slow(now_s: float, moved: int) -> bool:
+        return progress.is_too_slow(now_s, moved, window_s=10, min_bytes_per_s=100)
+
+    assert not slow(0, 0)
+    assert not slow(9, 0)
+    progress.rest()
+    assert not slow(10, 0)
+    assert not slow(19, 0)
+    assert not slow(20, 1000)
+    assert not slow(29, 1000)
+    assert slow(30, 1999)
+
+
+def test_memory_waits_in_turn_and_the_oldest_claim_alone_goes_beyond() -> None:
+    memory = MessageMemory(100)
+    resumed: list[str] = []
+    first, second, third = memory.begin(), memory.begin(), memory.begin()
+    assert memory.extend(first, 60, lambda: resumed.append("first"))
+    assert memory.extend(second, 40, lambda: resumed.append("second"))
+    assert not memory.extend(second, 40, lambda: resumed.append("second"))
+    assert not memory.extend(third, 10, lambda: resumed.append("third"))
+    assert memory.extend(first, 60, lambda: resumed.append("first"))
+    assert memory.used_bytes == 160
+    first.release()
+    assert resumed == ["second", "third"]
+    second.release()
+    third.release()
+    assert memory.used_bytes == 0
+
+
+def test_a_claim_that_is_kept_is_released_by_the_last_who_holds_it() -> None:
+    memory = MessageMemory(100)
+    claim = memory.begin()
+    memory.extend(claim, 50, lambda: None)
+    claim.retain()
+    claim.release()
+    assert memory.used_bytes == 50
+    claim.release()
+    assert memory.used_bytes == 0
