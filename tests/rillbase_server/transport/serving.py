@@ -15,8 +15,7 @@ from foundation.asgi import CONNECTION, App, Message, Receive, Scope, Send, text
 from rillbase_server.transport import tables
 from rillbase_server.transport.bounds import Bounds
 from rillbase_server.transport.connection_table import ConnectionTable
-from rillbase_server.transport.http_protocol import HttpProtocol
-from rillbase_server.transport.websocket_protocol import WebSocketProtocol
+from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.waiting import wait_until
 
 
@@ -47,8 +46,8 @@ def serving(app: App, bounds: Bounds | None = None) -> Iterator[Served]:
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     config = uvicorn.Config(
         app,
-        http=HttpProtocol,
-        ws=WebSocketProtocol,
+        http=HTTP_PROTOCOL,
+        ws=WEBSOCKET_PROTOCOL,
         log_config=None,
         access_log=False,
         lifespan="off",

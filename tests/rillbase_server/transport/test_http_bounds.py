@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from ipaddress import ip_network
 
 import pytest
 
@@ -18,7 +19,7 @@ FAST = Bounds(header_timeout_s=0.5, transfer_window_s=0.5, min_bytes_per_s=2000)
 
 
 def closed(reason: str) -> float:
-    return CONNECTIONS_CLOSED.labels(reason)._value.get()
+    return float(CONNECTIONS_CLOSED.labels(reason)._value.get())
 
 
 @pytest.mark.parametrize(
@@ -169,12 +170,15 @@ def test_beyond_the_cap_the_oldest_unauthenticated_connection_goes() -> None:
 
 
 def test_an_address_has_a_cap_of_its_own_from_which_proxies_are_exempt() -> None:
-    from ipaddress import ip_network
-
     for proxies, expected in (((), 2), ((ip_network("127.0.0.0/8"),), 4)):
         bounds = Bounds(connections_per_address=2, trusted_proxies=proxies)
         with serving(Echo(), bounds) as served:
+            before = closed("address_full_evicted")
             clients = [served.connect() for _ in range(4)]
+            wait_until(
+                lambda: served.open_connections + closed("address_full_evicted") - before == 4,  # noqa: B023 -- called within the round
+                what="all to be accepted",
+            )
             for client in clients:
                 send_all(client, get("/", "Authorization: Bearer x")[:-2])
             survivors = 0
