@@ -121,7 +121,7 @@ def test_a_handshake_for_a_foreign_host_is_refused_by_a_problem_document(
         connect(f"ws://evil.test{path}", sock=connection_to(server))
     answer = refused.value.response
     assert answer.status_code == 400
-    assert json.loads(answer.body)["code"] == "invalid_parameter"
+    assert json.loads(answer.body)["code"] == "unknown_host"
 
 
 def connection_to(server: str) -> socket.socket:
