@@ -15,7 +15,7 @@ from ipaddress import IPv4Network, IPv6Network
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidSource, SourceUnreachable
@@ -142,6 +142,13 @@ def may_be_called(
     if is_plain_loopback(address) and allow_loopback:
         return True
     return is_public(address) or any(address in network for network in networks)
+
+
+def is_internal(info: str) -> bool:
+    """Tell whether one connects to an address that is not public; yes, if that is not known."""
+    found = str(conninfo_to_dict(info).get("hostaddr", "")).split(",")
+    parsed = (parse_address(text) for text in found)
+    return not all(address is not None and is_public(address) for address in parsed)
 
 
 def conninfo(target: Target, found: Sequence[str]) -> str:

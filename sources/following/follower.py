@@ -20,7 +20,7 @@ from documents.collections.actions import has_documents
 from foundation import failures, metrics
 from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
-from sources.connection import addresses, conninfo, unseal_target
+from sources.connection import addresses, conninfo, is_internal, unseal_target
 from sources.following.copy import Copy, Snapshot
 from sources.following.net import Diverged
 from sources.following.progress import DocumentRefused, Fenced, Progress
@@ -65,6 +65,8 @@ class Follower:
         self.source_id = row.pk
         self.row = row
         self._pause_s = FIRST_PAUSE_S
+        #: Whether failures of the server are shown to its owner in general terms only.
+        self._is_internal = True
         #: Why the next life begins with a copy.
         self._copy_reason = ""
 
@@ -100,11 +102,14 @@ class Follower:
             await self._wait(progress, _condition(refused), refused.detail or refused.title)
         except (psycopg.Error, OSError) as failed:
             full = failures.passing(failed) if isinstance(failed, OSError) else None
-            said = (full.code, full.detail) if full else of_error(failed)
+            said = (full.code, full.detail) if full else self._of_error(failed)
             await self._wait(progress, *said)
         except Exception:
             logger.exception("a source failed", extra={"source": str(self.source_id)})
             await self._wait(progress, "internal", "Something went wrong on our side.")
+
+    def _of_error(self, failed: psycopg.Error | OSError) -> tuple[str, str]:
+        return of_error(failed, is_internal=self._is_internal)
 
     async def _copy_again(self, reason: str) -> None:
         self._copy_reason = reason
@@ -139,7 +144,9 @@ class Follower:
     async def _live(self, progress: Progress) -> None:
         """Follow from where it stands. It ends with an exception."""
         row = progress.row
+        self._is_internal = True
         info = await info_of(row)
+        self._is_internal = is_internal(info)
         async with contextlib.AsyncExitStack() as stack:
             watching = await stack.enter_async_context(session(info))
             table = await self._table(progress, watching)

@@ -7,6 +7,7 @@ import asyncio
 import psycopg
 
 from foundation.errors import ApiError
+from sources.connection import is_internal
 from sources.following.follower import info_of
 from sources.following.progress import Fenced, Progress
 from sources.following.upkeep import keep_within_bounds
@@ -30,6 +31,7 @@ async def rest(row: Source) -> None:
 
 
 async def _look(progress: Progress) -> None:
+    info = ""
     try:
         info = await info_of(progress.row)
         async with session(info) as connection:
@@ -37,4 +39,4 @@ async def _look(progress: Progress) -> None:
     except ApiError as refused:
         await progress.tell(Source.State.PAUSED, "unreachable", refused.detail or refused.title)
     except (psycopg.Error, OSError) as failed:
-        await progress.tell(Source.State.PAUSED, *of_error(failed))
+        await progress.tell(Source.State.PAUSED, *of_error(failed, is_internal=is_internal(info)))

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from foundation.errors import ApiError
 from foundation.sealing import SealBroken
+from sources.connection import is_internal
 from sources.following.follower import info_of
 from sources.following.rows import ALIAS, on_rows
 from sources.following.upkeep import forget_upstream
@@ -52,6 +53,7 @@ async def remove(row: Source) -> None:
 
 async def try_upstream(row: Source) -> Failure | None:
     """Drop slot and publication. Return why that cannot be done; None: it is done."""
+    info = ""
     try:
         info = await info_of(row)
         async with session(info) as connection:
@@ -59,7 +61,7 @@ async def try_upstream(row: Source) -> Failure | None:
     except ApiError as refused:
         return "unreachable", refused.detail or refused.title
     except (psycopg.Error, OSError) as failed:
-        return of_error(failed)
+        return of_error(failed, is_internal=is_internal(info))
     except SealBroken:
         return "internal", "The connection cannot be read: it was kept under another secret."
     return None

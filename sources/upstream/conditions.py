@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import psycopg
 
 from foundation.errors import FieldProblem, InvalidSource
+
+logger = logging.getLogger(__name__)
 
 
 class Unfit(Exception):
@@ -35,12 +39,24 @@ class CopyAnew(Exception):
 _LOGIN = ("password authentication failed", "no pg_hba.conf entry", "does not exist")
 
 
-def of_error(failed: psycopg.Error | OSError) -> tuple[str, str]:
-    """Return a stable code for what a server or the way to it said, and words without addresses."""
+#: What is said of a server within the installation's own networks.
+_INTERNAL = "No connection could be made, or the login was refused."
+
+
+def of_error(failed: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str, str]:
+    """Return a stable code for what a server or the way to it said, and words without addresses.
+
+    Of an internal server all failures up to the login are one. Whoever may name a server could
+    otherwise learn, port by port, what listens within our networks; which it was is in the log. An
+    SQLSTATE comes from a database that has accepted the login.
+    """
     state = failed.sqlstate if isinstance(failed, psycopg.Error) else None
     text = str(failed).strip()
     if state is not None:
         return ("forbidden" if state == "42501" else "refused"), text.splitlines()[0]
+    if is_internal:
+        logger.warning("an internal source cannot be used: %s", text or repr(failed))
+        return "unreachable", _INTERNAL
     _, told, reason = text.partition("FATAL:")
     if not told:
         return "unreachable", "No connection could be made, or it broke."

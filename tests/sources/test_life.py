@@ -190,7 +190,7 @@ def test_a_source_is_listed_until_nothing_of_it_is_left_in_its_database(
             what="the removal to wait",
         )
         (shown,) = listed(followed)
-        assert (shown["state"], shown["condition"]["code"]) == ("removing", "refused")
+        assert (shown["state"], shown["condition"]["code"]) == ("removing", "unreachable")
         assert shown["removing_until"] is not None
         assert list(errors_of(followed)) == ["source_removal_waits"]
         assert slots(database) == 2

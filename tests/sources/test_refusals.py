@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from tests.caller import problem
@@ -96,25 +98,38 @@ def test_networks_of_the_installations_own_can_be_allowed() -> None:
     assert allowed == [True, False, False, True, False]
 
 
-def test_a_login_that_is_refused_is_said_to_be(database: Database, things: MadeCollection) -> None:
-    from tests.sources.upstream import declare
-
-    wrong = database.url.replace("theirs", "wrong")
-    refused = problem(
-        declare(things, database, connection=wrong, table="t"), 422, "source_unreachable"
-    )
-    assert refused["errors"][0]["code"] == "login_refused"
-    assert "127.0.0.1" not in str(refused)
-
-
-def test_a_database_that_is_not_there_is_said_to_be(
-    database: Database, things: MadeCollection
+def test_nobody_learns_what_listens_within_our_own_networks(
+    database: Database, things: MadeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from sources.definitions import probe
     from tests.own_valkey import free_port
     from tests.sources.upstream import declare
 
-    url = f"postgresql://u:p@127.0.0.1:{free_port()}/d?sslmode=disable"
-    refused = problem(
-        declare(things, database, connection=url, table="t"), 422, "source_unreachable"
-    )
-    assert refused["errors"][0]["code"] == "unreachable"
+    monkeypatch.setattr(probe, "INTERNAL_FAILURE_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        nothing = f"postgresql://u:p@127.0.0.1:{free_port()}/d?sslmode=disable"
+        deaf = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/d?sslmode=disable"
+        urls = (nothing, deaf, database.url.replace("theirs", "wrong"))
+        answers = [declare(things, database, connection=url, table="t") for url in urls]
+    # What is closed and what refuses a login take as long as what says nothing.
+    assert all(answer.elapsed.total_seconds() >= 1.0 for answer in answers)
+    problems = [problem(answer, 422, "source_unreachable") for answer in answers]
+    for each in problems:
+        each.pop("request_id")
+    assert problems[0] == problems[1] == problems[2]
+    assert problems[0]["errors"][0]["code"] == "unreachable"
+
+
+def test_the_owner_of_a_public_database_is_told_what_it_said() -> None:
+    from sources.connection import conninfo, is_internal, parse_target
+    from sources.upstream.conditions import of_error
+
+    target = parse_target("postgresql://u:p@db.example/d")
+    assert not is_internal(conninfo(target, ["93.184.215.14"]))
+    assert is_internal(conninfo(target, ["93.184.215.14", "10.1.2.3"]))
+    assert is_internal("")
+    refused = psycopg.OperationalError('FATAL:  password authentication failed for user "u"')
+    assert of_error(refused, is_internal=False)[0] == "login_refused"
+    assert of_error(refused, is_internal=True)[0] == "unreachable"
+    denied = psycopg.errors.InsufficientPrivilege("permission denied for table t")
+    assert of_error(denied, is_internal=True)[0] == "forbidden"
