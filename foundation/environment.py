@@ -86,7 +86,8 @@ class Environment(BaseSettings):
     )
     rillbase_allow_loopback_targets: bool = Field(
         False,
-        description="Let webhooks and key sets point to http://127.0.0.1 (development only).",
+        description="Let webhooks, key sets and sources point to http://127.0.0.1. Refused in "
+        "production. The launcher turns it on in development while it serves this machine only.",
     )
     rillbase_log_format: Literal["json", "console"] = Field(
         "json", description="Form of log lines."

@@ -55,6 +55,10 @@ CONNECTIONS_CLOSED = Counter(
     "Connections that the server refused or closed because of their client, by reason.",
     ("reason",),
 )
+STORAGE_FULL = Counter(
+    "rillbase_storage_full",
+    "Calls that were refused since a disk is full",
+)
 LIMIT_DECISIONS = Counter(
     "rillbase_limit_decisions_total",
     "Rate-limit decisions, by the limit that refused or was closest to it; `counted` tells "

@@ -38,6 +38,9 @@ from foundation.valkey_wire import ValkeyWire
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 2.0
+#: A server answers again once nothing has failed for so long. An event layer with a full disk
+#: reads and refuses to write by turns, several times a second.
+STEADY_S = 1.0
 #: Appending a page takes milliseconds; a server that is frozen is given up.
 ANSWER_TIMEOUT_S = 10.0
 
@@ -60,6 +63,7 @@ class RelayLoop:
         self._task: asyncio.Task[None] | None = None
         #: The server that failed last, until it answers again.
         self._away = ""
+        self._failed_s = 0.0
         self._asked = False
         self._ticked_s: float | None = None
 
@@ -109,6 +113,7 @@ class RelayLoop:
         try:
             reply = await self._carry_out(request)
         except (psycopg.Error, RedisError, OSError) as failed:
+            self._failed_s = time.monotonic()
             if self._away != server:
                 logger.warning("the relay waits for the %s: %s", server, failed)
             self._away = server
@@ -116,7 +121,7 @@ class RelayLoop:
         except Exception:
             logger.exception("a request of the relay failed: %s", type(request).__name__)
             return Failed()
-        if self._away == server:
+        if self._away == server and time.monotonic() - self._failed_s > STEADY_S:
             logger.info("the %s answers again", server)
             self._away = ""
         return reply

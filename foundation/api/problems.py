@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
-from foundation import errors, failures
+from foundation import errors, failures, metrics
 from foundation.api.bodies import field_problems
 from foundation.api.rendering import to_json
 from foundation.request_context import request_id
@@ -26,6 +26,13 @@ logger = logging.getLogger(__name__)
 
 def translate(raised: Exception) -> errors.ApiError:
     """Return the public error for any exception."""
+    error = _translate(raised)
+    if isinstance(error, errors.StorageFull):
+        metrics.STORAGE_FULL.inc()
+    return error
+
+
+def _translate(raised: Exception) -> errors.ApiError:
     match raised:
         case errors.ApiError():
             return raised

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 from .options import REPOSITORY, UpOptions
 from .secrets_file import Secrets
 
+LOOPBACK_TARGETS = "RILLBASE_ALLOW_LOOPBACK_TARGETS"
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 ADMINISTRATION = "DATABASE_URL"
 
 
@@ -31,8 +33,8 @@ def own_environment(
         **urls,
     }
     given = dict(os.environ)
-    if given.get("RILLBASE_ENV", "development") == "development":
-        ours["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
+    if allows_loopback_targets(options):
+        ours[LOOPBACK_TARGETS] = "true"
     if options.verbose:
         ours["RILLBASE_LOG_LEVEL"] = "DEBUG"
     always = {
@@ -42,6 +44,19 @@ def own_environment(
         "PYTHONUNBUFFERED": "1",
     }
     return ours | given | always
+
+
+def allows_loopback_targets(options: UpOptions) -> bool:
+    """Tell whether tenants may have this machine called: what the user says, else by the start.
+
+    A developer's own receivers are on the machine. Where others reach the server, they could have
+    it look for what else runs here, so then it is off.
+    """
+    given = os.environ.get(LOOPBACK_TARGETS)
+    if given is not None:
+        return given.strip().lower() in {"1", "true", "yes", "on"}
+    is_development = os.environ.get("RILLBASE_ENV", "development") == "development"
+    return is_development and options.host in LOOPBACK_HOSTS
 
 
 def with_administration(environment: Mapping[str, str], database_url: str) -> dict[str, str]:
@@ -57,7 +72,7 @@ def without_login(database_url: str) -> str:
 
 def _hosts(options: UpOptions) -> list[str]:
     hosts = ["localhost", "127.0.0.1", "[::1]"]
-    if options.host not in {"127.0.0.1", "localhost", "::1"}:
+    if options.host not in LOOPBACK_HOSTS:
         hosts += [
             socket.gethostname(),
             f"[{options.host}]" if ":" in options.host else options.host,

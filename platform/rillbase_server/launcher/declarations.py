@@ -138,6 +138,7 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
         stop_rank=VALKEY_RANK,
         account=store.account,
         before_start=store.before_start,
+        repair=store.set_damaged_aside,
         transient_failures=VALKEY_TRANSIENT_FAILURES,
     )
 

@@ -185,6 +185,15 @@ class EmbeddedValkey(_EmbeddedServer):
     def start(self) -> None:
         """Start the server and return once it answers."""
         self.stop()  # collects a server that was killed
+        self.log.unlink(missing_ok=True)
+        try:
+            self._start_once()
+        except EmbeddedServerError as failure:
+            if not self.store.set_damaged_aside(str(failure)):
+                raise
+            self._start_once()
+
+    def _start_once(self) -> None:
         self.store.before_start()
         self._await(self._spawn(self.store.argv()), self.store.answers)
 

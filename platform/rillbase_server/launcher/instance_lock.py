@@ -52,6 +52,6 @@ def lock_holder(path: Path) -> ProcessIdentity | None:
         content = json.loads(path.read_text())
         holder = ProcessIdentity(int(content["pid"]), int(content["started"]))
         booted = content["boot_id"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return holder if booted == boot_id() and holder.alive else None

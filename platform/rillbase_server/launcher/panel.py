@@ -1,5 +1,7 @@
 """What to do next, once everything is ready."""
 
+from collections.abc import Sequence
+
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -7,10 +9,12 @@ from rich.text import Text
 from .options import UpOptions
 from .secrets_file import Demo
 
+#: A label and a value.
+Row = tuple[str, str]
 NOT_MADE = "(none: started with --no-demo)"
 
 
-def rows(options: UpOptions, demo: Demo, link: str) -> list[tuple[str, str]]:
+def rows(options: UpOptions, demo: Demo, link: str, notes: Sequence[Row] = ()) -> list[Row]:
     """Labels and values, in the order in which a newcomer needs them."""
     return [
         ("Sign in", link or options.url),
@@ -23,25 +27,30 @@ def rows(options: UpOptions, demo: Demo, link: str) -> list[tuple[str, str]]:
         ("API key", demo.api_key or NOT_MADE),
         ("Data", str(options.data_dir)),
         ("Logs", str(options.data_dir / "logs")),
+        *notes,
         ("Stop", f"Ctrl-C here, or: python manage.py stop --data-dir {options.data_dir}"),
     ]
 
 
-def panel(options: UpOptions, demo: Demo, link: str, seconds: float) -> Panel:
+def panel(
+    options: UpOptions, demo: Demo, link: str, seconds: float, notes: Sequence[Row] = ()
+) -> Panel:
     """The rows in a frame, for terminals."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     # Values are meant to be copied: they fold at the edge and are never cut.
     table.add_column(overflow="fold")
-    for label, value in rows(options, demo, link):
+    for label, value in rows(options, demo, link, notes):
         table.add_row(label, Text(value))
     return Panel(table, title=f"Rillbase is ready ({seconds:.1f} s)", border_style="green")
 
 
-def plain(options: UpOptions, demo: Demo, link: str, seconds: float) -> str:
+def plain(
+    options: UpOptions, demo: Demo, link: str, seconds: float, notes: Sequence[Row] = ()
+) -> str:
     """The rows as lines, for files and pipes."""
     lines = [f"Rillbase is ready ({seconds:.1f} s)"]
-    lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo, link)]
+    lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo, link, notes)]
     return "\n".join(lines)
 
 

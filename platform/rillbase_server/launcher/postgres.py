@@ -182,6 +182,10 @@ class PostgresCluster:
     def _password_file(self) -> Path:
         return self.directory / "initdb.password"
 
+    @property
+    def _lock_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
     def _socket_directory(self) -> str:
         # A socket's path is limited to 107 bytes. Where the directory is too deep the server
         # listens on TCP alone, which is what every part of Rillbase uses anyway.
@@ -190,7 +194,7 @@ class PostgresCluster:
 
     def _lock_file_lines(self) -> list[str]:
         try:
-            return (self.data / "postmaster.pid").read_text().splitlines()
+            return self._lock_file.read_text(errors="replace").splitlines()
         except FileNotFoundError:
             return []
 
@@ -199,13 +203,13 @@ class PostgresCluster:
         return Path(process.cwd()) == self.data.resolve()
 
     def _drop_foreign_lock_file(self) -> None:
-        """Remove a lock file whose pid now belongs to somebody else.
+        """Remove a lock file whose pid now belongs to somebody else, or that names none.
 
         PostgreSQL refuses to start while the recorded pid is alive, even if it is a stranger's
         (after a reboot, or in a new container). The file is only removed when no process at all
         works in the data directory: its record of the shared memory would protect those.
         """
-        if not self._lock_file_lines() or self.running_server() is not None:
+        if not self._lock_file.exists() or self.running_server() is not None:
             return
         for process in psutil.process_iter():
             try:
@@ -213,4 +217,4 @@ class PostgresCluster:
                     return
             except psutil.Error:
                 continue
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        self._lock_file.unlink(missing_ok=True)

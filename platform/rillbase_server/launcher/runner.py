@@ -53,6 +53,8 @@ class Runner:
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         # What the readiness check still misses, and how long the last start or stop took.
         self.lacking = ""
+        # What was put right when a start had failed, for people.
+        self.repair = ""
         # Whether everything has been up: from then on, few failures are final.
         self.installation_was_up = False
         self.took_s: float | None = None
@@ -97,6 +99,7 @@ class Runner:
         self._process = None
         said = "\n".join(self.last_lines)
         transient = any(phrase in said for phrase in self.service.transient_failures)
+        transient = self._repaired(said) or transient
         self.handle(Exited(process.returncode, transient, self._is_retried_forever(said)))
 
     def reload(self) -> None:
@@ -143,6 +146,20 @@ class Runner:
         if self.service.check is not None:
             self._check = asyncio.create_task(self._ask_until_ready(self._process.pid))
         return None
+
+    def _repaired(self, said: str) -> bool:
+        """Put right what made a start fail, if that is possible."""
+        if self.state is not State.STARTING:
+            return False
+        try:
+            done = self.service.repair(said)
+        except OSError as problem:
+            done = ""
+            self._hear(f"could not be repaired: {problem}".encode())
+        if done:
+            self.repair = done
+            self._hear(done.encode())
+        return bool(done)
 
     def _is_retried_forever(self, said: str) -> bool:
         """Tell whether this end is none that the whole installation should end with."""

@@ -54,7 +54,8 @@ LATER_NAMES = frozenset({"storage_token"})
 def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
     """The installation's secrets, made now unless it already has data."""
     try:
-        text = path.read_text()
+        # What is no text is no JSON either.
+        text = path.read_text(errors="replace")
     except FileNotFoundError:
         if data_exists:
             raise LauncherProblem(

@@ -17,6 +17,11 @@ def nothing_to_prepare() -> None:
     """The hook of services that need no preparation."""
 
 
+def nothing_to_repair(_said: str) -> str:
+    """The hook of services that do not repair themselves."""
+    return ""
+
+
 def always() -> bool:
     """What services that are needed from the beginning are needed for."""
     return True
@@ -46,5 +51,8 @@ class Service:
     stop_signal: signal.Signals = signal.SIGTERM
     account: Account | None = None
     before_start: Callable[[], None] = nothing_to_prepare
+    # Given the last log lines of a start that failed: says what it has put right, and then the
+    # start is tried again.
+    repair: Callable[[str], str] = nothing_to_repair
     # Phrases in the last log lines that make a failed start worth another try.
     transient_failures: tuple[str, ...] = ()

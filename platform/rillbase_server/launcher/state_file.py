@@ -22,6 +22,8 @@ class ServiceRecord:
     pid: int | None = None
     started: int | None = None
     reason: str = ""
+    # What was put right when it was started.
+    repair: str = ""
 
     @property
     def identity(self) -> ProcessIdentity | None:
@@ -56,5 +58,5 @@ def read_state(path: Path) -> InstanceRecord | None:
         content = json.loads(path.read_text())
         services = tuple(ServiceRecord(**service) for service in content["services"])
         return InstanceRecord(content["url"], content["boot_id"], services)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -35,6 +35,7 @@ class ServiceStatus:
     restarts: int
     memory_bytes: int
     reason: str
+    repair: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def _service(record: ServiceRecord, instance: InstanceRecord) -> ServiceStatus:
         restarts=record.restarts,
         memory_bytes=memory_bytes(family(identity)) if identity else 0,
         reason=record.reason,
+        repair=record.repair,
     )
 
 
@@ -133,6 +135,9 @@ def _print(found: Status) -> None:
         console.print("The disk is nearly full: writes are refused until there is room.")
     if found.services:
         console.print(_table(found))
+    for service in found.services:
+        if service.repair:
+            console.print(f"{service.name}: {service.repair}.", soft_wrap=True)
 
 
 def _table(found: Status) -> Table:

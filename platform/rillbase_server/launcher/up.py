@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 from .account import server_account
+from .child_environment import allows_loopback_targets
 from .console import Console, Progress
 from .data_directory import DataDirectory, disk_full, find_problem
 from .declarations import declare
@@ -20,8 +21,9 @@ from .leftovers import stop_leftovers
 from .lifecycle import AT_REST, State
 from .log_file import FULL_DISK_ERRORS
 from .log_line import Level
+from .open_files import raise_open_files
 from .options import UpOptions
-from .panel import example, panel, plain, watch
+from .panel import Row, example, panel, plain, watch
 from .ports import free_port
 from .preflight import (
     embedded_servers_problem,
@@ -40,6 +42,9 @@ from .state_file import InstanceRecord, ServiceRecord, write_state
 from .supervisor import Interrupted, ServiceFailed, Supervisor
 
 ADDRESS_IN_USE = "address already in use"
+LOOPBACK_NOTE = (
+    "webhooks, key sets and sources may call this machine (RILLBASE_ALLOW_LOOPBACK_TARGETS)"
+)
 
 
 def up(options: UpOptions) -> ExitCode:
@@ -49,6 +54,8 @@ def up(options: UpOptions) -> ExitCode:
     directory = DataDirectory(options.data_dir)
     _raise(missing_packages())
     _raise(java_problem())
+    if warning := raise_open_files():
+        console.event(Level.WARNING, warning)
     account = server_account()
     _raise(embedded_servers_problem(account))
     _raise(find_problem(directory, account))
@@ -75,6 +82,8 @@ class Instance:
         self._began = began
         self._running = False
         self._warned_of = ""
+        # What has been said already; nothing is said of what needed no repair.
+        self._repairs = [""]
         self._supervisor: Supervisor | None = None
 
     def run(self) -> ExitCode:
@@ -107,6 +116,8 @@ class Instance:
             watching = asyncio.create_task(guard.run())
             link = sign_in_link(self._directory)
             secrets = take_in(self._directory, secrets)
+            for runner in supervisor.runners:
+                self._report_repair(runner)
             self._announce(secrets.demo if self._options.makes_demo else Demo(), link)
             self._running = True
             await supervisor.watch()
@@ -172,6 +183,7 @@ class Instance:
 
     def _report(self, runner: Runner) -> None:
         """Tell of a change that nobody asked for."""
+        self._report_repair(runner)
         life, name = runner.life, runner.service.name
         if life.state is State.BACKING_OFF and life.wake_at is not None:
             pause_s = life.wake_at - life.since
@@ -180,6 +192,11 @@ class Instance:
         elif life.state is State.READY:
             again = " again" if life.restarts else ""
             self._console.event(Level.INFO, f"{name} is ready{again}")
+
+    def _report_repair(self, runner: Runner) -> None:
+        if runner.repair not in self._repairs:
+            self._repairs.append(runner.repair)
+            self._console.event(Level.WARNING, f"{runner.service.name}: {runner.repair}")
 
     def _heard(self, runner: Runner, line: bytes) -> None:
         quiet = None if self._running or self._options.verbose else Level.WARNING
@@ -202,6 +219,7 @@ class Instance:
                 pid=runner.identity.pid if runner.identity else None,
                 started=runner.identity.started if runner.identity else None,
                 reason=runner.life.reason,
+                repair=runner.repair,
             )
             for runner in runners
         )
@@ -212,12 +230,21 @@ class Instance:
         if self._options.ready_file is not None:
             write_ready_file(self._options.ready_file, self._options, demo)
         if self._console.is_terminal:
-            self._console.show(panel(self._options, demo, link, seconds))
+            self._console.show(panel(self._options, demo, link, seconds, self._notes()))
         else:
-            self._console.say(plain(self._options, demo, link, seconds))
+            self._console.say(plain(self._options, demo, link, seconds, self._notes()))
         self._console.say(example(self._options, demo))
         if line := watch(self._options, demo):
             self._console.say(line)
+
+    def _notes(self) -> list[Row]:
+        """What is out of the ordinary: shown with the panel, since log lines scroll away."""
+        notes = [("Repaired", repair) for repair in self._repairs if repair]
+        if self._directory.write_stop.exists():
+            notes.append(("Disk", "nearly full: writes are refused until there is room"))
+        if allows_loopback_targets(self._options):
+            notes.append(("Loopback", LOOPBACK_NOTE))
+        return notes
 
     def _forget_ready_file(self) -> None:
         if self._options.ready_file is not None:

@@ -6,8 +6,10 @@ can be read by every user of the machine.
 
 import os
 import platform
+import shutil
 import socket
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,6 +18,12 @@ from .packages import package_directory
 from .ports import LOOPBACK
 
 ANSWER_TIMEOUT_S = 1.0
+# Said by a server that cannot read what it has stored: truncated in the middle, overwritten, of
+# another version, lacking a part or the right to read it.
+DAMAGE = ("append only file", "AOF manifest", "AOF file", "RDB", "appendonly.aof")
+NO_SPACE = "No space left on device"
+#: Damaged data that is kept for whoever wants to look into it; older ones are removed.
+KEPT_DAMAGED = 2
 # Said by a server that finds its predecessor still holding the port.
 TRANSIENT_FAILURES = ("Address already in use",)
 
@@ -82,6 +90,23 @@ class ValkeyStore:
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
         give(self.configuration_file, self.account)
+
+    def set_damaged_aside(self, said: str) -> str:
+        """Move data that a server could not read out of the way; say what was done, if anything.
+
+        Nothing in it is worth a start that fails: clients subscribe again, limits begin anew, and
+        tasks wait in PostgreSQL's outbox. What had been handed to the broker is handed over again.
+        """
+        data = self.directory / "appendonlydir"
+        is_damaged = any(sign in said for sign in DAMAGE) and NO_SPACE not in said
+        if not is_damaged or not data.exists():
+            return ""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+        aside = self.directory / f"appendonlydir.damaged-{stamp}"
+        data.rename(aside)
+        for old in sorted(self.directory.glob("appendonlydir.damaged-*"))[:-KEPT_DAMAGED]:
+            shutil.rmtree(old, ignore_errors=True)
+        return f"the event layer's stored data was damaged: it begins empty, the old is in {aside}"
 
     def answers(self) -> bool:
         """Whether the server accepts the password and a PING (not while it loads its data)."""

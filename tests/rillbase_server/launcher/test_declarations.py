@@ -116,6 +116,7 @@ def test_development_conveniences_are_left_out_of_production(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert declared(tmp_path)["web"].env["RILLBASE_ALLOW_LOOPBACK_TARGETS"] == "true"
+    assert "RILLBASE_ALLOW_LOOPBACK_TARGETS" not in declared(tmp_path, host="0.0.0.0")["web"].env
     monkeypatch.setenv("RILLBASE_ENV", "production")
     assert "RILLBASE_ALLOW_LOOPBACK_TARGETS" not in declared(tmp_path)["web"].env
 

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,6 +13,7 @@ import redis
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedServerError, EmbeddedValkey
 from rillbase_server.launcher.process import identify
+from rillbase_server.launcher.valkey import ValkeyStore
 from tests.launcher_command import reachable_directory
 from tests.waiting import wait_until
 
@@ -137,3 +138,106 @@ time.sleep(600)
         assert len(pids) == 2
         parent.kill()
     wait_until(lambda: all(identify(pid) is None for pid in pids), what="both servers to be gone")
+
+
+def _overwrite_middle(data: Path) -> None:
+    (file,) = data.glob("*.incr.aof")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 50] = b"\xff" * 50
+    file.write_bytes(content)
+
+
+def _spoil_base(data: Path) -> None:
+    (file,) = data.glob("*.base.rdb")
+    file.write_bytes(b"REDIS9999" + file.read_bytes()[9:])
+
+
+def _cut_base(data: Path) -> None:
+    (file,) = data.glob("*.base.rdb")
+    file.write_bytes(file.read_bytes()[:-12])
+
+
+def _remove_base(data: Path) -> None:
+    (file,) = data.glob("*.base.rdb")
+    file.unlink()
+
+
+def _spoil_manifest(data: Path) -> None:
+    (file,) = data.glob("*.manifest")
+    file.write_text("nothing of a manifest\n")
+
+
+def _empty_manifest(data: Path) -> None:
+    (file,) = data.glob("*.manifest")
+    file.write_text("")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _overwrite_middle,
+        _spoil_base,
+        _cut_base,
+        _remove_base,
+        _spoil_manifest,
+        _empty_manifest,
+    ],
+)
+def test_valkey_sets_damaged_data_aside_and_begins_empty(
+    directory: Path, damage: Callable[[Path], None]
+) -> None:
+    with EmbeddedValkey(directory / "valkey", password=PASSWORD) as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.mset({f"key {number}": "v" * 50 for number in range(200)})
+            client.waitaof(1, 0, 10_000)
+        os.kill(server.pid, signal.SIGKILL)
+        server.stop()
+        damage(directory / "valkey" / "appendonlydir")
+        server.start()
+        with redis.Redis.from_url(server.url) as client:
+            assert client.dbsize() == 0
+            client.set("alive", 1)
+        (aside,) = (directory / "valkey").glob("appendonlydir.damaged-*")
+        assert any(aside.iterdir())
+
+
+def test_few_damaged_folders_of_valkey_are_kept_and_other_failures_move_nothing(
+    directory: Path,
+) -> None:
+    store = ValkeyStore(directory, PASSWORD, 1)
+    data = directory / "appendonlydir"
+    data.mkdir()
+    assert store.set_damaged_aside("Address already in use") == ""
+    full = "Error writing the append only file: No space left on device"
+    assert store.set_damaged_aside(full) == ""
+    assert data.exists()
+    for number in range(4):
+        data.mkdir(exist_ok=True)
+        (data / "number").write_text(str(number))
+        assert "begins empty" in store.set_damaged_aside("Invalid AOF manifest file format")
+    kept = sorted(directory.glob("appendonlydir.damaged-*"))
+    assert [(folder / "number").read_text() for folder in kept] == ["2", "3"]
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense\n", b"\xff\xfe\x00", b"-1\n"])
+def test_postgres_starts_beside_a_damaged_lock_file(directory: Path, content: bytes) -> None:
+    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+        server.stop()
+        (directory / "postgres" / "data" / "postmaster.pid").write_bytes(content)
+        server.start()
+        with psycopg.connect(server.url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_postgres_is_made_again_after_a_kill_in_the_middle(directory: Path) -> None:
+    unfinished = directory / "postgres" / "data.new"
+    unfinished.mkdir(parents=True)
+    (unfinished / "PG_VERSION").write_text("18\n")
+    (unfinished / "base").mkdir()
+    with (
+        EmbeddedPostgres(
+            directory / "postgres", superuser_password=PASSWORD, durable=False
+        ) as server,
+        psycopg.connect(server.url) as connection,
+    ):
+        assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -66,3 +66,13 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> No
     with pytest.raises(LauncherProblem, match="is damaged"):
         load_or_make(path, data_exists=True)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00\x01", b"[]", b'{"secret_key": ""}'])
+def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "secrets.json"
+    path.write_bytes(content)
+    with pytest.raises(LauncherProblem, match="is damaged") as problem:
+        load_or_make(path, data_exists=True)
+    assert problem.value.code is ExitCode.SECRETS_UNUSABLE
+    assert path.read_bytes() == content

@@ -1,0 +1,24 @@
+"""How many files the processes may have open.
+
+Each connection is one, and PostgreSQL, Spark and the storage node have many more. A shell's soft
+limit of 1,024 is used up by as many clients, so it is raised as far as the hard one allows.
+"""
+
+import resource
+
+ENOUGH = 65_536
+FEW = 4_096
+
+
+def raise_open_files() -> str:
+    """Raise the soft limit for this process and its children; return a warning if it stays low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if wanted >= FEW:
+        return ""
+    return (
+        f"each process may have only {wanted} files open (ulimit -Hn): clients beyond that are "
+        f"refused. Raise the hard limit to {ENOUGH}."
+    )
