@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,7 +23,7 @@ READ, WRITE = "analytics:read", "analytics:write"
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DatasetFacts:
     """A dataset as the data plane needs it."""
 
@@ -30,8 +31,6 @@ class DatasetFacts:
     tenant_id: UUID
     name: str
     definition: str
-    #: Those of ID-keys among them, to which nobody uploads.
-    tables: Mapping[str, Table]
     #: What its files may take, as the tenant's quota has it.
     max_bytes: int
 
@@ -39,10 +38,13 @@ class DatasetFacts:
     def folder(self) -> StoredPath:
         return folder_of(self.id)
 
-    @property
-    def own_tables(self) -> Mapping[str, Table]:
-        """The tables that rows are uploaded to."""
-        return {name: table for name, table in self.tables.items() if not table.is_id_key}
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """Its tables, those of ID-keys among them, to which nobody uploads."""
+        # What works on columns is loaded by the first query, and never by uploads.
+        from analytics.schema import tables_of  # noqa: PLC0415
+
+        return tables_of(self.definition)
 
 
 def allow(principal: Principal, scope: str) -> None:
@@ -61,8 +63,4 @@ def find(name: str) -> Dataset:
 
 
 def facts_of(row: Dataset, max_bytes: int) -> DatasetFacts:
-    # What works on columns is loaded by the first call that does.
-    from analytics.schema import tables_of  # noqa: PLC0415
-
-    tables = tables_of(row.definition)
-    return DatasetFacts(row.pk, row.tenant_id, row.name, row.definition, tables, max_bytes)
+    return DatasetFacts(row.pk, row.tenant_id, row.name, row.definition, max_bytes)

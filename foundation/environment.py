@@ -181,6 +181,19 @@ class Environment(BaseSettings):
         description="The secret by which a standalone Spark cluster (`spark://…`) admits drivers "
         "and executors: `spark.authenticate.secret` of its master and workers.",
     )
+    rillbase_upload_workers: int = Field(
+        3,
+        ge=1,
+        le=64,
+        description="Uploads of analytics rows that a web server decodes at once, each in a "
+        "worker process of its own. One tenant's uploads never have all workers, unless there is "
+        "only one.",
+    )
+    rillbase_upload_memory_mib: int = Field(
+        768,
+        ge=128,
+        description="Memory that the decoding of one upload may take.",
+    )
     rillbase_analytics_dir: str = Field(
         "",
         description="Where the files of analytics tables are that web servers and the pipeline "

@@ -497,6 +497,12 @@ class InvalidUpload(ApiError):
     title = "The uploaded rows do not fit their table"
 
 
+class UploadLimitExceeded(ApiError):
+    status = 422
+    code = "upload_limit_exceeded"
+    title = "Reading the upload takes more than an upload may use"
+
+
 class StateExpired(ApiError):
     status = 410
     code = "state_expired"

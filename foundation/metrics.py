@@ -88,6 +88,18 @@ DATABASE_POOL_WAITED = Gauge(
     ("database",),
     multiprocess_mode="livesum",
 )
+SANDBOX_JOBS = Counter(
+    "rillbase_sandbox_jobs_total",
+    "Jobs of sandboxed workers, by pool and how they ended (done, memory, cpu_time, deadline, "
+    "crash).",
+    ("pool", "outcome"),
+)
+SANDBOX_WAITING = Gauge(
+    "rillbase_sandbox_jobs_waiting",
+    "Jobs that wait for a sandboxed worker.",
+    ("pool",),
+    multiprocess_mode="livesum",
+)
 CELERY_QUEUE_LENGTH = Gauge(
     "rillbase_celery_queue_length",
     "Tasks that wait in the queue.",

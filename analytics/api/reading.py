@@ -7,7 +7,7 @@ threads of its own, few enough that what they hold in memory is bounded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
@@ -16,6 +16,7 @@ from django.db import connections
 
 from analytics import facts
 from analytics.facts import DatasetFacts
+from foundation.http.body import ClientGone
 from foundation.scope import scoped
 from tenants.data_plane import Call
 
@@ -43,6 +44,20 @@ async def in_scope(call: Call, work: Callable[[], T]) -> T:
             connections["default"].close()
 
     return await asyncio.to_thread(run)
+
+
+async def while_connected(call: Call, work: Coroutine[None, None, T]) -> T:
+    """Await work whose result only the caller wants: it is cancelled when the caller hangs up."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(call.body.closed())
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGone
+        return task.result()
+    finally:
+        for unfinished in (task, gone):
+            unfinished.cancel()
+        await asyncio.wait({task, gone})
 
 
 async def in_thread(work: Callable[[], T]) -> T:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from analytics.api.reading import dataset_of, in_scope, in_thread
+from analytics.api.reading import dataset_of, in_scope, in_thread, while_connected
 from analytics.api.shown import upload_shown
 from analytics.facts import READ, WRITE, DatasetFacts
 from analytics.ingest import uploads
-from analytics.ingest.columns import Named
-from analytics.ingest.received import Segment, receive, remove
+from analytics.ingest.received import Address, receive
+from analytics.ingest.segments import Segment, remove
 from analytics.ingest.spooled import spooled
 from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
@@ -98,15 +98,13 @@ async def _received(
     if media_type not in MEDIA_TYPES:
         call.body.require(*MEDIA_TYPES)
     given = call.head.query
-    named = Named(given.get("table"), given.get("op"))
+    address = Address(media_type, given.get("table"), given.get("op"))
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     async with spooled(call.body, encoding, dataset.folder) as body:
         found = await in_scope(call, lambda: before(body.digest))
         if found is not None:
             return found, False
-        segments = await in_thread(
-            lambda: receive(body.path, media_type, dataset.own_tables, named, dataset.folder)
-        )
+        segments = await while_connected(call, receive(body, address, dataset))
         paths = [segment.path for segment in segments]
         try:
             done, is_new = await in_scope(call, lambda: register(segments, body.digest))

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analytics.ingest.expansion import small_batches
 from analytics.ingest.operations import Op, operations
 from analytics.schema import Table
 from foundation.errors import FieldProblem, InvalidParameter, InvalidUpload
 
 _BATCH_ROWS = 131_072
-_DAMAGED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError)
+#: Names of encodings, as footers have them.
+_DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+_DAMAGED = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowIndexError,
+    pa.ArrowKeyError,
+    pa.ArrowTypeError,
+    pa.ArrowSerializationError,
+    UnicodeDecodeError,
+    OSError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +41,49 @@ class Named:
 
 
 def read_arrow(
-    path: Path, tables: Mapping[str, Table], named: Named
+    body: pa.Buffer, tables: Mapping[str, Table], named: Named
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield the operations of Arrow streams."""
-    with pa.OSFile(str(path)) as source:
-        while source.tell() < source.size():
-            reader = _opened(source)
-            table, op = _meant(tables, named, reader.schema.metadata or {})
-            _check_once(reader.schema)
-            while (batch := _next_batch(reader)) is not None:
-                yield table, _operations(table, op, batch)
+    source = pa.BufferReader(body)
+    while source.tell() < source.size():
+        reader = _opened(source)
+        table, op = _meant(tables, named, reader.schema.metadata or {})
+        _check_columns(table, op, reader.schema)
+        while (batch := _next_batch(reader)) is not None:
+            for piece in small_batches(batch):
+                yield table, _operations(table, op, piece)
 
 
 def read_parquet(
-    path: Path, tables: Mapping[str, Table], named: Named
+    body: pa.Buffer, tables: Mapping[str, Table], named: Named
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield the operations of a Parquet file."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(pa.BufferReader(body)) as described:
+            encoded = _dictionary_columns(described)
+        with pq.ParquetFile(pa.BufferReader(body), read_dictionary=encoded) as file:
             table, op = _meant(tables, named, file.schema_arrow.metadata or {})
-            _check_once(file.schema_arrow)
+            _check_columns(table, op, file.schema_arrow)
             for batch in file.iter_batches(_BATCH_ROWS):
-                yield table, _operations(table, op, batch)
+                for piece in small_batches(batch):
+                    yield table, _operations(table, op, piece)
     except _DAMAGED as damaged:
         raise InvalidUpload(f"The Parquet file cannot be read: {damaged}.") from None
 
 
-def _opened(source: pa.NativeFile) -> pa.ipc.RecordBatchStreamReader:
+def _dictionary_columns(file: pq.ParquetFile) -> list[str]:
+    """Return the columns whose values come as places in a dictionary.
+
+    They are read as that: a short file can name a long text as often as it likes.
+    """
+    if file.metadata.num_row_groups == 0:
+        return []
+    group = file.metadata.row_group(0)
+    chunks = [group.column(place) for place in range(group.num_columns)]
+    return [c.path_in_schema for c in chunks if not _DICTIONARIES.isdisjoint(c.encodings)]
+
+
+def _opened(source: pa.BufferReader) -> pa.ipc.RecordBatchStreamReader:
     try:
         return pa.ipc.open_stream(source)
     except _DAMAGED as damaged:
@@ -87,9 +114,12 @@ def _meant(
     return tables[table], Op(op)
 
 
-def _check_once(schema: pa.Schema) -> None:
+def _check_columns(table: Table, op: Op, schema: pa.Schema) -> None:
+    """Raise what is wrong with the columns before any of their values is decoded."""
     if len(set(schema.names)) < len(schema.names):
         raise InvalidUpload("Two columns have the same name.")
+    columns = {field.name: pa.nulls(0, field.type) for field in schema}
+    operations(table, op, columns, 0)
 
 
 def _operations(table: Table, op: Op, batch: pa.RecordBatch) -> pa.RecordBatch:

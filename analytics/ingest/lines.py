@@ -8,7 +8,6 @@ reader against the tables' types, a block at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +18,25 @@ from analytics.ingest.operations import Op, operations, refused, with_masks
 from analytics.schema import Table
 from foundation.errors import InvalidUpload
 
-#: A line fits into a block.
-BLOCK_BYTES = 16 * 1024 * 1024
-#: A file of so many bytes is looked at again for whether there is anything in it at all.
+#: A line fits into a block of the largest size.
+MAX_BLOCK_BYTES = 16 * 1024 * 1024
+_MIN_BLOCK_BYTES = 256 * 1024
+#: The columns of a block take about so much if its lines are as short as lines usually are.
+_COLUMNS_BYTES, _USUAL_LINE_BYTES = 64 * 1024 * 1024, 16
+_VALUE_BYTES = 8
+_LINE_END, _TAIL_BYTES = ord("\n"), 4096
+#: A body of so many bytes is looked at again for whether there is anything in it at all.
 _SMALL_BYTES = 1024 * 1024
 
 
-def read_lines(path: Path, tables: Mapping[str, Table]) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def read_lines(
+    body: pa.Buffer, tables: Mapping[str, Table]
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield operations in the order of their lines, as far as a table's own order goes."""
     try:
         with pa.json.open_json(
-            path,
-            read_options=pa.json.ReadOptions(block_size=BLOCK_BYTES),
+            pa.BufferReader(body),
+            read_options=pa.json.ReadOptions(block_size=block_bytes(body, tables)),
             parse_options=pa.json.ParseOptions(
                 explicit_schema=_lines_schema(tables), unexpected_field_behavior="error"
             ),
@@ -38,12 +44,36 @@ def read_lines(path: Path, tables: Mapping[str, Table]) -> Iterator[tuple[Table,
             for block in blocks:
                 yield from _read_block(block, tables)
     except pa.ArrowInvalid as malformed:
-        if not _is_blank(path):
+        if not _is_blank(body):
             raise InvalidUpload(f"A line cannot be read: {malformed}.") from None
 
 
-def _is_blank(path: Path) -> bool:
-    return path.stat().st_size < _SMALL_BYTES and not path.read_bytes().strip()
+def block_bytes(body: pa.Buffer, tables: Mapping[str, Table]) -> int:
+    """Return how much is read at once.
+
+    Each line has a place in every column of every table, so the wider the tables are, the smaller
+    the blocks. Every block has the end of a line, which the reader demands.
+    """
+    width = _VALUE_BYTES * sum(len(table.columns) for table in tables.values())
+    wanted = _COLUMNS_BYTES * _USUAL_LINE_BYTES // max(width, 1)
+    size = min(max(wanted, _MIN_BLOCK_BYTES), MAX_BLOCK_BYTES)
+    while size < MAX_BLOCK_BYTES and not _every_block_ends_a_line(body, size):
+        size = min(size * 2, MAX_BLOCK_BYTES)
+    return size
+
+
+def _every_block_ends_a_line(body: pa.Buffer, size: int) -> bool:
+    text = np.frombuffer(body, dtype=np.uint8)
+    return all(_ends_a_line(text[start : start + size]) for start in range(0, len(text), size))
+
+
+def _ends_a_line(block: np.ndarray) -> bool:
+    # Most blocks have it near their end.
+    return bool(np.any(block[-_TAIL_BYTES:] == _LINE_END) or np.any(block == _LINE_END))
+
+
+def _is_blank(body: pa.Buffer) -> bool:
+    return body.size < _SMALL_BYTES and not body.to_pybytes().strip()
 
 
 def _lines_schema(tables: Mapping[str, Table]) -> pa.Schema:

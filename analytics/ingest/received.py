@@ -1,121 +1,190 @@
-"""A body becomes segments, one for each table that it has rows of, or nothing is left of it."""
+"""A body becomes segments in a worker process, or nothing is left of it.
+
+This process opens the files and says what the worker may use; it never looks at the body itself.
+A tenant's bodies wait for one another, and hold up nobody else's (`foundation.sandbox.pool`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+import asyncio
+import resource
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from uuid import uuid4
+from typing import TypedDict, TypeVar, cast
+from weakref import WeakKeyDictionary
 
-import pyarrow as pa
+from analytics.facts import DatasetFacts
+from analytics.ingest.segments import Segment
+from analytics.ingest.spooled import Spooled
+from analytics.ingest.worker_files import WorkerFiles
+from analytics.rows.durable import storage_full
+from foundation.environment import environment
+from foundation.errors import (
+    ApiError,
+    BodyTooLarge,
+    FieldProblem,
+    InvalidParameter,
+    InvalidUpload,
+    RateLimited,
+    StorageFull,
+    Unavailable,
+    UploadLimitExceeded,
+)
+from foundation.json_types import JsonObject
+from foundation.sandbox.fair_queue import QueueFull
+from foundation.sandbox.limits import Limits
+from foundation.sandbox.pool import JobFailed, Pool, Reason
+from foundation.sandbox.template_client import TemplateFailed
 
-from analytics.ingest.columns import Named, read_arrow, read_parquet
-from analytics.ingest.lines import read_lines
-from analytics.ingest.temporary_ids import KeyList, with_ids
-from analytics.media_types import ARROW, NDJSON, PARQUET
-from analytics.rows.durable import written
-from analytics.rows.segment import SegmentWriter
-from analytics.rows.stored import StoredPath, below, size_of
-from analytics.schema import Table
+T = TypeVar("T")
 
-Batches = Iterable[tuple[Table, pa.RecordBatch]]
+MIB = 1024 * 1024
+#: A tenant's uploads that wait for a worker of one web server.
+MAX_WAITING = 100
+_IDLE_S = 60.0
+#: What the rows of a small body may have, and what each byte of a larger one adds.
+_DECODED_BYTES, _DECODED_RATIO = 256 * MIB, 128
+#: CPU time of a small body, what each MiB adds, and what the largest one has.
+_CPU_S, _CPU_S_A_MIB, _MAX_CPU_S = 10, 2, 600
+#: A worker that waits for processors or for the disk may take so many times as long.
+_DEADLINE_RATIO = 3
+#: A file has frames around its columns.
+_FRAME_BYTES = 64 * MIB
+_DECODER = "analytics.ingest.decoding:decode"
+_PROBLEMS: dict[str, type[ApiError]] = {
+    kind.code: kind for kind in (InvalidUpload, InvalidParameter, BodyTooLarge, UploadLimitExceeded)
+}
+_EXPLANATIONS = {
+    Reason.MEMORY: "Decoding it takes more memory than an upload may use.",
+    Reason.CPU_TIME: "Decoding it takes more CPU time than an upload may use.",
+    Reason.DEADLINE: "Decoding it takes longer than an upload may take.",
+}
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+
+
+class FieldError(TypedDict):
+    """An offending place, as the worker tells it."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class Problem(TypedDict):
+    """Why the worker refuses an upload."""
+
+    code: str
+    detail: str
+    errors: list[FieldError]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """Operations on one table that are on the disk, and that nobody sees yet.
+class Address:
+    """What the request's address says of the rows."""
 
-    Or the keys of one ID-key that these operations have.
-    """
-
-    table: str
-    #: Below the dataset's folder.
-    path: str
-    rows: int
-    bytes: int
-    id_key: str = ""
+    media_type: str
+    table: str | None
+    op: str | None
 
 
-def receive(
-    body: Path, media_type: str, tables: Mapping[str, Table], named: Named, folder: StoredPath
-) -> list[Segment]:
-    """Write what a body has. The segments are durable when this returns."""
-    return write_segments(_READERS[media_type](body, tables, named), folder)
-
-
-def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
-    """Write batches to a segment for each table, all of them or none."""
-    begun = _Begun(folder)
+async def receive(body: Spooled, address: Address, dataset: DatasetFacts) -> list[Segment]:
+    """Return the segments of a body, which are durable. Cancelled, it ends the worker."""
     try:
-        with ExitStack() as files:
-            begun.write(batches, files)
-    except BaseException:
-        remove(folder, [segment.path for segment in begun.segments(complete=False)])
+        async with _pool().turn(str(dataset.tenant_id)):
+            return await _decoded(body, address, dataset)
+    except QueueFull:
+        detail = f"{MAX_WAITING} uploads of the tenant wait already."
+        raise RateLimited(detail, headers={"Retry-After": "5"}) from None
+    except JobFailed as failed:
+        if failed.reason is Reason.CRASH:
+            raise InvalidUpload("The decoder failed while it read the upload.") from None
+        raise UploadLimitExceeded(_EXPLANATIONS[failed.reason]) from None
+    except TemplateFailed:
+        raise Unavailable("No worker can decode the upload at the moment.") from None
+
+
+async def close() -> None:
+    """End the workers of this event loop."""
+    if (pool := _pools.pop(asyncio.get_running_loop(), None)) is not None:
+        await pool.aclose()
+
+
+def limits_for(body_bytes: int, max_decoded_bytes: int) -> Limits:
+    """Return what the decoding of a body may use. The body is mapped, not read into memory."""
+    cpu_s = min(_CPU_S + body_bytes // MIB * _CPU_S_A_MIB, _MAX_CPU_S)
+    return Limits(
+        memory_bytes=environment().rillbase_upload_memory_mib * MIB + body_bytes,
+        cpu_s=cpu_s,
+        deadline_s=cpu_s * _DEADLINE_RATIO,
+        file_bytes=min(max_decoded_bytes + _FRAME_BYTES, _own_file_bytes()),
+    )
+
+
+def max_decoded_bytes(body_bytes: int) -> int:
+    """Return the bytes that the rows of a body may have once they are columns."""
+    allowed = _DECODED_BYTES + body_bytes * _DECODED_RATIO
+    return min(allowed, environment().rillbase_import_max_bytes)
+
+
+def _own_file_bytes() -> int:
+    """Return the size that a file of this process may have; a worker's may not be larger."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return 2**62 if soft == resource.RLIM_INFINITY else soft
+
+
+def _pool() -> Pool:
+    loop = asyncio.get_running_loop()
+    if loop not in _pools:
+        slots = environment().rillbase_upload_workers
+        _pools[loop] = Pool(
+            "uploads", _DECODER, slots=slots, max_waiting=MAX_WAITING, idle_s=_IDLE_S
+        )
+    return _pools[loop]
+
+
+async def _decoded(body: Spooled, address: Address, dataset: DatasetFacts) -> list[Segment]:
+    files, is_done = WorkerFiles(body.path, dataset), False
+    try:
+        await _to_its_end(files.open)
+        rows = await _run(body, address, dataset, files)
+        segments = await _to_its_end(lambda: files.store(rows))
+        is_done = True
+        return segments
+    finally:
+        await _to_its_end(lambda: files.close(keep=is_done))
+
+
+async def _run(
+    body: Spooled, address: Address, dataset: DatasetFacts, files: WorkerFiles
+) -> list[int]:
+    """Have a worker write the files; return the rows of each."""
+    max_bytes = max_decoded_bytes(body.size)
+    request: JsonObject = {
+        "definition": dataset.definition,
+        "media_type": address.media_type,
+        "table": address.table,
+        "op": address.op,
+        "max_bytes": max_bytes,
+        "outputs": [[output.table, output.id_key] for output in files.outputs],
+    }
+    result = await _pool().run(request, files.descriptors, limits_for(body.size, max_bytes))
+    if "problem" in result:
+        raise _refusal(cast("Problem", result["problem"]))
+    return cast("list[int]", result["rows"])
+
+
+def _refusal(problem: Problem) -> ApiError:
+    if problem["code"] == StorageFull.code:
+        return storage_full()
+    errors = [FieldProblem(e["pointer"], e["code"], e["detail"]) for e in problem["errors"]]
+    return _PROBLEMS[problem["code"]](problem["detail"], errors=errors)
+
+
+async def _to_its_end(work: Callable[[], T]) -> T:
+    """Do something in a thread. Cancelled, it is waited for: it opens, stores or closes files."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
         raise
-    return begun.segments()
-
-
-def remove(folder: StoredPath, paths: Iterable[str]) -> None:
-    """Remove segments that nobody was told of, or that nobody needs any more."""
-    for path in paths:
-        (folder / path).unlink(missing_ok=True)
-
-
-class _Begun:
-    """The files of one body."""
-
-    def __init__(self, folder: StoredPath) -> None:
-        self._folder = folder
-        self._tables: dict[str, tuple[SegmentWriter, StoredPath]] = {}
-        self._lists: dict[str, tuple[KeyList, StoredPath]] = {}
-
-    def write(self, batches: Batches, files: ExitStack) -> None:
-        """Write batches, and complete each file before `files` syncs it."""
-        with ExitStack() as writers:
-            for table, batch in batches:
-                if batch.num_rows == 0:
-                    continue
-                if table.name not in self._tables:
-                    self._begin(table, files, writers)
-                lists = {name: self._lists[name][0] for name in table.ids.values()}
-                self._tables[table.name][0].write(with_ids(table, batch, lists))
-
-    def segments(self, *, complete: bool = True) -> list[Segment]:
-        """Return what was written. Of files that are not complete nobody knows the size."""
-        found = []
-        begun: list[tuple[str, str, SegmentWriter | KeyList, StoredPath]] = []
-        begun += [(name, "", *writing) for name, writing in self._tables.items()]
-        begun += [("", name, *writing) for name, writing in self._lists.items()]
-        for table, id_key, writer, path in begun:
-            size = size_of(path) if complete else 0
-            place = below(self._folder, path)
-            found.append(Segment(table, place, writer.rows, size, id_key))
-        return found
-
-    def _begin(self, table: Table, files: ExitStack, writers: ExitStack) -> None:
-        path, here = self._path(files)
-        self._tables[table.name] = (SegmentWriter(here, table), path)
-        writers.callback(self._tables[table.name][0].close)
-        for column, name in table.ids.items():
-            if name not in self._lists:
-                path, here = self._path(files)
-                self._lists[name] = (KeyList(here, table.shown[column]), path)
-                writers.callback(self._lists[name][0].close)
-
-    def _path(self, files: ExitStack) -> tuple[StoredPath, Path]:
-        """Return where a new file will be, and where it is written."""
-        path = self._folder / "segments" / f"{uuid4().hex}.arrow"
-        return path, files.enter_context(written(path))
-
-
-def _lines(
-    body: Path, tables: Mapping[str, Table], named: Named
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    return read_lines(body, tables)
-
-
-_READERS: Mapping[
-    str,
-    Callable[[Path, Mapping[str, Table], Named], Iterator[tuple[Table, pa.RecordBatch]]],
-] = {NDJSON: _lines, ARROW: read_arrow, PARQUET: read_parquet}

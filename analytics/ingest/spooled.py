@@ -12,13 +12,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from analytics.rows.durable import local_folder, storing
-from analytics.rows.stored import StoredPath
 from documents.transfer.lines import decoded
 from foundation.environment import environment
 from foundation.http import Body
+
+if TYPE_CHECKING:
+    from analytics.rows.stored import StoredPath
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -28,6 +31,7 @@ class Spooled:
     """A whole body."""
 
     path: Path
+    size: int
     #: SHA-256: the same rows sent again are known by it.
     digest: bytes
 
@@ -40,14 +44,15 @@ async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterato
     try:
         await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
         limit = environment().rillbase_import_max_bytes
-        chunk, digest = bytearray(), hashlib.sha256()
+        chunk, digest, size = bytearray(), hashlib.sha256(), 0
         async for part in decoded(body.parts(), encoding, limit):
             chunk += part
+            size += len(part)
             if len(chunk) >= _CHUNK_BYTES:
                 await asyncio.to_thread(_append, path, chunk, digest)
                 chunk = bytearray()
         await asyncio.to_thread(_append, path, chunk, digest)
-        yield Spooled(path, digest.digest())
+        yield Spooled(path, size, digest.digest())
     finally:
         await asyncio.to_thread(path.unlink, missing_ok=True)
 

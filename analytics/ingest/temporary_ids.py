@@ -8,8 +8,6 @@ list goes through the pipeline, and until then by whoever reads the segments
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 
 from analytics.rows.ids import KEYS_COLUMN
@@ -17,10 +15,10 @@ from analytics.schema import TYPES, Table
 
 
 class KeyList:
-    """Writes one body's keys of one ID-key."""
+    """Writes one body's keys of one ID-key to a file, which it closes in the end."""
 
-    def __init__(self, path: Path, kind: str) -> None:
-        self._sink = pa.OSFile(str(path), "wb")
+    def __init__(self, sink: pa.NativeFile, kind: str) -> None:
+        self._sink = sink
         self._schema = pa.schema([pa.field(KEYS_COLUMN, TYPES[kind], nullable=False)])
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         self._writer = pa.ipc.new_file(self._sink, self._schema, options=options)

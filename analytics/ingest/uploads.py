@@ -14,7 +14,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from analytics.facts import DatasetFacts
-from analytics.ingest.received import Segment
+from analytics.ingest.segments import Segment
 from analytics.models import Dataset, Stage, StoredFile, Upload
 from foundation.errors import Conflict, IdempotencyMismatch, NotFound, QuotaExceeded
 

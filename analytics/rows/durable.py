@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import pyarrow as pa
-
-from analytics.rows.stored import StoredPath
 from foundation import write_stop
 from foundation.errors import StorageFull
 from foundation.failures import STORAGE_RETRY_AFTER_S, is_disk_full
+
+if TYPE_CHECKING:
+    from analytics.rows.stored import StoredPath
 
 
 @contextmanager
@@ -35,8 +36,7 @@ def written(path: StoredPath) -> Iterator[Path]:
     try:
         with storing():
             yield here
-            with pa.memory_map(str(here)) as content:
-                path.put(content)
+            path.put_file(here)
     finally:
         here.unlink(missing_ok=True)
 
@@ -44,7 +44,7 @@ def written(path: StoredPath) -> Iterator[Path]:
 def local_folder() -> Path:
     """Return where this machine holds what is on its way to a store."""
     folder = Path(gettempdir()) / "rillbase-analytics"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
@@ -65,16 +65,16 @@ def _synced(path: Path) -> Iterator[None]:
 def storing() -> Iterator[None]:
     """Raise `StorageFull` where the block finds no room on the disk."""
     if write_stop.in_force():
-        raise _full()
+        raise storage_full()
     try:
         yield
     except OSError as failed:
         if is_disk_full(failed):
-            raise _full() from failed
+            raise storage_full() from failed
         raise
 
 
-def _full() -> StorageFull:
+def storage_full() -> StorageFull:
     return StorageFull(
         "The disk of the analytics tables has no space left. Nothing was taken.",
         headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import fs
@@ -77,6 +78,11 @@ class ObjectPath:
         with _reaching(), objects().open_output_stream(self.key) as sink:
             while part := content.read(_PART_BYTES):
                 sink.write(part)
+
+    def put_file(self, path: Path) -> None:
+        """Write the object with what a file has."""
+        with pa.memory_map(str(path)) as content:
+            self.put(content)
 
     def below(self) -> Iterator[tuple[ObjectPath, float]]:
         """Yield all objects whose key begins with this one's and a slash, and when each came."""

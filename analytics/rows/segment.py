@@ -14,10 +14,10 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class SegmentWriter:
-    """Writes batches of operations to a file."""
+    """Writes batches of operations to a file, which it closes in the end."""
 
-    def __init__(self, path: Path, table: Table) -> None:
-        self._sink = pa.OSFile(str(path), "wb")
+    def __init__(self, sink: pa.NativeFile, table: Table) -> None:
+        self._sink = sink
         self._writer = pa.ipc.new_file(self._sink, table.stored, options=_OPTIONS)
         self.rows = 0
 
@@ -33,7 +33,7 @@ class SegmentWriter:
 
 
 def write_segment(path: Path, table: Table, rows: pa.Table) -> None:
-    writer = SegmentWriter(path, table)
+    writer = SegmentWriter(pa.OSFile(str(path), "wb"), table)
     try:
         for batch in rows.to_batches():
             writer.write(batch)

@@ -25,6 +25,7 @@ def build_application() -> Edge:
     # Their models exist once Django is set up.
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
     from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
+    from analytics.ingest.received import close as close_upload_workers  # noqa: PLC0415
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
@@ -45,7 +46,14 @@ def build_application() -> Edge:
         Lifespan(
             served,
             start=[alive.start, garbage.settle],
-            stop=[alive.stop, publisher.close, close_pool, limiter().aclose, error_log.aclose],
+            stop=[
+                alive.stop,
+                close_upload_workers,
+                publisher.close,
+                close_pool,
+                limiter().aclose,
+                error_log.aclose,
+            ],
         ),
         EdgeSettings.of(settings),
     )

@@ -1,0 +1,129 @@
+"""Decodes an upload, in a worker process of `foundation.sandbox` and nowhere else.
+
+What a body says of itself (counts, lengths, statistics) is believed in nothing: memory, time and
+open files of the process are bounded by the kernel, and the rows that come out are counted.
+
+The request names the dataset's definition and what the files of the worker are: the body, and one
+file for each segment that may come of it. The result says which of them have how many rows, or
+what is wrong with the upload.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypedDict, cast
+
+import pyarrow as pa
+
+from analytics.ingest.columns import Named, read_arrow, read_parquet
+from analytics.ingest.lines import read_lines
+from analytics.ingest.segment_files import Batches, Content, write_files
+from analytics.media_types import ARROW, NDJSON, PARQUET
+from analytics.schema import Table, tables_of
+from foundation.errors import ApiError, StorageFull, UploadLimitExceeded
+from foundation.failures import is_disk_full
+from foundation.json_types import JsonObject
+
+# Arrow looks for pandas when it makes its first scalar. A worker opens no files, so this must be
+# done before there is one.
+pa.scalar("")
+
+_MAX_THREADS = 4
+_IO_THREADS = 2
+_SINK_BYTES = 1024 * 1024
+_MAX_DETAIL_CHARS = 1_000
+_MAX_ERRORS = 100
+
+
+class Request(TypedDict):
+    """What is to be decoded."""
+
+    definition: str
+    media_type: str
+    table: str | None
+    op: str | None
+    #: The bytes that the decoded columns may have.
+    max_bytes: int
+    #: What each file holds beside the first one, which is the body: [table, ID-key].
+    outputs: list[list[str]]
+
+
+Reader: TypeAlias = Callable[[pa.Buffer, Mapping[str, Table], Named], Batches]
+
+
+def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
+    """Write the segments of a body. Return the rows of each output, or the problem."""
+    pa.set_cpu_count(min(os.cpu_count() or 1, _MAX_THREADS))
+    pa.set_io_thread_count(_IO_THREADS)
+    asked = cast("Request", request)
+    body, *outputs = files
+    try:
+        rows = _decode(asked, _Files(body, dict(zip(_contents(asked), outputs, strict=True))))
+    except ApiError as refused:
+        return {"problem": _problem(refused)}
+    return {"rows": [rows.get(content, 0) for content in _contents(asked)]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The worker's open files."""
+
+    body: int
+    outputs: Mapping[Content, int]
+
+    def read(self) -> pa.Buffer:
+        """Return the body, which is mapped and read as it is looked at."""
+        if os.fstat(self.body).st_size == 0:
+            return pa.py_buffer(b"")
+        return pa.py_buffer(mmap.mmap(self.body, 0, prot=mmap.PROT_READ))
+
+    def open(self, content: Content) -> pa.NativeFile:
+        return pa.PythonFile(os.fdopen(self.outputs[content], "wb", _SINK_BYTES), mode="w")
+
+
+def _contents(asked: Request) -> list[Content]:
+    return [Content(table, id_key) for table, id_key in asked["outputs"]]
+
+
+def _decode(asked: Request, files: _Files) -> dict[Content, int]:
+    tables = {n: t for n, t in tables_of(asked["definition"]).items() if not t.is_id_key}
+    read = _READERS[asked["media_type"]]
+    batches = read(files.read(), tables, Named(asked["table"], asked["op"]))
+    try:
+        return write_files(_bounded(batches, asked["max_bytes"]), files.open)
+    except OSError as failed:
+        if is_disk_full(failed):
+            raise StorageFull from failed
+        raise
+
+
+def _bounded(batches: Batches, max_bytes: int) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    total = 0
+    for table, batch in batches:
+        total += batch.nbytes
+        if total > max_bytes:
+            detail = f"Its rows have more than {max_bytes} bytes, which is too much for its size."
+            raise UploadLimitExceeded(detail)
+        yield table, batch
+
+
+def _problem(refused: ApiError) -> JsonObject:
+    errors = [
+        {"pointer": error.pointer, "code": error.code, "detail": error.detail[:_MAX_DETAIL_CHARS]}
+        for error in refused.errors[:_MAX_ERRORS]
+    ]
+    return {
+        "code": refused.code,
+        "detail": refused.detail[:_MAX_DETAIL_CHARS],
+        "errors": cast("list[object]", errors),  # type: ignore[dict-item]
+    }
+
+
+def _lines(body: pa.Buffer, tables: Mapping[str, Table], named: Named) -> Batches:
+    return read_lines(body, tables)
+
+
+_READERS: Mapping[str, Reader] = {NDJSON: _lines, ARROW: read_arrow, PARQUET: read_parquet}

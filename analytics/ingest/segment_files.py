@@ -1,0 +1,89 @@
+"""Batches of operations become segments, one for each table and each ID-key that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+
+from analytics.ingest.segments import FOLDER, Segment
+from analytics.ingest.temporary_ids import KeyList, with_ids
+from analytics.rows.durable import written
+from analytics.rows.segment import SegmentWriter
+from analytics.rows.stored import StoredPath, size_of
+from analytics.schema import Table
+
+Batches: TypeAlias = Iterable[tuple[Table, pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a segment holds: rows of a table, or keys of an ID-key; the other name is empty."""
+
+    table: str = ""
+    id_key: str = ""
+
+
+#: Opens the file that content is written to.
+Opener: TypeAlias = Callable[[Content], pa.NativeFile]
+
+
+def write_files(batches: Batches, opener: Opener) -> dict[Content, int]:
+    """Write batches to files that are opened as they are needed; return the rows of each."""
+    files = _Files(opener)
+    with ExitStack() as closing:
+        for table, batch in batches:
+            if batch.num_rows:
+                files.write(table, batch, closing)
+    return files.rows()
+
+
+def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
+    """Write batches of our own to durable segments, all of them or none."""
+    paths: dict[Content, str] = {}
+    with ExitStack() as kept:
+
+        def opened(content: Content) -> pa.NativeFile:
+            paths[content] = f"{FOLDER}/{uuid4().hex}.arrow"
+            here = kept.enter_context(written(folder / paths[content]))
+            return pa.OSFile(str(here), "wb")
+
+        rows = write_files(batches, opened)
+    return [
+        Segment(c.table, paths[c], count, size_of(folder / paths[c]), c.id_key)
+        for c, count in rows.items()
+    ]
+
+
+class _Files:
+    """The files of one body."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._open = opener
+        self._tables: dict[str, SegmentWriter] = {}
+        self._lists: dict[str, KeyList] = {}
+
+    def write(self, table: Table, batch: pa.RecordBatch, closing: ExitStack) -> None:
+        """Write a batch; `closing` completes the files that this begins."""
+        if table.name not in self._tables:
+            self._begin(table, closing)
+        lists = {name: self._lists[name] for name in table.ids.values()}
+        self._tables[table.name].write(with_ids(table, batch, lists))
+
+    def rows(self) -> dict[Content, int]:
+        found = {Content(table=name): writer.rows for name, writer in self._tables.items()}
+        return found | {Content(id_key=name): keys.rows for name, keys in self._lists.items()}
+
+    def _begin(self, table: Table, closing: ExitStack) -> None:
+        writer = SegmentWriter(self._open(Content(table=table.name)), table)
+        self._tables[table.name] = writer
+        closing.callback(writer.close)
+        for column, name in table.ids.items():
+            if name not in self._lists:
+                keys = KeyList(self._open(Content(id_key=name)), table.shown[column])
+                self._lists[name] = keys
+                closing.callback(keys.close)

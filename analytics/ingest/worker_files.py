@@ -1,0 +1,101 @@
+"""The files that a worker gets open: the body, and one for each segment that may come of it.
+
+The worker has no other way to the disk. What it wrote becomes durable here, and goes where segments
+are kept; the rest is removed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from analytics.declared import read_definition
+from analytics.facts import DatasetFacts
+from analytics.ingest.segments import FOLDER, Segment
+from analytics.rows.durable import local_folder, storing, sync
+
+if TYPE_CHECKING:
+    from analytics.rows.stored import StoredPath
+
+_PRIVATE = 0o600
+
+
+@dataclass(slots=True)
+class _Output:
+    """A file that becomes a segment if the worker writes rows to it."""
+
+    table: str
+    id_key: str
+    here: Path
+    stored: StoredPath
+    descriptor: int
+    is_stored: bool = False
+
+    def store(self, rows: int) -> Segment:
+        """Make the file durable and return it as a segment."""
+        size = self.here.stat().st_size
+        self.is_stored = True
+        if isinstance(self.stored, Path):
+            sync(self.here)
+        else:
+            self.stored.put_file(self.here)
+        return Segment(self.table, f"{FOLDER}/{self.stored.name}", rows, size, self.id_key)
+
+    def close(self, *, keep: bool) -> None:
+        os.close(self.descriptor)
+        is_file = isinstance(self.stored, Path)
+        if not (is_file and keep):
+            self.here.unlink(missing_ok=True)
+        if not is_file and self.is_stored and not keep:
+            self.stored.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class WorkerFiles:
+    """The files of one body. They are opened and closed once."""
+
+    body: Path
+    dataset: DatasetFacts
+    outputs: list[_Output] = field(default_factory=list)
+    _body: int = -1
+
+    def open(self) -> None:
+        """Open everything that the worker may need."""
+        definition = read_definition(self.dataset.definition)
+        with storing():
+            self._body = os.open(self.body, os.O_RDONLY)
+            for table in definition["tables"]:
+                self._open_output(table, "")
+            for id_key in definition["id_keys"]:
+                self._open_output("", id_key)
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [self._body, *(output.descriptor for output in self.outputs)]
+
+    def store(self, rows: Sequence[int]) -> list[Segment]:
+        """Return the durable segments of the outputs that have rows."""
+        written = [(o, count) for o, count in zip(self.outputs, rows, strict=True) if count]
+        with storing():
+            segments = [output.store(count) for output, count in written]
+            for folder in {output.here.parent for output, _ in written}:
+                sync(folder)
+        return segments
+
+    def close(self, *, keep: bool) -> None:
+        """Close everything; remove it unless it has been stored and is to be kept."""
+        if self._body >= 0:
+            os.close(self._body)
+        for output in self.outputs:
+            output.close(keep=keep and output.is_stored)
+
+    def _open_output(self, table: str, id_key: str) -> None:
+        stored = self.dataset.folder / FOLDER / f"{uuid4().hex}.arrow"
+        here = stored if isinstance(stored, Path) else local_folder() / stored.name
+        here.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(here, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+        self.outputs.append(_Output(table, id_key, here, stored, descriptor))

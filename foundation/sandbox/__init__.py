@@ -1,0 +1,16 @@
+"""Worker processes for input that must not be able to harm the process that received it.
+
+A decoder of a complex format (Parquet, Arrow) can be made to allocate gigabytes, to run for hours
+or to crash by a few bytes. It runs in a process of its own, which has only the open files that the
+job needs, and limits that the kernel enforces. Each job gets a fresh process, so nothing of one
+job reaches the next.
+
+limits       what one job may use
+confinement  what a worker gives up before it reads its first byte
+system_calls the system calls that it is left with
+messages     requests and replies on a worker's socket
+template     the process that loads the decoder once and forks a worker for each job
+template_client  the parent's side of it
+fair_queue   which owner's job starts next
+pool         runs jobs, a bounded number at once
+"""

@@ -1,0 +1,152 @@
+"""A template process, as the process sees it that runs jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from foundation.sandbox.limits import Limits
+from foundation.sandbox.template import PACKET_BYTES
+
+T = TypeVar("T")
+
+START_DEADLINE_S = 60.0
+_ROOT = str(Path(__file__).resolve().parents[2])
+_MAIN = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from foundation.sandbox.template import main; main(int(sys.argv[2]), sys.argv[3])"
+)
+#: All that a worker finds in its environment. One arena and few threads keep its address space,
+#: which is bounded, close to the memory that it needs.
+_ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class TemplateFailed(Exception):
+    """The template process did not start, or ended."""
+
+
+class Template:
+    """Forks workers and says how they ended."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._jobs: dict[int, asyncio.Future[int]] = {}
+        self._names = count(1)
+        self.is_alive = True
+        self._loop.add_reader(control.fileno(), self._receive)
+
+    @classmethod
+    async def start(cls, decoder: str) -> Template:
+        """Start a template for the decoder `module:function`, and wait until it can fork."""
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        with its:
+            process = await asyncio.to_thread(_spawn, decoder, its)
+        template = cls(process, ours)
+        try:
+            async with asyncio.timeout(START_DEADLINE_S):
+                await template._ready
+        except BaseException as failed:
+            await template.aclose()
+            if isinstance(failed, TimeoutError):
+                raise TemplateFailed from failed
+            raise
+        return template
+
+    def fork(self, limits: Limits) -> tuple[int, asyncio.Future[int], socket.socket]:
+        """Fork a worker. Return its job, how it will have ended, and the socket to it."""
+        if not self.is_alive:
+            raise TemplateFailed
+        job = next(self._names)
+        ours, its = socket.socketpair()
+        ours.setblocking(False)
+        message = json.dumps({"fork": job, "limits": asdict(limits)}).encode()
+        try:
+            with its:
+                socket.send_fds(self._control, [message], [its.fileno()])
+        except OSError as failed:
+            ours.close()
+            raise TemplateFailed from failed
+        ended = self._jobs[job] = self._loop.create_future()
+        return job, ended, ours
+
+    def kill(self, job: int) -> None:
+        """End a job's worker, if it has not ended yet."""
+        if self.is_alive and job in self._jobs:
+            self._control.send(json.dumps({"kill": job}).encode())
+
+    async def aclose(self) -> None:
+        """End the template and all its workers."""
+        self._lose()
+        self._process.kill()
+        await asyncio.to_thread(self._process.wait)
+
+    def _receive(self) -> None:
+        try:
+            packet = self._control.recv(PACKET_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            packet = b""
+        if not packet:
+            self._lose()
+            return
+        message = json.loads(packet)
+        if "ready" in message:
+            self._ready.set_result(None)
+            return
+        ended = self._jobs.pop(message["ended"])
+        if ended.done():
+            return
+        if message["status"] is None:
+            ended.set_exception(TemplateFailed("no process could be forked"))
+        else:
+            ended.set_result(message["status"])
+
+    def _lose(self) -> None:
+        """Forget a template that has ended, or is about to."""
+        if not self.is_alive:
+            return
+        self.is_alive = False
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        failed = TemplateFailed("the template process ended")
+        _fail(self._ready, failed)
+        for ended in self._jobs.values():
+            _fail(ended, failed)
+        self._jobs.clear()
+
+
+def _fail(waiting: asyncio.Future[T], failed: TemplateFailed) -> None:
+    if not waiting.done():
+        waiting.set_exception(failed)
+        waiting.exception()  # nobody need be waiting
+
+
+def _spawn(decoder: str, control: socket.socket) -> subprocess.Popen[bytes]:
+    number = control.fileno()
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", _MAIN, _ROOT, str(number), decoder],
+        env=_ENVIRONMENT,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[number],
+        start_new_session=True,
+    )
