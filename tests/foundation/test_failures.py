@@ -1,13 +1,17 @@
 """What failures of the database and of disks come to for a caller."""
 
 import errno
+from pathlib import Path
 
 import psycopg
 import pytest
 from django.db import InternalError, OperationalError
 
+from analytics.rows.durable import written
 from foundation.api.problems import translate
+from foundation.errors import StorageFull
 from foundation.failures import is_disk_full
+from rillbase_server.launcher.data_directory import DataDirectory
 
 
 def _wrapped(cause: psycopg.Error) -> Exception:
@@ -65,3 +69,17 @@ def test_a_database_that_cannot_answer_now_is_unavailable_and_no_bug(raised: Exc
 )
 def test_any_other_failure_is_a_bug_of_ours(raised: Exception) -> None:
     assert translate(raised).code == "internal"
+
+
+def test_a_database_that_is_read_only_for_want_of_space_is_storage_full(
+    settings_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings_environment.setenv("RILLBASE_DATA_DIR", str(tmp_path))
+    refused = psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT")
+    assert translate(refused).code == "unavailable"
+    DataDirectory(tmp_path).make()
+    DataDirectory(tmp_path).write_stop.touch()
+    error = translate(refused)
+    assert (error.status, error.code) == (507, "storage_full")
+    with pytest.raises(StorageFull), written(tmp_path / "upload"):
+        raise AssertionError("an upload must not begin")

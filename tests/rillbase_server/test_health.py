@@ -20,6 +20,7 @@ from psycopg import sql
 from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from rillbase_server.health import Health
+from rillbase_server.launcher.data_directory import DataDirectory
 from rillbase_server.web_process import HTTP_PROTOCOL
 from tests.asgi_driver import Answer, ask, http_scope
 from tests.own_valkey import OwnValkey, free_port
@@ -81,6 +82,20 @@ async def test_without_valkey_the_server_is_ready_and_says_what_is_missing(
     assert answer.json()["dependencies"]["database"]["state"] == "up"
     with_own_valkey.start()
     assert (await get("/readyz")).json()["status"] == "ready"
+
+
+async def test_a_server_whose_writes_are_stopped_is_ready_and_says_so(
+    settings_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    directory = DataDirectory(tmp_path)
+    directory.make()
+    settings_environment.setenv("RILLBASE_DATA_DIR", str(tmp_path))
+    assert (await get("/readyz")).json()["dependencies"]["disk"]["state"] == "up"
+    directory.write_stop.touch()
+    answer = await get("/readyz")
+    assert (answer.status, answer.json()["status"]) == (200, "degraded")
+    disk = answer.json()["dependencies"]["disk"]
+    assert (disk["state"], disk["error"]) == ("down", "WritesStopped")
 
 
 async def test_a_frozen_valkey_does_not_hold_the_probe(with_own_valkey: OwnValkey) -> None:
