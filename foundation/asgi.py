@@ -22,6 +22,16 @@ class Connection(Protocol):
         """Learn that credentials which came over it were verified. Called from any thread."""
 
 
+class Claim(Protocol):
+    """What a WebSocket message, as our own server passes it on, has of the memory for all."""
+
+    def retain(self) -> None:
+        """Keep it beyond the next `receive`, until one more `release`."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
 def text_of(event: Message) -> bytes | None:
     """Return a WebSocket message's text as UTF-8, None if it is no text.
 

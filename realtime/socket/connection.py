@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from documents.live import Kinds, Subscriber
 from foundation import company
 from foundation.api.problems import translate
-from foundation.asgi import Receive, Send, text_of
+from foundation.asgi import Claim, Receive, Send, text_of
 from foundation.errors import (
     ApiError,
     BodyTooLarge,
@@ -89,6 +89,8 @@ class Connection:
         self._order = InOrder()
         self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
+        #: The memory of the message that was read last.
+        self._claim: Claim | None = None
         #: For how long nothing is read before the next message.
         self._rest_s = 0.0
 
@@ -165,6 +167,8 @@ class Connection:
         slices = Slices()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
             await self._take(text)
+            # It may be large, and the client may take its time to send another one.
+            del text
             await self._rest()
             await self._outgoing.room()
             await slices.breathe()
@@ -195,6 +199,7 @@ class Connection:
         received = await self._receive()
         if received["type"] == "websocket.disconnect":
             return None
+        self._claim = received.get("claim")
         text = text_of(received)
         if text is None:
             raise InvalidBody("Messages are text.")
@@ -237,6 +242,10 @@ class Connection:
         task = asyncio.create_task(self._guarded(message, work))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+        if (claim := self._claim) is not None:
+            # The message is in memory for as long as somebody works on it.
+            claim.retain()
+            task.add_done_callback(lambda _: claim.release())
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
