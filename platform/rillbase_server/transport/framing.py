@@ -43,6 +43,16 @@ class Framing:
         self._line = bytearray()
         self._excess_bytes = 0
 
+    def is_head(self, data: bytes) -> bool:
+        """Tell whether bytes are just a whole head, which nearly all reads are; count them then."""
+        size = len(data)
+        if self.head_bytes or self.phase is not Phase.HEAD or size > self._max_bytes:
+            return False
+        if data.find(_HEAD_END) != size - len(_HEAD_END):
+            return False
+        self.head_bytes = size
+        return True
+
     def piece(self, data: bytes, begin: int) -> int:
         """Return where the piece ends that begins here. The caller feeds it to the parser."""
         if self.phase is Phase.HEAD:
@@ -70,9 +80,12 @@ class Framing:
     def message_ends(self) -> None:
         """Learn that the request is complete."""
         self.phase = Phase.HEAD
-        self.head_bytes = self._excess_bytes = 0
+        self.head_bytes = 0
         self._head_tail = b""
-        self._line.clear()
+        if self._chunked:
+            self._chunked = False
+            self._excess_bytes = 0
+            self._line.clear()
 
     def _head_piece(self, data: bytes, begin: int) -> int:
         end = self._head_end(data, begin)

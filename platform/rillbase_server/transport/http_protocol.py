@@ -63,6 +63,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._n_headers = 0
         self._message_is_complete = True
         self._has_head = False
+        self._is_websocket = False
         self._refusal = Refusal.MALFORMED
         #: What came behind a request that is being answered.
         self._backlog = b""
@@ -178,6 +179,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
         """Hand bytes to the parser, up to the end of a request that is not answered yet."""
         begin = end = 0
         try:
+            if not self._is_answering and self._framing.is_head(data):
+                self._parser.feed_data(data)
+                return
             while end < len(data) and not self._transport.is_closing():
                 begin = end
                 if self._message_is_complete and self._is_answering:
@@ -223,7 +227,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._url = b""
         self._n_headers = 0
         self._has_begun = True
-        self._has_head = False
+        self._has_head = self._is_websocket = False
         self._message_is_complete = False
         self._expects_continue = False
         self._headers: list[tuple[bytes, bytes]] = []
@@ -257,6 +261,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._framing.body_follows(None)
         elif self._content_length:
             self._framing.body_follows(self._content_length)
+        upgrades = self._parser.should_upgrade()
+        self._is_websocket = (
+            upgrades
+            and self._config.ws_protocol_class is not None
+            and _upgrade_of(self._headers) == b"websocket"
+        )
         if self._is_websocket:
             return
         scope = self._scope()
@@ -272,7 +282,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             expect_100_continue=self._expects_continue,
             keep_alive=scope["http_version"] != "1.0"
             and self._parser.should_keep_alive()
-            and not self._parser.should_upgrade(),
+            and not upgrades,
             on_response=self._on_response,
         )
         task = self._loop.create_task(cycle.run_asgi(self._config.loaded_app))
@@ -308,14 +318,6 @@ class HttpProtocol(asyncio.BufferedProtocol):
     @property
     def _is_answering(self) -> bool:
         return self._cycle is not None and not self._cycle.response_complete
-
-    @property
-    def _is_websocket(self) -> bool:
-        return (
-            self._config.ws_protocol_class is not None
-            and self._parser.should_upgrade()
-            and _upgrade_of(self._headers) == b"websocket"
-        )
 
     def _scope(self) -> Scope:
         url = httptools.parse_url(self._url)

@@ -29,7 +29,8 @@ class Outlet(FlowControl):
 
     def release_reading(self) -> None:
         self._is_held = False
-        self.resume_reading()
+        if self.read_paused:
+            self.resume_reading()
 
     def resume_reading(self) -> None:
         if not self._is_held:

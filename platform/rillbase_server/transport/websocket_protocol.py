@@ -35,7 +35,7 @@ from websockets.server import ServerProtocol
 
 from foundation.asgi import CONNECTION, Message, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
-from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES
+from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
 from rillbase_server.transport.connection_table import Entry
 from rillbase_server.transport.lingering import Lingering
 from rillbase_server.transport.outlet import Outlet
@@ -95,6 +95,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._behind = b""
         self._is_stopped = True
         self._has_delivered = False
+        #: A whole message for which there is no memory yet.
+        self._pending: ReceivedMessage | None = None
         self._awaits_authentication = False
         self._received_bytes = 0
         self._progress = Progress()
@@ -147,7 +149,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._close_timer.cancel()
         self._events.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self._state.connections.discard(self)
-        self._reader, self._behind = None, b""
+        self._reader, self._behind, self._pending = None, b"", None
         if not self._has_delivered:
             self._release()
         self._outlet.resume_writing()
@@ -223,6 +225,10 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """Parse on, after something for which parsing had stopped."""
+        if self._pending is not None:
+            message, self._pending = self._pending, None
+            self._deliver(message)
+            return
         self._is_stopped = False
         self._advance()
 
@@ -256,7 +262,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             case ControlFrame():
                 return self._control(event)
             case ReceivedMessage():
-                self._deliver(event)
+                self._offer(event)
                 return False
 
     def _stop(self) -> None:
@@ -297,8 +303,18 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         if self._reader is not None:
             self._reader.granted_bytes = MAX_GREETING_BYTES
 
-    def _deliver(self, message: ReceivedMessage) -> None:
+    def _offer(self, message: ReceivedMessage) -> None:
+        """Pass a message on as soon as there is memory to work on it."""
         self._stop()
+        n_bytes = len(message.data)
+        if n_bytes > MAX_GREETING_BYTES and not self._table.memory.extend(
+            self._claim, WORK_FACTOR * n_bytes, self._on_memory
+        ):
+            self._pending = message
+            return
+        self._deliver(message)
+
+    def _deliver(self, message: ReceivedMessage) -> None:
         self._has_delivered = True
         kind = "utf8" if message.is_text else "bytes"
         self._events.put_nowait(
