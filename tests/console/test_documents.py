@@ -41,6 +41,42 @@ def test_an_edit_in_one_window_appears_and_flashes_in_another(
     assert here.complaints + there.complaints == []
 
 
+def test_escape_discards_what_was_typed_into_a_cell(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = grid(open_window, notes)
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "Discarded")
+    window.press("Escape")
+    window.wait("!document.querySelector('input.cell-editor')")
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "Saved once")
+    window.press("Enter")
+    window.sees("Saved once", TITLE)
+    wait_until(lambda: notes.versions()["n1"] == 2, what="the one write")
+    assert notes.query({"_id": "n1"})[0]["title"] == "Saved once"
+
+
+def test_a_cell_asks_before_it_changes_a_values_type(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = grid(open_window, notes)
+    rank = "[data-key=n1] [aria-colindex='4']"
+    window.double_click(rank)
+    window.type("input.cell-editor", "high")
+    window.press("Enter")
+    window.sees("This is a number; the new value is text.", ".cell-question")
+    window.press("Escape")
+    window.double_click(rank)
+    window.type("input.cell-editor", "higher")
+    window.press("Enter")
+    window.sees("This is a number", ".cell-question")
+    window.press("Enter")
+    window.sees("higher", rank)
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["rank"] == "higher", what="the write")
+    assert notes.versions()["n1"] == 2
+
+
 def test_what_is_deleted_can_be_brought_back(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:

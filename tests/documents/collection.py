@@ -53,6 +53,11 @@ class MadeCollection:
     def ask(self, body: object) -> requests.Response:
         return self.caller.post(f"{self.path}/query", body)
 
+    def versions(self) -> dict[Any, int]:
+        """Return each document's version, by its id."""
+        items = self.ask({}).json()["items"]
+        return {item["id"]: item["version"] for item in items}
+
     def ids(self, filter: object = None, **more: object) -> list[Any]:  # noqa: A002
         return [document["_id"] for document in self.query(filter, **more)]
 

@@ -1,7 +1,7 @@
 /** One value in the grid, and the editor that takes its place. */
 
-import { useState } from "react";
-import { editableText, kindOf, linkOf, textOf, typedValue } from "./values";
+import { useId, useRef, useState } from "react";
+import { editableText, kindOf, linkOf, textOf, typeChange, typedValue } from "./values";
 
 interface ValueProps {
   readonly value: unknown;
@@ -30,27 +30,55 @@ interface EditorProps {
   readonly onCancel: () => void;
 }
 
+/**
+ * Enter and leaving the cell save, Escape cancels, and each happens once: closing the editor blurs
+ * its input. A text that would change the value's type is saved only after a second Enter, and
+ * leaving the cell then discards it.
+ */
 export function CellEditor({ label, value, onSave, onCancel }: EditorProps) {
   const [text, setText] = useState(() => editableText(value));
-  function save() {
-    if (text === editableText(value)) onCancel();
-    else onSave(typedValue(text, value));
+  const [question, setQuestion] = useState<string | null>(null);
+  const isClosed = useRef(false);
+  const noteId = useId();
+  function close(end: () => void) {
+    if (isClosed.current) return;
+    isClosed.current = true;
+    end();
+  }
+  function save(mayAsk: boolean) {
+    if (text === editableText(value)) return close(onCancel);
+    const typed = typedValue(text, value);
+    const change = typeChange(value, typed);
+    if (change === null || (mayAsk && question !== null)) close(() => onSave(typed));
+    else if (mayAsk) setQuestion(change);
+    else close(onCancel);
   }
   return (
-    <input
-      className="cell-editor"
-      aria-label={label}
-      // biome-ignore lint/a11y/noAutofocus: the cell was opened to be typed into.
-      autoFocus
-      value={text}
-      onFocus={(event) => event.target.select()}
-      onChange={(event) => setText(event.target.value)}
-      onBlur={save}
-      onKeyDown={(event) => {
-        event.stopPropagation();
-        if (event.key === "Enter") save();
-        if (event.key === "Escape") onCancel();
-      }}
-    />
+    <>
+      <input
+        className="cell-editor"
+        aria-label={label}
+        aria-describedby={question === null ? undefined : noteId}
+        // biome-ignore lint/a11y/noAutofocus: the cell was opened to be typed into.
+        autoFocus
+        value={text}
+        onFocus={(event) => event.target.select()}
+        onChange={(event) => {
+          setText(event.target.value);
+          setQuestion(null);
+        }}
+        onBlur={() => save(false)}
+        onKeyDown={(event) => {
+          event.stopPropagation();
+          if (event.key === "Enter") save(true);
+          if (event.key === "Escape") close(onCancel);
+        }}
+      />
+      {question !== null && (
+        <span className="cell-question" id={noteId} role="alert">
+          {question} <kbd>Enter</kbd> changes the type, <kbd>Esc</kbd> cancels.
+        </span>
+      )}
+    </>
   );
 }

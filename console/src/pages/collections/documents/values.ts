@@ -74,14 +74,17 @@ export function editableText(value: unknown): string {
   return typeof value === "string" ? value : stringify(value);
 }
 
+const ISO_DATE = /^"?(\d{4}-\d{2}-\d{2}\S*(?: \S+)?)"?$/;
+
 /**
- * Returns the value that was typed over another one. A string stays a string; anything else is
- * read as Extended JSON, and what is no JSON is a string.
+ * Returns the value that was typed over another one. A string stays a string, a date may be typed
+ * in ISO form; anything else is read as Extended JSON, and what is not JSON is a string.
  */
 export function typedValue(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
-  if (before instanceof Date) {
-    const date = new Date(text.replace(/^"|"$/g, ""));
+  const iso = before instanceof Date ? ISO_DATE.exec(text.trim()) : null;
+  if (iso?.[1] !== undefined) {
+    const date = new Date(iso[1]);
     if (!Number.isNaN(date.getTime())) return date;
   }
   try {
@@ -90,6 +93,29 @@ export function typedValue(text: string, before: unknown): unknown {
     return text;
   }
 }
+
+/** Types that may take the place of one another without a question. */
+const UNTYPED: readonly Kind[] = ["absent", "null"];
+
+/** Returns how a typed value changes a cell's type, in a sentence; `null` if it does not. */
+export function typeChange(before: unknown, typed: unknown): string | null {
+  const [was, becomes] = [kindOf(before), kindOf(typed)];
+  if (was === becomes || UNTYPED.includes(was)) return null;
+  return `This is ${KIND_NAMES[was]}; the new value is ${KIND_NAMES[becomes]}.`;
+}
+
+const KIND_NAMES: Readonly<Record<Kind, string>> = {
+  absent: "empty",
+  null: "null",
+  string: "text",
+  number: "a number",
+  boolean: "a boolean",
+  date: "a date",
+  id: "an ObjectId",
+  special: "a special type",
+  array: "an array",
+  object: "an object",
+};
 
 /** Returns Extended JSON over several lines. */
 export function prettyText(value: unknown): string {
