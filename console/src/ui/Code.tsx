@@ -3,7 +3,13 @@
 import { useState } from "react";
 import { Icon } from "./Icon";
 
-export function Code({ text, label }: { readonly text: string; readonly label: string }) {
+interface CodeProps {
+  readonly text: string;
+  readonly label: string;
+  readonly onCopied?: () => void;
+}
+
+export function Code({ text, label, onCopied }: CodeProps) {
   return (
     <div className="code">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
@@ -11,7 +17,11 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
         <code>{text}</code>
       </pre>
       <span className="copy">
-        <CopyButton text={text} label={`Copy ${label}`} />
+        <CopyButton
+          text={text}
+          label={`Copy ${label}`}
+          {...(onCopied === undefined ? {} : { onCopied })}
+        />
       </span>
     </div>
   );
@@ -19,11 +29,12 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
 
 const SHOWN_MS = 1_500;
 
-export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
+export function CopyButton({ text, label, onCopied }: CodeProps) {
   const [isCopied, setCopied] = useState(false);
   async function copy() {
     await navigator.clipboard.writeText(text);
     setCopied(true);
+    onCopied?.();
     setTimeout(() => setCopied(false), SHOWN_MS);
   }
   return (

@@ -15,7 +15,8 @@ interface DeclarationProps {
   readonly mayChange: boolean;
   readonly height?: string;
   readonly onSave: (value: unknown) => Promise<void>;
-  readonly children?: ReactNode;
+  /** Offers something that fills the editor; nothing is saved by it. */
+  readonly children?: (propose: (value: unknown) => void) => ReactNode;
 }
 
 export function Declaration({
@@ -55,7 +56,7 @@ export function Declaration({
       <Mistakes mistakes={mistakes} />
       {(isChanged || children) && (
         <div className="section-head">
-          <div>{children}</div>
+          <div>{children?.((proposed) => setDraft(JSON.stringify(proposed, null, 2)))}</div>
           {isChanged && (
             <div className="actions">
               <button type="button" className="button" onClick={() => setDraft(null)}>

@@ -1,29 +1,49 @@
-/** Dialogs, as the browser has them: focus stays inside, Escape closes. */
+/** Dialogs, as the browser has them: focus stays inside, Escape closes unless something would be lost. */
 
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
 import { ErrorNotice } from "./ErrorNotice";
 
 interface DialogProps {
   readonly title: string;
   readonly lead?: ReactNode;
   readonly wide?: boolean;
+  /** What closing would lose. The first Escape shows it, the second one closes. */
+  readonly unsaved?: string | null;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }
 
-export function Dialog({ title, lead, wide = false, onClose, children }: DialogProps) {
+export function Dialog({ title, lead, wide = false, unsaved, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
+  const [isWarned, setWarned] = useState(false);
+  const loss = unsaved ?? null;
   useEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();
   }, []);
+  function guard(event: KeyboardEvent) {
+    if (event.key !== "Escape") {
+      setWarned(false);
+    } else if (loss !== null && !isWarned) {
+      event.preventDefault();
+      setWarned(true);
+    }
+  }
   return (
     <dialog
       ref={element}
       className={wide ? "dialog wide" : "dialog"}
       aria-label={title}
       onClose={onClose}
+      onKeyDown={guard}
       onCancel={(event) => event.target === element.current || event.preventDefault()}
     >
       <div className="inner">
@@ -32,6 +52,11 @@ export function Dialog({ title, lead, wide = false, onClose, children }: DialogP
           {lead !== undefined && <p>{lead}</p>}
         </header>
         {children}
+        {loss !== null && isWarned && (
+          <p className="notice warn" role="alert">
+            {loss} Press <kbd>Esc</kbd> again to close.
+          </p>
+        )}
       </div>
     </dialog>
   );
@@ -59,6 +84,7 @@ export function FormDialog(props: FormDialogProps) {
   } = props;
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
+  const [isTyped, setTyped] = useState(false);
   async function submit(event: FormEvent) {
     event.preventDefault();
     setBusy(true);
@@ -72,8 +98,12 @@ export function FormDialog(props: FormDialogProps) {
     }
   }
   return (
-    <Dialog {...dialog} onClose={onClose}>
-      <form onSubmit={submit} className="form-inner">
+    <Dialog
+      {...dialog}
+      unsaved={isTyped ? "What you entered is not saved." : null}
+      onClose={onClose}
+    >
+      <form onSubmit={submit} onInput={() => setTyped(true)} className="form-inner">
         <div className="body">
           {children}
           {error !== null && <ErrorNotice error={error} />}

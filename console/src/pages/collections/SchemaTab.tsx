@@ -10,14 +10,14 @@ const MAX_SAMPLE = 200;
 export function SchemaTab({ held: { collection, change } }: { readonly held: Held }) {
   const { client, may } = useTenant();
   const { say, fail } = useToasts();
-  async function suggest() {
+  async function suggest(propose: (schema: unknown) => void) {
     try {
       const documents = await client
         .collection<Record<string, unknown>>(collection.name)
         .limit(MAX_SAMPLE)
         .fetch();
-      await change({ schema: schemaOf(documents) });
-      say("Schema suggested and saved.", () => change({ schema: collection.schema }));
+      propose(schemaOf(documents));
+      say(`Suggested from ${documents.length} documents. Review it, then save.`);
     } catch (error) {
       fail(error);
     }
@@ -38,11 +38,14 @@ export function SchemaTab({ held: { collection, change } }: { readonly held: Hel
         height="420px"
         onSave={(schema) => change({ schema })}
       >
-        {collection.schema === null && may("developer") && (
-          <button type="button" className="button" onClick={suggest}>
-            Suggest one from the documents
-          </button>
-        )}
+        {(propose) =>
+          collection.schema === null &&
+          may("developer") && (
+            <button type="button" className="button" onClick={() => suggest(propose)}>
+              Suggest one from the documents
+            </button>
+          )
+        }
       </Declaration>
     </div>
   );

@@ -141,9 +141,20 @@ function queryOf(text: string): Omit<TableQuery, "table"> {
   }
   if (typeof members !== "object" || members === null || Array.isArray(members))
     throw new SyntaxError("A query is an object.");
-  // In the editor members have the names that the API gives them.
-  const { group_by: groupBy, as_of: asOf, ...rest } = members as Record<string, unknown>;
-  return { ...rest, groupBy, asOf } as Omit<TableQuery, "table">;
+  return withSdkNames(members as Record<string, unknown>) as Omit<TableQuery, "table">;
+}
+
+const SDK_NAMES: Readonly<Record<string, string>> = { group_by: "groupBy", as_of: "asOf" };
+
+/** The editor takes the API's names and the SDK's; the server refuses names that it does not know. */
+function withSdkNames(members: Record<string, unknown>): Record<string, unknown> {
+  const query: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(members)) {
+    const member = SDK_NAMES[name] ?? name;
+    if (member in query) throw new SyntaxError(`The query has ${name} and ${member}: give one.`);
+    query[member] = value;
+  }
+  return query;
 }
 
 function Answer({ answer, tookMs }: Answered) {

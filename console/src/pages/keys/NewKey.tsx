@@ -29,6 +29,7 @@ export function NewKey({ onCreate, onClose }: NewKeyProps) {
   const [kind, setKind] = useState<"secret" | "publishable">("secret");
   const [scopes, setScopes] = useState<readonly string[]>(USUAL);
   const [only, setOnly] = useState<readonly string[]>([]);
+  const [days, setDays] = useState("");
   const offered = kind === "publishable" ? USUAL : may("admin") ? [...SCOPES, "admin"] : SCOPES;
   const chosen = scopes.filter((scope) => (offered as readonly string[]).includes(scope));
   return (
@@ -36,7 +37,9 @@ export function NewKey({ onCreate, onClose }: NewKeyProps) {
       title="New API key"
       action="Create key"
       canSubmit={name.trim() !== "" && chosen.length > 0}
-      onSubmit={() => onCreate({ name, kind, scopes: chosen, collections: only })}
+      onSubmit={() =>
+        onCreate({ name, kind, scopes: chosen, collections: only, expires_at: momentIn(days) })
+      }
       onClose={onClose}
     >
       <Segments
@@ -56,6 +59,16 @@ export function NewKey({ onCreate, onClose }: NewKeyProps) {
           onChange={(event) => setName(event.target.value)}
         />
       </Field>
+      <Field label="Expires">
+        <select className="select" value={days} onChange={(event) => setDays(event.target.value)}>
+          <option value="">Never</option>
+          {EXPIRY_DAYS.map((choice) => (
+            <option key={choice} value={choice}>
+              In {choice} days
+            </option>
+          ))}
+        </select>
+      </Field>
       <Checks label="Scopes" options={offered} chosen={chosen} onChange={setScopes} />
       {collections.length > 0 && (
         <Checks
@@ -67,6 +80,13 @@ export function NewKey({ onCreate, onClose }: NewKeyProps) {
       )}
     </FormDialog>
   );
+}
+
+const EXPIRY_DAYS = [7, 30, 90, 365] as const;
+const DAY_MS = 86_400_000;
+
+function momentIn(days: string): string | null {
+  return days === "" ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString();
 }
 
 interface ChecksProps {

@@ -1,5 +1,6 @@
-/** Shows a secret, this once. */
+/** Shows a secret once. Escape closes the dialog only when the secret was copied, or on a second press. */
 
+import { useState } from "react";
 import type { NewApiKey } from "../../api/types";
 import { Code } from "../../ui/Code";
 import { Dialog } from "../../ui/Dialog";
@@ -10,14 +11,20 @@ interface SecretProps {
 }
 
 export function SecretDialog({ apiKey: { name, secret, key }, onClose }: SecretProps) {
+  const [isCopied, setCopied] = useState(false);
   const text = key ?? secret ?? "";
   const lead = key
     ? "It is no secret: you can look it up at any time."
     : "Keep it where secrets are kept. It is shown this once.";
   return (
-    <Dialog title={name} lead={lead} onClose={onClose}>
+    <Dialog
+      title={name}
+      lead={lead}
+      unsaved={key || isCopied ? null : "The key was not copied, and it cannot be shown again."}
+      onClose={onClose}
+    >
       <div className="body">
-        <Code text={text} label={`The key ${name}`} />
+        <Code text={text} label={`The key ${name}`} onCopied={() => setCopied(true)} />
       </div>
       <footer>
         <button type="button" className="button main" onClick={onClose}>

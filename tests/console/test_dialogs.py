@@ -1,0 +1,101 @@
+"""Nothing that was typed or shown once is lost to a single key press."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.caller import with_key
+from tests.console.conftest import OpenWindow
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+    from tests.make import MadeTenant
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+def control_plane(notes: MadeCollection, path: str) -> Any:
+    """Read something of the tenant's control plane."""
+    caller = with_key(notes.caller.base, notes.made.admin_key)
+    answer = caller.get(f"/api/v1/tenants/{notes.made.slug}/{path}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_the_first_escape_keeps_a_document_that_was_typed(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = open_window(notes.made)
+    window.open(f"/collections/{notes.name}")
+    window.click("button", "New")
+    window.write("dialog .editor-host", '{"title": "Typed"}')
+    window.press("Escape")
+    window.sees("What you entered is not saved", "dialog [role=alert]")
+    window.press("Escape")
+    window.wait("!document.querySelector('dialog')")
+    assert notes.ids() == ["n0", "n1", "n2"]
+
+
+def test_a_secret_is_not_closed_before_it_was_copied(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = open_window(notes.made)
+    window.open("/keys")
+    window.click("button", "New key")
+    window.type("dialog input.input", "Reports")
+    window.click("dialog label", "analytics:read")
+    window.evaluate(
+        "(() => { const s = document.querySelector('dialog select');"
+        "Object.getOwnPropertyDescriptor(HTMLSelectElement.prototype, 'value').set.call(s, '30');"
+        "s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+    window.click("dialog button.main", "Create key")
+    window.sees("rbk_", "dialog pre")
+    window.press("Escape")
+    window.sees("was not copied", "dialog [role=alert]")
+    window.sees("rbk_", "dialog pre")
+    keys = control_plane(notes, "api-keys")["items"]
+    (key,) = [key for key in keys if key["name"] == "Reports"]
+    assert "analytics:read" in key["scopes"]
+    assert key["expires_at"] is not None
+
+
+def test_a_suggested_schema_is_shown_before_it_is_saved(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = open_window(notes.made)
+    window.open(f"/collections/{notes.name}/schema")
+    window.click("button", "Suggest one from the documents")
+    window.sees("Review it, then save", ".toast")
+    shown = "document.querySelector('.editor-host').shadowRoot.textContent"
+    window.wait(f"{shown}.includes('rank')")
+    assert control_plane(notes, f"collections/{notes.name}")["schema"] is None
+    window.click("button", "Save")
+    window.sees("Schema saved", ".toast")
+    assert control_plane(notes, f"collections/{notes.name}")["schema"]["properties"]["rank"] == {
+        "type": "number"
+    }
+
+
+def test_the_audit_log_shows_one_kind_of_action(
+    open_window: OpenWindow, dedicated: MadeTenant
+) -> None:
+    window = open_window(dedicated)
+    window.open("/keys")
+    window.click("button", "New key")
+    window.type("dialog input.input", "Audited")
+    window.click("dialog button.main", "Create key")
+    window.sees("rbk_", "dialog pre")
+    window.open("/audit")
+    window.type("input[aria-label=Action]", "api_key.created")
+    window.press("Enter")
+    window.wait(
+        "[...document.querySelectorAll('tbody tr td:nth-child(2)')].length > 0 &&"
+        "[...document.querySelectorAll('tbody tr td:nth-child(2)')]"
+        ".every((cell) => cell.innerText === 'api_key.created')"
+    )
+    window.type("input[aria-label=Action]", "no.such_action")
+    window.press("Enter")
+    window.sees("No matching entries", ".empty")
