@@ -1,6 +1,7 @@
 /** The client: one connection, one outbox, and the collections of a tenant. */
 
 import { Aggregate, type AggregateRow } from "./aggregate.js";
+import { checkName, checkObject, checkOptions } from "./arguments.js";
 import { type Clock, REAL_CLOCK } from "./clock.js";
 import { Collection } from "./collection.js";
 import type { Core } from "./core.js";
@@ -44,6 +45,23 @@ export interface ClientOptions extends CredentialOptions {
   readonly clock?: Clock;
 }
 
+const CLIENT_OPTIONS = [
+  "url",
+  "key",
+  "token",
+  "getToken",
+  "getTicket",
+  "tenant",
+  "timeoutMs",
+  "optimistic",
+  "queue",
+  "onQueueError",
+  "silenceMs",
+  "dial",
+  "fetch",
+  "clock",
+] as const satisfies readonly (keyof ClientOptions)[];
+
 const TIMEOUT_MS = 30_000;
 /** When the machine says that the network has gone, the connection gets so long to prove it wrong. */
 const PROBE_MS = 3_000;
@@ -60,6 +78,9 @@ export class Client {
   private readonly stopWatching: () => void;
 
   constructor(options: ClientOptions) {
+    checkObject("What createClient() takes", options);
+    checkOptions("createClient()", options, CLIENT_OPTIONS);
+    checkName("The option url", options.url);
     const clock = options.clock ?? REAL_CLOCK;
     const url = options.url.replace(/\/+$/, "");
     const fetching: typeof fetch = options.fetch ?? ((...call) => fetch(...call));
@@ -89,6 +110,7 @@ export class Client {
 
   /** A collection of documents of one shape. */
   collection<T extends Document = Document>(name: string): Collection<T> {
+    checkName("The name of a collection", name);
     return new Collection<T>(this.core, name);
   }
 

@@ -1,8 +1,9 @@
 /** Queries, asked once or subscribed to. Immutable: every method returns another query. */
 
+import { checkChoice, checkCount, checkName, checkObject, checkOptions } from "./arguments.js";
 import type { Core } from "./core.js";
 import { stringify } from "./ejson/encode.js";
-import type { CallOptions } from "./http/http.js";
+import { CALL_OPTIONS, type CallOptions } from "./http/http.js";
 import { changesOf, type QueryEvent } from "./live/changes.js";
 import type { EnvelopeFrame } from "./live/frames.js";
 import type { QuerySnapshot } from "./live/snapshot.js";
@@ -25,6 +26,9 @@ const OPERATORS: Record<WhereOperator, string> = {
   in: "$in",
   "not-in": "$nin",
 };
+
+const PAGE_OPTIONS = [...CALL_OPTIONS, "pageSize"];
+const DIRECTIONS = ["asc", "desc", "1", "-1"];
 
 /** The most that the server sends as one page. */
 const MAX_PAGE = 1_000;
@@ -52,11 +56,17 @@ export class Query<T extends Document = Document> {
     operator: WhereOperator,
     value: unknown,
   ): Query<T> {
+    checkName("The field of where()", field);
+    checkChoice("where() has no operator", operator, Object.keys(OPERATORS));
+    if ((operator === "in" || operator === "not-in") && !Array.isArray(value)) {
+      throw new TypeError(`The operator "${operator}" takes an array of values.`);
+    }
     return this.filter({ [field]: { [OPERATORS[operator]]: value } } as Filter<T>);
   }
 
   /** Narrows by a filter in MongoDB's language. */
   filter(filter: Filter<T>): Query<T> {
+    checkObject("A filter", filter);
     const held = this.spec.filter;
     const both = Object.keys(held).length === 0 ? filter : { $and: [held, filter] };
     return this.with({ filter: both as Plain });
@@ -67,17 +77,21 @@ export class Query<T extends Document = Document> {
     field: (keyof T & string) | (string & {}),
     direction: "asc" | "desc" | Direction = "asc",
   ): Query<T> {
+    checkName("The field of sort()", field);
+    checkChoice("sort() has no direction", String(direction), DIRECTIONS);
     const sign: Direction = direction === "desc" || direction === -1 ? -1 : 1;
     return this.with({ sort: [...(this.spec.sort ?? []), [field, sign]] });
   }
 
   /** Keeps so many of the first documents. */
   limit(limit: number): Query<T> {
+    checkCount("A limit", limit);
     return this.with({ limit });
   }
 
   /** Passes over so many of the first documents. */
   offset(offset: number): Query<T> {
+    checkCount("An offset", offset);
     return this.with({ offset });
   }
 
@@ -117,6 +131,7 @@ export class Query<T extends Document = Document> {
 
   /** Asks once and returns the documents, all of them or as many as `limit` says. */
   async fetch(options: CallOptions = {}): Promise<T[]> {
+    checkOptions("fetch()", options, CALL_OPTIONS);
     const found: T[] = [];
     for await (const page of this.pages(options)) found.push(...page);
     return found;
@@ -129,6 +144,7 @@ export class Query<T extends Document = Document> {
 
   /** Asks once and yields the documents page by page, for answers too large to hold. */
   async *pages(options: CallOptions & { readonly pageSize?: number } = {}): AsyncGenerator<T[]> {
+    checkOptions("pages()", options, PAGE_OPTIONS);
     const { collection, limit = Number.POSITIVE_INFINITY, ...rest } = this.spec;
     if (rest.group !== undefined) {
       yield await this.rows(options);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rillbase.arguments import check_name, check_options
 from rillbase.connection import Connection, ConnectionState
 from rillbase.credentials import Credentials
 from rillbase.http import Http
@@ -37,6 +38,8 @@ class Core:
 
 def core(url: str, options: Options) -> Core:
     """Put the parts together as the options ask."""
+    check_name("The URL", url)
+    check_options("A client", options, Options.__annotations__)
     credentials = Credentials(
         options.get("key"), options.get("token"), options.get("tenant"), options.get("get_token")
     )

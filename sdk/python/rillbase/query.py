@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self, TypeAlias
 
 from rillbase import ejson
+from rillbase.arguments import check_choice, check_count, check_mapping, check_name
 from rillbase.shapes import Direction, Document
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
@@ -20,6 +21,8 @@ OPERATORS: Mapping[str, str] = {
     "in": "$in",
     "not in": "$nin",
 }
+
+_LISTS = ("in", "not in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,19 @@ class Spec:
     lookup: tuple[Document, ...] = ()
 
     def narrowed(self, more: Mapping[str, object]) -> Self:
+        check_mapping("A filter", more)
         both = {"$and": [self.filter, dict(more)]} if self.filter else dict(more)
         return replace(self, filter=both)
 
     def where(self, name: str, operator: Operator, value: object) -> Self:
+        check_name("The field of where()", name)
+        check_choice("where() has no operator", operator, OPERATORS)
+        if operator in _LISTS and not isinstance(value, list | tuple):
+            raise TypeError(f"The operator {operator!r} takes a list of values, not {value!r}.")
         return self.narrowed({name: {OPERATORS[operator]: value}})
 
     def sorted_by(self, name: str, *, descending: bool) -> Self:
+        check_name("The field of sort()", name)
         return replace(self, sort=(*self.sort, (name, -1 if descending else 1)))
 
     def projected(self, fields: Sequence[str] | Mapping[str, object]) -> Self:
@@ -60,6 +69,9 @@ class Spec:
         return replace(self, lookup=(*self.lookup, lookup))
 
     def bounded(self, *, offset: int | None = None, limit: int | None = None) -> Self:
+        for what, given in (("An offset", offset), ("A limit", limit)):
+            if given is not None:
+                check_count(what, given)
         return replace(
             self,
             offset=self.offset if offset is None else offset,

@@ -18,6 +18,9 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+/** The names of `CallOptions`. */
+export const CALL_OPTIONS: readonly (keyof CallOptions)[] = ["signal", "timeoutMs"];
+
 export interface Request {
   readonly method: string;
   readonly path: string;
