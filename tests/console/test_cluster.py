@@ -52,7 +52,7 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
 
     window = opened(open_window, dedicated)
     window.open("/grid")
-    window.click("button", "Get a grid of your own")
+    window.click("button", "Create a dedicated grid")
     window.type("dialog input", "3")
     window.click("dialog button.main", "Get it")
     window.sees("pending", "[aria-label=Cluster] .badge")
@@ -73,7 +73,7 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
     window.type("dialog input", "2")
     window.click("dialog button.main", "Change it")
     window.sees(f"1 {TIMES} 2", "[aria-label=Cluster] .facts")
-    window.click("button", "Give up")
-    window.click("dialog button.main", "Give it up")
+    window.click("button", "Delete")
+    window.click("dialog button.main", "Delete")
     window.sees("deleting", "[aria-label=Cluster] .badge")
     assert window.complaints == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.console.conftest import OpenWindow
-from tests.console.looking import opened, take_pictures, violations
+from tests.console.looking import DESK, opened, take_pictures, violations
 from tests.console.window import Window
 
 if TYPE_CHECKING:
@@ -160,3 +160,40 @@ def test_pictures_of_every_page(
         go(window, path, there)
         take_pictures(window, pictures, path.strip("/").replace("/", "-"))
     assert violations(window) == []
+
+
+def test_many_collections_leave_the_other_pages_in_view(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    from documents.models import Collection
+    from foundation.scope import scoped
+
+    with scoped(tenant_id=notes.made.tenant.id):
+        for n in range(20):
+            Collection.objects.create(name=f"more-{n:02}")
+    window = open_window(notes.made)
+    width, height = DESK
+    window.page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=height,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
+    window.open("/usage")
+    window.sees("more-00", ".side nav")
+    below = "document.querySelector('.side a[href$=\"/topics\"]').getBoundingClientRect().bottom"
+    assert window.evaluate(f"{below} <= innerHeight")
+    window.type(".side input[type=search]", "more-19")
+    window.wait("document.querySelectorAll('.side .collection-list a').length === 1")
+    window.click(".side .fold")
+    window.wait("!document.querySelector('.side .collection-list')")
+
+
+def test_a_plan_without_a_dedicated_grid_is_not_offered_one(open_window: OpenWindow) -> None:
+    from tests.make import make_tenant
+
+    window = open_window(make_tenant(plan="standard"))
+    window.open("/grid")
+    window.sees("does not include one", "[aria-label=Cluster]")
+    assert not any("Create" in text for text in window.texts("[aria-label=Cluster] button"))

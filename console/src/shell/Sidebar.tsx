@@ -10,6 +10,7 @@ import { Menu, MenuItem } from "../ui/Menu";
 import { useToasts } from "../ui/toasts";
 import { NewTenant } from "./NewTenant";
 import { GROUPS, START } from "./places";
+import { useStored } from "./stored";
 import { type Theme, useTheme } from "./theme";
 
 export function Sidebar({
@@ -80,14 +81,32 @@ function Item({
   );
 }
 
+/** With more collections than this the list scrolls by itself, and can be filtered. */
+const FILTERED_FROM = 8;
+
 function Collections() {
   const { data = [] } = useCollections();
   const { may } = useTenant();
   const [isAdding, setAdding] = useState(false);
+  const [isOpen, setOpen] = useStored("rillbase-collections-open", true);
+  const [text, setText] = useState("");
+  const isLong = data.length > FILTERED_FROM;
+  const wanted = text.trim().toLowerCase();
+  const shown = data.filter(({ name }) => name.includes(wanted));
   return (
     <section className="group" aria-label="Collections">
       <div className="caption">
-        Collections
+        <button
+          type="button"
+          className="fold"
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        >
+          Collections
+          <span className={isOpen ? "" : "folded"}>
+            <Icon name="down" size={11} />
+          </span>
+        </button>
         {may("developer") && (
           <button
             type="button"
@@ -99,11 +118,26 @@ function Collections() {
           </button>
         )}
       </div>
-      {data.map(({ name }) => (
-        <Item key={name} to={`/collections/${name}`} icon="collection">
-          {name}
-        </Item>
-      ))}
+      {isOpen && isLong && (
+        <input
+          className="input small"
+          type="search"
+          aria-label="Filter collections"
+          placeholder={`Filter ${data.length} collections`}
+          value={text}
+          onClick={(event) => event.stopPropagation()}
+          onChange={({ target }) => setText(target.value)}
+        />
+      )}
+      {isOpen && (
+        <div className={isLong ? "collection-list long" : "collection-list"}>
+          {shown.map(({ name }) => (
+            <Item key={name} to={`/collections/${name}`} icon="collection">
+              {name}
+            </Item>
+          ))}
+        </div>
+      )}
       {isAdding && <NewCollection onClose={() => setAdding(false)} />}
     </section>
   );

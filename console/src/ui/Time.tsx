@@ -8,12 +8,24 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ["minute", 60],
 ];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const JUST_NOW_S = 45;
+
+/** A moment in the reader's time zone, in the same 24-hour form on every page. */
+export function momentText(at: string | number | Date): string {
+  return exact.format(new Date(at));
+}
+
+/** The time of day of a moment that is known to be of today. */
+export function clockText(at: Date): string {
+  return clock.format(at);
+}
 
 export function Time({ at }: { readonly at: string | null }) {
   if (at === null) return <span className="soft">never</span>;
   return (
-    <time dateTime={at} title={new Date(at).toLocaleString()}>
+    <time dateTime={at} title={momentText(at)}>
       {ago(new Date(at))}
     </time>
   );

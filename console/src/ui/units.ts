@@ -1,5 +1,13 @@
 /** Amounts, as people say them. */
 
+const WHOLE = new Intl.NumberFormat("en");
+const FRACTION = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+
+/** A number that was computed: digits that carry no information are left out. */
+export function numberText(value: number): string {
+  return (Number.isInteger(value) ? WHOLE : FRACTION).format(value);
+}
+
 export function size(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;
   if (bytes < 1_024 ** 2) return `${(bytes / 1_024).toFixed(1)} KiB`;

@@ -4,7 +4,7 @@ import type { Aggregate as AggregateHandle } from "rillbase";
 import { useAggregate } from "rillbase/react";
 import { Bars } from "../../ui/charts/Bars";
 import { amountOf } from "../../ui/charts/RowBars";
-import { textOf } from "../collections/documents/values";
+import { numberText } from "../../ui/units";
 import type { Aggregate } from "./types";
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -46,7 +46,7 @@ export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
         }))}
         slots={slots}
         stepMs={stepMs}
-        format={(value) => textOf(Number(value.toPrecision(6)))}
+        format={numberText}
         isSum={op === "count" || op === "sum"}
       />
       <div className="chart-ends">

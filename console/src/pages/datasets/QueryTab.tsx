@@ -180,7 +180,7 @@ function Answer({ answer, tookMs }: Answered) {
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
         <div className="dataset-rows" tabIndex={0}>
-          <Table heads={columns}>
+          <Table heads={columns} numbers={columns.filter((name) => isNumber(rows[0]?.[name]))}>
             {rows.map((row, place) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: an answer's rows stay where they are.
               <tr key={place}>

@@ -9,7 +9,7 @@ import { Empty } from "../../ui/Empty";
 import { FoldingRow } from "../../ui/FoldingRow";
 import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
-import { Time } from "../../ui/Time";
+import { momentText, Time } from "../../ui/Time";
 import { remedyOf } from "./remedies";
 import "./errors.css";
 
@@ -204,8 +204,8 @@ function Details({ entry, onCode }: RowProps) {
       <dl className="facts">
         <Fact name="Where" value={entry.place} />
         <Fact name="Who" value={entry.actor} />
-        <Fact name="First seen" value={new Date(entry.at).toLocaleString()} />
-        <Fact name="Last seen" value={new Date(entry.last_at).toLocaleString()} />
+        <Fact name="First seen" value={momentText(entry.at)} />
+        <Fact name="Last seen" value={momentText(entry.last_at)} />
         <Fact name="Request id, of the last" value={entry.request_id} />
       </dl>
       <div>

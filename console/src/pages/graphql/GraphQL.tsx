@@ -9,6 +9,7 @@ import { Segments } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Menu, MenuItem } from "../../ui/Menu";
+import { clockText } from "../../ui/Time";
 import { ask, type Told, useSchema, useSubscription } from "./ask";
 import { Explorer, type Shown } from "./Explorer";
 import { useHistory } from "./history";
@@ -218,7 +219,7 @@ function Answers({ told, isRunning }: AnswersProps) {
         <li key={number}>
           <header className="soft">
             <span className="number">{number}</span>
-            <time dateTime={at.toISOString()}>{at.toLocaleTimeString()}</time>
+            <time dateTime={at.toISOString()}>{clockText(at)}</time>
           </header>
           <pre className="mono">{JSON.stringify(answer, null, 2)}</pre>
         </li>

@@ -1,8 +1,9 @@
 /** The tenant's own grid: how it stands and why, and how it is got, changed and given up. */
 
 import { useState } from "react";
-import { useChange } from "../../api/list";
+import { useChange, useOne } from "../../api/list";
 import { useTenant } from "../../api/tenant";
+import type { Quota } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
 import { FormDialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
@@ -51,18 +52,24 @@ export function Cluster({ cluster }: { readonly cluster: ClusterState }) {
   return cluster.launcher === "shared" ? <Shared /> : <Own cluster={cluster} />;
 }
 
+/** The limit of a plan that includes a dedicated grid. */
+const LIMIT = "cluster_write_partitions";
+
 function Shared() {
   const { may } = useTenant();
+  const { data: quota } = useOne<Quota>("quota");
+  const isIncluded = (quota?.limits[LIMIT] ?? 0) > 0;
   const [isAsking, setAsking] = useState(false);
   return (
     <section className="card cluster-shared" aria-label="Cluster">
       <p className="grow soft">
-        Your live queries are matched by the grid that all tenants share. A grid of your own runs in
-        its own namespace, on nodes that nobody else has.
+        All tenants share the grid that matches your live queries. A dedicated grid runs in a
+        namespace of its own, on nodes that no other tenant uses.
+        {quota !== undefined && !isIncluded && ` The plan ${quota.plan} does not include one.`}
       </p>
-      {may("admin") && (
+      {may("admin") && isIncluded && (
         <button type="button" className="button" onClick={() => setAsking(true)}>
-          Get a grid of your own
+          Create a dedicated grid
         </button>
       )}
       {isAsking && <WantedDialog cluster={null} onClose={() => setAsking(false)} />}
@@ -81,7 +88,7 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
     <section className="card life" aria-label="Cluster">
       <div className="section-head">
         <h2>
-          A grid of your own{" "}
+          Dedicated grid{" "}
           <span className={`badge ${TONES[cluster.state] ?? "warn"}`}>{cluster.state}</span>
         </h2>
         {may("admin") && cluster.state !== "deleting" && (
@@ -94,7 +101,7 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
               className="button small danger"
               onClick={() => setOpened("give up")}
             >
-              Give up
+              Delete
             </button>
           </div>
         )}
@@ -105,13 +112,13 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
       {opened === "change" && <WantedDialog cluster={cluster} onClose={close} />}
       {opened === "give up" && (
         <Confirm
-          title="Give the grid up?"
-          action="Give it up"
+          title="Delete the dedicated grid?"
+          action="Delete"
           onConfirm={() => change("cluster", { method: "DELETE" })}
           onClose={close}
         >
-          The shared grid takes over first, so live queries go on. Then all of the cluster is
-          removed.
+          The shared grid takes over first, so live queries continue. Then the cluster and
+          everything in it is removed.
         </Confirm>
       )}
     </section>
@@ -245,7 +252,7 @@ function WantedDialog({ cluster, onClose }: WantedProps) {
   }
   return (
     <FormDialog
-      title={cluster === null ? "A grid of your own" : "Change the grid"}
+      title={cluster === null ? "Create a dedicated grid" : "Change the grid"}
       lead="It takes a minute to come up. Until then what serves now goes on serving."
       action={cluster === null ? "Get it" : "Change it"}
       onSubmit={send}

@@ -6,6 +6,7 @@ import type { Subscription } from "../../api/types";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
 import { Icon, type IconName } from "../../ui/Icon";
+import { clockText, momentText } from "../../ui/Time";
 import { type Asked, type Reason, type Step, type StepState, type Told, useWhy } from "./useWhy";
 import "./why.css";
 
@@ -148,7 +149,7 @@ function Stage({ step }: { readonly step: Step }) {
         <h3>
           {step.title} <span className="hidden">({words})</span>
           {step.at !== null && (
-            <time dateTime={step.at} title={new Date(step.at).toLocaleString()}>
+            <time dateTime={step.at} title={momentText(step.at)}>
               {clock(step.at)}
             </time>
           )}
@@ -245,5 +246,5 @@ function Marked({ text }: { readonly text: string }) {
 function clock(at: string): string {
   const moment = new Date(at);
   const ms = `${moment.getMilliseconds()}`.padStart(3, "0");
-  return `${moment.toLocaleTimeString("en-GB")}.${ms}`;
+  return `${clockText(moment)}.${ms}`;
 }

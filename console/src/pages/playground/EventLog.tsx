@@ -1,6 +1,7 @@
 /** What the server has told of a query, the newest first. */
 
 import { encode, type QueryEvent } from "rillbase";
+import { clockText } from "../../ui/Time";
 import { keyOf } from "../collections/documents/values";
 
 export interface Logged {
@@ -26,7 +27,7 @@ export function EventLog({ log }: { readonly log: readonly Logged[] }) {
     <ol className="event-log" tabIndex={0} aria-label="Events">
       {log.map(({ number, at, event }) => (
         <li key={number}>
-          <time className="number soft">{at.toLocaleTimeString("en-GB")}</time>
+          <time className="number soft">{clockText(at)}</time>
           <span className={`badge ${TONES[event.type] ?? ""}`}>{event.type}</span>
           <span className="mono cut">{textOf(event)}</span>
         </li>

@@ -64,38 +64,63 @@ function Quotas() {
 interface TileProps {
   readonly name: string;
   readonly limit: number;
-  readonly used: number | undefined;
+  readonly used?: number | undefined;
 }
 
 const NEARLY_FULL = 0.8;
 
 function QuotaTile({ name, limit, used }: TileProps) {
-  const part = used === undefined || limit === 0 ? 0 : used / limit;
   return (
     <div className="quota">
       <dt>{titleOf(name)}</dt>
       <dd>
-        <strong className="number">
-          {used === undefined ? amountOf(name, limit) : amountOf(name, used)}
-        </strong>
-        {used !== undefined && <span className="soft number"> of {amountOf(name, limit)}</span>}
-        {used !== undefined && (
-          <progress
-            className={part >= NEARLY_FULL ? "progress full" : "progress"}
-            max={1}
-            value={Math.min(1, part)}
-            aria-label={`Part of ${titleOf(name)} used`}
-          />
+        {limit === 0 && !used ? (
+          <span className="soft">Not included</span>
+        ) : (
+          <Amount name={name} limit={limit} used={used} />
         )}
       </dd>
     </div>
   );
 }
 
+function Amount({ name, limit, used }: TileProps) {
+  if (used === undefined) return <strong className="number">{amountOf(name, limit)}</strong>;
+  const part = limit === 0 ? 1 : used / limit;
+  return (
+    <>
+      <strong className="number">{amountOf(name, used)}</strong>
+      <span className="soft number"> of {amountOf(name, limit)}</span>
+      <progress
+        className={part >= NEARLY_FULL ? "progress full" : "progress"}
+        max={1}
+        value={Math.min(1, part)}
+        aria-label={`Part of ${titleOf(name)} used`}
+      />
+    </>
+  );
+}
+
+/** Limits and metrics whose names in the API say too little by themselves. */
+const TITLES: Readonly<Record<string, string>> = {
+  requests: "API requests",
+  control_requests: "Console and control plane requests",
+  aggregate_events: "Aggregate events",
+  requests_per_s: "Requests per second",
+  requests_burst: "Requests in a burst",
+  issuers: "Token issuers",
+  subscriptions: "Live subscriptions",
+  connections: "Live connections",
+  cluster_write_partitions: "Dedicated grid, write partitions",
+  dataset_bytes: "Dataset storage",
+};
+
 function titleOf(name: string): string {
+  const title = TITLES[name];
+  if (title !== undefined) return title;
   const text = name
     .replace(/_bytes$/, "")
-    .replace(/_per_s$/, " each second")
+    .replace(/_per_s$/, " per second")
     .replace(/^api_/, "API ")
     .replaceAll("_", " ");
   return text[0]?.toUpperCase() + text.slice(1);

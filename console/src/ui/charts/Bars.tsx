@@ -1,5 +1,6 @@
 /** Amounts over time as bars; each says what it is. */
 
+import { momentText } from "../Time";
 import "./charts.css";
 
 interface Point {
@@ -49,7 +50,7 @@ export function Bars({ label, points, slots, stepMs, format, isSum = true }: Bar
               height={height}
               rx="1.5"
             >
-              <title>{`${new Date(at).toLocaleString()}: ${format(value)}`}</title>
+              <title>{`${momentText(at)}: ${format(value)}`}</title>
             </rect>
           );
         })}

@@ -2,6 +2,7 @@
 
 import { flashClass, useFlashes } from "../flashes";
 import { Table } from "../Listing";
+import { numberText } from "../units";
 import "./charts.css";
 
 export interface BarRow {
@@ -31,7 +32,7 @@ export function RowBars({ heads, measures, drawn, rows, textOf }: RowBarsProps) 
   const flashes = useFlashes(marked, JSON.stringify([heads, measures]));
   const most = Math.max(...rows.map((row) => amountOf(row.measures[drawn])), 0) || 1;
   return (
-    <Table heads={[...heads, ...shown]} numbers={others}>
+    <Table heads={[...heads, ...shown]} numbers={shown}>
       {rows.map(({ key, labels, measures: found }) => (
         <tr key={key} className={flashClass(flashes.get(key) ?? 0)} data-key={key}>
           {labels.map((label, place) => (
@@ -40,20 +41,28 @@ export function RowBars({ heads, measures, drawn, rows, textOf }: RowBarsProps) 
             </td>
           ))}
           {shown.map((name) => (
-            <td key={name} className={name === drawn ? "number bar-cell" : "number"}>
+            <td
+              key={name}
+              className={name === drawn ? "number bar-cell" : "number"}
+              title={textOf(found[name])}
+            >
               {name === drawn && (
                 <span
                   className="bar"
                   style={{ width: `${(amountOf(found[name]) / most) * 100}%` }}
                 />
               )}
-              <span>{textOf(found[name])}</span>
+              <span>{measureText(found[name], textOf)}</span>
             </td>
           ))}
         </tr>
       ))}
     </Table>
   );
+}
+
+function measureText(value: unknown, textOf: (value: unknown) => string): string {
+  return typeof value === "number" ? numberText(value) : textOf(value);
 }
 
 /** Returns how long a bar is, of numbers in whatever form; what is no number has none. */
