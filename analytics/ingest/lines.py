@@ -7,6 +7,7 @@ reader against the tables' types, a block at a time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -27,12 +28,19 @@ _VALUE_BYTES = 8
 _LINE_END, _TAIL_BYTES = ord("\n"), 4096
 #: A body of so many bytes is looked at again for whether there is anything in it at all.
 _SMALL_BYTES = 1024 * 1024
+#: Few enough that other threads need not wait while they are looked at.
+_LOOKED_AT_BYTES = 1024 * 1024
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+#: The first byte of a line that is no object's. Arrow takes carriage returns for line breaks, too.
+_NO_OBJECT = re.compile(rb"[\r\n][ \t\r\n]*+[^{ \t\r\n]")
 
 
 def read_lines(
     body: pa.Buffer, tables: Mapping[str, Table]
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield operations in the order of their lines, as far as a table's own order goes."""
+    _require_objects(body)
     try:
         with pa.json.open_json(
             pa.BufferReader(body),
@@ -70,6 +78,24 @@ def _every_block_ends_a_line(body: pa.Buffer, size: int) -> bool:
 def _ends_a_line(block: np.ndarray) -> bool:
     # Most blocks have it near their end.
     return bool(np.any(block[-_TAIL_BYTES:] == _LINE_END) or np.any(block == _LINE_END))
+
+
+def _require_objects(body: pa.Buffer) -> None:
+    """Raise for a line that begins with anything but an object.
+
+    Arrow's reader ends the whole process on a block that begins with `null`.
+    """
+    # A line begins here: what follows is looked at as behind a line break.
+    before = b"\n"
+    for start in range(0, body.size, _LOOKED_AT_BYTES):
+        text = body.slice(start, min(_LOOKED_AT_BYTES, body.size - start)).to_pybytes()
+        if start == 0:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+        if _NO_OBJECT.search(before + text):
+            raise InvalidUpload("Each line is a JSON object.")
+        blank = text[len(text.rstrip(_BLANK)) :]
+        goes_on = before and len(blank) == len(text)
+        before = b"\n" if goes_on or b"\n" in blank or b"\r" in blank else b""
 
 
 def _is_blank(body: pa.Buffer) -> bool:

@@ -307,3 +307,21 @@ def test_end_users_and_strangers_upload_nothing(server: str, shop: Made) -> None
     problem(answer, 403, "missing_scope")
     stranger = with_key(server, make_tenant().admin_key)
     problem(stranger.get(shop.path), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["null", " \tnull", "null\nnull", "\ufeffnull", "5", '"x"', "[]", '{"orders":{"id":1}}\n null',
+     '{"orders":{"id":1}}\rnull', " " * (1024 * 1024 - 1) + "\n null"],
+)  # fmt: skip
+def test_a_line_that_is_no_object_is_refused_and_ends_nothing_else(shop: Made, lines: str) -> None:
+    refused = shop.send("uploads", lines.encode(), NDJSON)
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_upload"), refused.text
+    assert shop.rows("orders") == []
+
+
+def test_lines_may_begin_with_a_byte_order_mark_and_white_space(shop: Made) -> None:
+    text = '\ufeff \r\n\n\t{"orders":{"id":1}}\r\n' + " " * 1024 * 1024 + '\n {"orders":{"id":2}} '
+    answer = shop.send("uploads", text.encode(), NDJSON)
+    assert answer.status_code == 201, answer.text
+    assert [row["id"] for row in shop.rows("orders", order=[["id", 1]])] == [1, 2]
