@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, DataError, connections
 from django.utils import timezone
 
 from foundation import request_context
@@ -108,8 +108,14 @@ class ErrorLog:
         """Keep an error of a tenant. Its actor is whoever is asking, or the one that is named."""
         now = timezone.now()
         who = request_context.principal.get() if actor is None else actor
-        kind = Kind(area, code, status, shown(place)[:MAX_NAME_CHARS], who[:MAX_NAME_CHARS])
-        said = shown(detail).replace("\0", "\ufffd")[:MAX_DETAIL_CHARS]
+        kind = Kind(
+            area,
+            code,
+            status,
+            storable(shown(place), MAX_NAME_CHARS),
+            storable(who, MAX_NAME_CHARS),
+        )
+        said = storable(shown(detail), MAX_DETAIL_CHARS)
         with self._lock:
             self._gather(tenant_id, kind, Gathered(1, now, now, said, _request_id()))
         self._ticker.begin()
@@ -130,6 +136,10 @@ class ErrorLog:
         try:
             with connections["relay"].cursor() as cursor:
                 cursor.executemany(_WRITE, rows)
+        except DataError as unstorable:
+            # It would be refused again, and with it whatever else is noted from here on.
+            logger.error("%d errors cannot be written and are dropped: %s", len(rows), unstorable)  # noqa: TRY400 -- the reason is in the message
+            return 0
         except DatabaseError as away:
             logger.warning("errors not written, kept for later: %s", away)
             self._put_back(taken)
@@ -163,8 +173,14 @@ class ErrorLog:
                 known.request_id = found.request_id
 
 
+def storable(text: str, most: int) -> str:
+    """Return the beginning of a text without what PostgreSQL stores in no text."""
+    valid = text[:most].encode("utf-8", "replace").decode()
+    return valid.replace("\0", "\ufffd")
+
+
 def _request_id() -> str:
-    return request_context.request_id.get()[:64]
+    return storable(request_context.request_id.get(), 64)
 
 
 def _row(tenant_id: UUID, kind: Kind, found: Gathered) -> Row:

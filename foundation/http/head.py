@@ -62,6 +62,8 @@ class Head:
             segments = tuple(unquote(segment, errors="strict") for segment in raw)
         except UnicodeDecodeError:
             raise InvalidParameter("The path is not valid UTF-8.") from None
+        if any("\0" in segment for segment in segments):
+            raise InvalidParameter("NUL characters are not allowed in the path.")
         return segments
 
     @cached_property
