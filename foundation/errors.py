@@ -15,6 +15,9 @@ from foundation.json_types import JsonObject
 
 TYPE_BASE = "urn:rillbase:error:"
 
+#: Of what an answer says about an error. Texts name what was sent, which may be of any length.
+MAX_DETAIL_CHARS, MAX_POINTER_CHARS, MAX_PLACES = 400, 200, 100
+
 CATALOGUE: dict[str, type[ApiError]] = {}
 
 
@@ -67,14 +70,23 @@ class ApiError(Exception):
             "code": self.code,
         }
         if self.detail:
-            body["detail"] = self.detail
+            body["detail"] = _cut(self.detail, MAX_DETAIL_CHARS)
         if self.errors:
             body["errors"] = [
-                {"pointer": e.pointer, "code": e.code, "detail": e.detail} for e in self.errors
+                {
+                    "pointer": _cut(e.pointer, MAX_POINTER_CHARS),
+                    "code": e.code,
+                    "detail": _cut(e.detail, MAX_DETAIL_CHARS),
+                }
+                for e in self.errors[:MAX_PLACES]
             ]
         if request_id:
             body["request_id"] = request_id
         return body
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class MalformedJson(ApiError):

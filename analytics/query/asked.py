@@ -224,7 +224,7 @@ def _aggregate(
     if not isinstance(said, dict) or not set(said) <= {"op", "column"}:
         raise _wrong(place, "An object with `op` and `column`.")
     op, column = said.get("op"), said.get("column")
-    if op not in FUNCTIONS:
+    if not isinstance(op, str) or op not in FUNCTIONS:
         raise _wrong(f"{place}/op", f"One of {', '.join(FUNCTIONS)}.")
     if column is None and op == "count":
         return Aggregate(name, str(op), None)

@@ -192,7 +192,7 @@ class _Reader:
             raise _unsupported(op, pointer)
         if value is None:
             raise _wrong(pointer, "Nothing is more or less than null.")
-        compared = _COMPARES[op](field, pa.scalar(value, _scalar_type(value, kind)))
+        compared = _COMPARES[op](field, _scalar(value, kind))
         plain = _plain(value)
         bound = Range(low=plain) if op in ("$gt", "$gte") else Range(high=plain)
         return Condition(compared, columns, bound)
@@ -228,7 +228,8 @@ def _among(field: pc.Expression, values: list[Literal], kind: pa.DataType) -> pc
     some = [v for v in values if v is not None]
     found = pc.scalar(False)
     if some:
-        typed = pa.array(some, _list_type(some, kind))
+        listed = _list_type(some, kind)
+        typed = pa.array([_rounded(value, listed) for value in some], listed)
         found = (field if typed.type == kind else field.cast(typed.type)).isin(typed)
     return found | field.is_null() if len(some) < len(values) else found
 
@@ -236,7 +237,18 @@ def _among(field: pc.Expression, values: list[Literal], kind: pa.DataType) -> pc
 def _equal(field: pc.Expression, value: Literal, kind: pa.DataType) -> pc.Expression:
     if value is None:
         return field.is_null()
-    return field == pa.scalar(value, _scalar_type(value, kind))
+    return field == _scalar(value, kind)
+
+
+def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar:
+    wanted = _scalar_type(value, kind)
+    return pa.scalar(_rounded(value, wanted), wanted)
+
+
+def _rounded(value: Literal, kind: pa.DataType) -> Literal:
+    """Return the nearest double of a whole number: Arrow refuses those that it must round."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_whole and pa.types.is_floating(kind) else value  # type: ignore[arg-type]
 
 
 def _scalar_type(value: Literal, kind: pa.DataType) -> pa.DataType:

@@ -20,7 +20,11 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 def collection_name(call: Call, scope: str) -> str:
     """Return the collection that the path names, if the caller may use it so."""
-    name = call.parameters["collection"]
+    return usable(call, call.parameters["collection"], scope)
+
+
+def usable(call: Call, name: str, scope: str) -> str:
+    """Return the name of a collection, if it is one and the caller may use it so."""
     if not _NAME.match(name):
         raise NotFound(f"There is no collection {name[:100]!r}.")
     call.require_collection_scope(scope, name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from documents.api import requests
+from documents.api.requests import usable
 from foundation.errors import InvalidBody
 from foundation.http import Answer, json_answer
 from foundation.json_types import JsonObject
@@ -70,7 +72,7 @@ async def _query(call: Call, value: Value | None) -> JsonObject | None:
     if value.kind == "object" and value.get("topic") is not None:
         return await _subscription(call, as_object(value.ejson(canonical=True), OF_TOPIC))
     found = wanted.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
-    call.require_collection_scope("documents:read", found.collection)
+    usable(call, found.collection, requests.READ)
     return {
         name: member.text() if name == "collection" else member.ejson(canonical=True).decode()
         for name in IN_ADDRESS
