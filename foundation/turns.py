@@ -1,51 +1,103 @@
 """So many at once, of whom nobody has more than a share: whoever asks for very much waits for
-itself, and everybody else finds room. In company its places rest after each turn.
+itself, and everybody else finds room.
+
+In company a party has one place, its turns wait for the budget of bulk work, and a place rests
+after each turn for a multiple of the time that the turn took: that bounds what turns cost servers
+elsewhere, whose CPU time cannot be metered here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from foundation.company import Company
-
-#: A place rests so many times as long as its turn took.
-RESTS = 3.0
+from foundation.bulk_budget import BulkBudget
 
 
 class Turns:
-    """Turns of one event loop."""
+    """Turns of one event loop. In company half of the places, and one of a party, are in use."""
 
-    def __init__(self, at_once: int, of_one: int, company: Company) -> None:
-        self._room = asyncio.Semaphore(at_once)
+    def __init__(self, at_once: int, of_one: int, budget: BulkBudget, *, rests: float = 0) -> None:
+        self._budget = budget
         self._of_one = of_one
-        self._company = company
+        self._rests = rests
+        # One party's long turn must leave room for another's.
+        self._room = _Places(self._limit(at_once, min(at_once, max(2, at_once // 2))))
         #: Forgotten with the last who has a turn, waits for one or rests.
-        self._rooms: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+        self._own: WeakValueDictionary[Hashable, _Places] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, whose: Hashable) -> AsyncIterator[None]:
         """Wait for a turn and have it until the block ends."""
-        own = self._rooms.get(whose)
+        own = self._own.get(whose)
         if own is None:
-            own = self._rooms[whose] = asyncio.Semaphore(self._of_one)
-        await own.acquire()
+            own = self._own[whose] = _Places(self._limit(self._of_one, 1))
+        taken = list[_Places]()
         took_s = 0.0
         try:
-            async with self._room:
-                loop = asyncio.get_running_loop()
-                began_s = loop.time()
-                try:
-                    yield
-                finally:
-                    took_s = loop.time() - began_s
+            await own.take()
+            taken.append(own)
+            await self._budget.wait(whose)
+            await self._room.take()
+            taken.append(self._room)
+            loop = asyncio.get_running_loop()
+            began_s = loop.time()
+            self._budget.contention.seen(whose)
+            try:
+                yield
+            finally:
+                took_s = loop.time() - began_s
+                # Whoever worked for long was not seen meanwhile.
+                self._budget.contention.seen(whose)
         finally:
-            self._free(own, took_s)
+            self._free(taken, took_s)
 
-    def _free(self, own: asyncio.Semaphore, took_s: float) -> None:
-        if self._company.is_shared:
-            asyncio.get_running_loop().call_later(RESTS * took_s, own.release)
-        else:
-            own.release()
+    def _limit(self, alone: int, shared: int) -> Callable[[], int]:
+        return lambda: shared if self._budget.contention.is_shared else alone
+
+    def _free(self, taken: list[_Places], took_s: float) -> None:
+        rest_s = self._rests * took_s if self._budget.contention.is_shared else 0.0
+        for places in taken:
+            if rest_s > 0:
+                asyncio.get_running_loop().call_later(rest_s, places.free)
+            else:
+                places.free()
+
+
+class _Places:
+    """Places that are had in the order in which they are asked for; their number may change.
+
+    Whoever waits, waits for one who has a place or whose place rests, so a change of the limit is
+    noticed when that one is free again.
+    """
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._taken = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Wait for a place."""
+        if not self._waiting and self._taken < self._limit():
+            self._taken += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.free()
+            raise
+
+    def free(self) -> None:
+        """Give a place back."""
+        self._taken -= 1
+        while self._waiting and self._taken < self._limit():
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._taken += 1
+                turn.set_result(None)

@@ -166,13 +166,15 @@ def _with_connection(look_up: Callable[[], T]) -> T:
             connections[alias].close()
 
 
-async def let_in(principal: Principal, tenant: TenantFacts, headers: dict[str, str]) -> None:
-    """Count a call, or raise that a limit is used up. `headers` get what the caller is told."""
+async def let_in(
+    principal: Principal, tenant: TenantFacts, headers: dict[str, str], *, calls: int = 1
+) -> None:
+    """Count calls, or raise that a limit is used up. `headers` get what the caller is told."""
     company.tenants.seen(tenant.id)
     decision = await limiter().acheck(
-        request_limits(str(tenant.id), str(principal.credential_id), tenant.limits)
+        request_limits(str(tenant.id), str(principal.credential_id), tenant.limits, calls)
     )
     headers.update(decision.headers())
     if not decision.allowed:
         raise decision.refusal()
-    usage.count(tenant.id, "requests")
+    usage.count(tenant.id, "requests", calls)

@@ -52,8 +52,10 @@ def effective_limits(tenant: Tenant) -> dict[str, int]:
     return {**LIMITS, **tenant.plan.limits, **(quota.limits if quota is not None else {})}
 
 
-def request_limits(tenant_id: str, credential: str, limits: Mapping[str, int]) -> tuple[Limit, ...]:
-    """Return what one request counts against: the tenant's rate and the credential's.
+def request_limits(
+    tenant_id: str, credential: str, limits: Mapping[str, int], calls: int = 1
+) -> tuple[Limit, ...]:
+    """Return what requests count against: the tenant's rate and the credential's.
 
     A credential may use at most what its tenant may, so that one key that runs wild shows up by
     name; a tenant's keys share the tenant's rate.
@@ -64,16 +66,17 @@ def request_limits(tenant_id: str, credential: str, limits: Mapping[str, int]) -
         credential,
         (rate, burst),
         (limits.get("key_requests_per_s", rate), limits.get("key_requests_burst", burst)),
+        calls,
     )
 
 
 @lru_cache(maxsize=10_000)
 def _of_tenant_and_key(
-    tenant_id: str, credential: str, tenants: tuple[int, int], keys: tuple[int, int]
+    tenant_id: str, credential: str, tenants: tuple[int, int], keys: tuple[int, int], calls: int
 ) -> tuple[Limit, ...]:
     return (
-        Limit("tenant", f"t:{tenant_id}", float(tenants[0]), tenants[1]),
-        Limit("key", f"c:{credential}", float(keys[0]), keys[1]),
+        Limit("tenant", f"t:{tenant_id}", float(tenants[0]), tenants[1], calls),
+        Limit("key", f"c:{credential}", float(keys[0]), keys[1], calls),
     )
 
 

@@ -70,7 +70,8 @@ class Stream:
         await self._crowd.admit(self, self.party)
         try:
             await self._crowd.count_in(self._held, self.party)
-            self._held.begun(await kind.open(self._subscriber, message, self._held))
+            opened = kind.open(self._subscriber, message, self._held)
+            self._held.begun(await self._crowd.metered(self.party, opened))
         except BaseException:
             self.leave()
             raise

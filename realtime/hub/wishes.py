@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import psycopg
 from redis.exceptions import RedisError
 
+from foundation import bulk_budget
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
@@ -87,7 +88,9 @@ class Wishes:
             if found is None or not watched or running.grid is not grid:
                 return
             try:
-                await self._try(running, found, watched[0].source)
+                source = watched[0].source
+                attempt = self._try(running, found, source)
+                await bulk_budget.tenants.metered(source.tenant_id, attempt)
             except OtherRules:
                 await self.judge(running, query)
             except ApiError as refused:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from foundation import company
+from foundation import bulk_budget
 from foundation.errors import ApiError
 from foundation.turns import Turns
 from realtime.events.layer import GridLayer, query_partition
@@ -29,6 +29,8 @@ _Place = tuple[Grid, Source, int]
 AT_ONCE = 100
 #: Whoever is told goes on in the loop's next round, which nobody else shall wait for long.
 TOLD_AT_ONCE = 2
+#: A turn rests for so many times as long as it took: PostgreSQL reads collections meanwhile.
+RESTS = 3.0
 
 
 class Registers(Protocol):
@@ -58,7 +60,8 @@ class Together:
     """Registers on behalf of one hub."""
 
     def __init__(self, under_way: int, registers: Registers = register_all) -> None:
-        self._turns = Turns(under_way, max(1, under_way // 2), company.tenants)
+        of_one = max(1, under_way // 2)
+        self._turns = Turns(under_way, of_one, bulk_budget.tenants, rests=RESTS)
         self._registers = registers
         self._waiting: dict[_Place, list[_Waiting]] = {}
 

@@ -229,7 +229,8 @@ class Connection:
             case "auth":
                 await self._auth(message)
             case "subscribe":
-                await self._start(message, self._subscribe(message, self._reserve(message)))
+                work = self._subscribe(message, self._reserve(message))
+                await self._start(message, self._crowd.metered(self.party, work))
             case kind if kind in requests.READERS:
                 message.required_id()
                 await self._start(message, self._perform(message))
@@ -273,9 +274,14 @@ class Connection:
 
     async def _counted(self) -> Party:
         """Return the caller, if it may ask for something now."""
+        party = self._present()
+        await let_in(party.principal, party.tenant, {})
+        return party
+
+    def _present(self) -> Party:
+        """Return the caller, unless its token has ended."""
         if self.state is State.EXPIRED or self.party is None:
             raise TokenExpired("Send `auth` with a new token.")
-        await let_in(self.party.principal, self.party.tenant, {})
         return self.party
 
     async def _perform(self, message: Message) -> None:
@@ -298,12 +304,10 @@ class Connection:
 
     async def _subscribe(self, message: Message, held: Held) -> None:
         try:
-            async with self._crowd.turn_to_begin(self.party):
-                party = await self._counted()
-                await self._crowd.count_in(held, party)
-                kind = self._kinds.of(message.value)
-                subscriber = self._subscriber(party, held.name)
-                held.begun(await kind.open(subscriber, message.value, held))
+            await self._crowd.count_in(held, self._present(), calls=1)
+            kind = self._kinds.of(message.value)
+            subscriber = self._subscriber(self._present(), held.name)
+            held.begun(await kind.open(subscriber, message.value, held))
         except BaseException:
             self._forget(held)
             raise

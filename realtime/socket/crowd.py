@@ -11,22 +11,22 @@ import asyncio
 import logging
 import random
 from collections import Counter, defaultdict
-from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Protocol, TypeVar
 from uuid import UUID
 
-from foundation import company
+from foundation import bulk_budget, company
 from foundation.errors import ApiError, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
-from foundation.turns import Turns
 from realtime.socket import frames
 from realtime.socket.callers import Party
 from realtime.socket.held import Held
 from realtime.socket.patience import Patience
 from realtime.socket.quotas import Counts, Quotas
+from realtime.socket.starts import Start, Starts
 from tenants.credentials.cache import at_most
 from tenants.credentials.standing import Standing, read_together, stand
-from tenants.data_plane import looked_up
+from tenants.data_plane import let_in, looked_up
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +38,7 @@ RECONNECT_WITHIN_MS = 5_000
 #: While a server drains, nobody is told before those who send people here know that it ends.
 UNTOLD_SHARE = 0.2
 
-#: Subscriptions that begin at once, in all and of one tenant. Each does something in every round of
-#: the event loop, and all other connections wait for a round to end.
-BEGINNING, BEGINNING_OF_ONE = 16, 4
-
+T = TypeVar("T")
 Verdict = tuple[Party, None] | tuple[None, ApiError]
 
 
@@ -85,7 +82,7 @@ class Crowd:
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.patience = Patience(company.tenants)
-        self._beginnings = Turns(BEGINNING, BEGINNING_OF_ONE, company.tenants)
+        self._starts = Starts(bulk_budget.tenants, (_let_in, self._count_in))
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
@@ -129,22 +126,31 @@ class Crowd:
         """Learn that a subscription has ended."""
         self._quotas.gone(party.tenant.id)
 
-    def turn_to_begin(self, party: Party | None) -> AbstractAsyncContextManager[None]:
-        """Wait until a subscription may begin; it has until the block ends."""
-        return self._beginnings.turn(None if party is None else party.tenant.id)
+    async def count_in(self, held: Held, party: Party, *, calls: int = 0) -> None:
+        """Count a subscription in when it may start, or raise that its tenant has too many.
 
-    async def count_in(self, held: Held, party: Party) -> None:
-        """Count a subscription in, or raise that its tenant has too many."""
+        `calls`: what it counts as against the rate of calls, if it came without a counted request.
+        """
+        await self._starts.admit(held, party, calls)
+
+    async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
+        """Start a subscription at the expense of its tenant."""
+        return await bulk_budget.tenants.metered(party and party.tenant.id, work)
+
+    async def _count_in(self, starts: Sequence[Start]) -> None:
+        """Count subscriptions of one tenant in, or raise that it would have too many."""
+        party = starts[0].party
         tenant, allowed = party.tenant.id, _allowed(party)
-        self._subscriptions[tenant] += 1
-        held.counted(lambda: self._uncount(tenant))
+        for start in starts:
+            self._subscriptions[tenant] += 1
+            start.held.counted(lambda: self._uncount(tenant))
         try:
             found = await self._open(tenant, allowed)
         except BaseException:
-            held.uncount()
+            _uncount_all(starts)
             raise
         if found.subscriptions > allowed.subscriptions:
-            held.uncount()
+            _uncount_all(starts)
             raise TooManySubscriptions(
                 f"The tenant may have {allowed.subscriptions} subscriptions."
             )
@@ -225,6 +231,18 @@ class Crowd:
             for connection in self.connections.values():
                 if not connection.busy:
                     connection.tell(beat)
+
+
+def _uncount_all(starts: Sequence[Start]) -> None:
+    for start in starts:
+        start.held.uncount()
+
+
+async def _let_in(starts: Sequence[Start]) -> None:
+    """Count starts as calls, or raise that there are too many."""
+    calls, party = sum(start.calls for start in starts), starts[0].party
+    if calls:
+        await let_in(party.principal, party.tenant, {}, calls=calls)
 
 
 def _allowed(party: Party) -> Counts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from foundation.bulk_budget import BulkBudget
 from foundation.company import LATELY_S, Company
 from foundation.slices import SLICE_S, Slices
 from foundation.turns import Turns
@@ -63,7 +64,7 @@ async def test_long_work_lets_others_have_their_turn_between_its_slices() -> Non
 
 
 async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
-    turns, on = Turns(4, 2, Company()), asyncio.Event()
+    turns, on = Turns(4, 2, BulkBudget(Company())), asyncio.Event()
     having: list[str] = []
 
     async def have(whose: str) -> None:
@@ -82,7 +83,7 @@ async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
 
 
 async def test_in_company_a_place_rests_after_a_turn_and_others_have_theirs() -> None:
-    turns = Turns(1, 1, Shared())
+    turns = Turns(1, 1, BulkBudget(Shared()), rests=3.0)
     order: list[str] = []
 
     async def have(whose: str) -> None:
@@ -94,8 +95,24 @@ async def test_in_company_a_place_rests_after_a_turn_and_others_have_theirs() ->
     assert order == ["greedy", "modest", "greedy"]
 
 
+async def test_in_company_a_long_turn_leaves_room_for_somebody_else() -> None:
+    turns, on = Turns(2, 1, BulkBudget(Shared())), asyncio.Event()
+    having: list[str] = []
+
+    async def have(whose: str) -> None:
+        async with turns.turn(whose):
+            having.append(whose)
+            await on.wait()
+
+    tasks = [asyncio.create_task(have(whose)) for whose in ("slow", "slow", "quick")]
+    await until(lambda: "quick" in having, "the other one to have a turn")
+    assert having == ["slow", "quick"]
+    on.set()
+    await asyncio.gather(*tasks)
+
+
 async def test_a_turn_that_is_given_up_while_waiting_is_lost_to_nobody() -> None:
-    turns, on = Turns(1, 1, Company()), asyncio.Event()
+    turns, on = Turns(1, 1, BulkBudget(Company())), asyncio.Event()
 
     async def have() -> None:
         async with turns.turn("a"):

@@ -19,6 +19,7 @@ import strawberry
 from strawberry.scalars import JSON
 
 from documents.live import Kinds, Subscriber
+from foundation import bulk_budget
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.json_types import JsonObject, JsonValue
 from realtime.socket.held import Held
@@ -239,7 +240,9 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
     held = await party.hold(feed)
     try:
         kind = party.kinds.of(value)
-        held.begun(await kind.open(party.subscriber(), value, held))
+        subscriber = party.subscriber()
+        opened = kind.open(subscriber, value, held)
+        held.begun(await bulk_budget.tenants.metered(subscriber.tenant.id, opened))
         async for frame in feed.frames():
             if frame["type"] == "end":
                 _raise(frame["error"])

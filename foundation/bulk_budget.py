@@ -1,0 +1,120 @@
+"""The share of an event loop that bulk work may take while several tenants are active.
+
+Work of which one client can cause very much (starting ten thousand subscriptions) is metered: the
+CPU time of its own steps on the loop's thread is a debt of the tenant, paid off at a fixed rate.
+While other tenants are active, a tenant's next piece of bulk work waits until its debt is paid. The
+rate is shared by all tenants that have debts, so bulk work as a whole takes a bounded share of the
+loop, and a tenant without debts never waits for those of others. What the same work costs
+PostgreSQL, Valkey and the grid is in proportion. A tenant that is alone never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Generator, Hashable
+from typing import Generic, TypeVar
+
+from foundation import company
+from foundation.company import Company
+
+T = TypeVar("T")
+
+#: Of one tenant, and of all tenants together.
+SHARE_OF_ONE, SHARE_OF_ALL = 0.08, 0.16
+#: A debt that is paid so soon is not waited for: a timer costs more than it saves.
+TOLERANCE_S = 0.012
+#: A debt is paid at the latest after this time: a tenant that was alone until now, and spent very
+#: much, can soon go on.
+LONGEST_DEBT_S = 2.0
+#: Debts that are paid are forgotten so often.
+FORGET_S = 0.05
+
+
+class BulkBudget:
+    """The debts of one event loop's tenants. For the loop's thread only."""
+
+    def __init__(
+        self,
+        contention: Company,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        cpu_s: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.contention = contention
+        self._monotonic_s = monotonic_s
+        self._cpu_s = cpu_s
+        #: Until when each tenant's debt is paid.
+        self._paid_s: dict[Hashable, float] = {}
+        self._forgotten_s = monotonic_s()
+
+    def charge(self, tenant: Hashable, spent_s: float) -> None:
+        """Add CPU time that a tenant's bulk work has taken."""
+        now_s = self._monotonic_s()
+        if now_s - self._forgotten_s > FORGET_S:
+            self._forgotten_s = now_s
+            self._paid_s = {who: paid for who, paid in self._paid_s.items() if paid > now_s}
+        paid_s = max(now_s, self._paid_s.get(tenant, 0.0))
+        debtors = len(self._paid_s) + (tenant not in self._paid_s)
+        share = min(SHARE_OF_ONE, SHARE_OF_ALL / debtors)
+        self._paid_s[tenant] = min(paid_s + spent_s / share, now_s + LONGEST_DEBT_S)
+
+    def wait_s(self, tenant: Hashable) -> float:
+        """Return for how long a tenant's bulk work has to wait now."""
+        if not self.contention.is_shared:
+            return 0.0
+        left_s = self._paid_s.get(tenant, 0.0) - self._monotonic_s()
+        return left_s if left_s > TOLERANCE_S else 0.0
+
+    async def wait(self, tenant: Hashable) -> None:
+        """Wait until bulk work of a tenant may go on."""
+        while wait_s := self.wait_s(tenant):  # noqa: ASYNC110 -- nobody can tell when it is paid
+            await asyncio.sleep(wait_s)
+
+    async def metered(self, tenant: Hashable, work: Coroutine[object, None, T]) -> T:
+        """Do a piece of bulk work and charge the tenant with what its steps take."""
+        return await _Metered(work, tenant, self)
+
+    def step(self, tenant: Hashable, go_on: Callable[[], object]) -> object:
+        """Run one step, up to where it waits for something."""
+        began_s = self._cpu_s()
+        try:
+            return go_on()
+        finally:
+            self.charge(tenant, self._cpu_s() - began_s)
+
+
+class _Metered(Generic[T]):
+    """An awaitable that goes through another one's steps."""
+
+    def __init__(
+        self, work: Coroutine[object, None, T], tenant: Hashable, budget: BulkBudget
+    ) -> None:
+        self._work = work
+        self._tenant = tenant
+        self._budget = budget
+
+    def __await__(self) -> Generator[object, None, T]:
+        go_on: Callable[[], object] = lambda: self._work.send(None)  # noqa: E731
+        while True:
+            try:
+                awaited = self._budget.step(self._tenant, go_on)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            try:
+                yield awaited
+            except GeneratorExit:
+                self._work.close()
+                raise
+            except BaseException as thrown:  # noqa: BLE001 -- it is the work's, cancellation too
+                go_on = _throwing(self._work, thrown)
+            else:
+                go_on = lambda: self._work.send(None)  # noqa: E731
+
+
+def _throwing(work: Coroutine[object, None, T], thrown: BaseException) -> Callable[[], object]:
+    return lambda: work.throw(thrown)
+
+
+#: Of all tenants, on this process's event loop.
+tenants = BulkBudget(company.tenants)

@@ -1,0 +1,125 @@
+"""Bulk work takes a bounded share of the event loop while other tenants are active."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from foundation.bulk_budget import (
+    LONGEST_DEBT_S,
+    SHARE_OF_ALL,
+    SHARE_OF_ONE,
+    TOLERANCE_S,
+    BulkBudget,
+)
+from foundation.company import Company
+
+
+@dataclass
+class Clock:
+    now_s: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Shared(Company):
+    """Somebody else is always there."""
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+
+def test_a_tenant_that_is_alone_never_waits() -> None:
+    budget = BulkBudget(Company())
+    budget.charge("a", 1.0)
+    assert budget.wait_s("a") == 0
+
+
+def test_beside_others_a_tenants_bulk_work_takes_its_share_and_no_more() -> None:
+    clock = Clock()
+    budget = BulkBudget(Shared(), clock)
+    begun_s, spent_s = clock.now_s, 0.0
+    while clock.now_s < begun_s + 60:
+        clock.now_s += budget.wait_s("a")
+        budget.charge("a", 0.002)
+        clock.now_s += 0.002
+        spent_s += 0.002
+    assert spent_s / 60 == pytest.approx(SHARE_OF_ONE, rel=0.1)
+
+
+def test_all_bulk_work_together_takes_a_bounded_share() -> None:
+    clock = Clock()
+    budget = BulkBudget(Shared(), clock)
+    tenants = [f"tenant {number}" for number in range(20)]
+    begun_s, spent_s = clock.now_s, 0.0
+    while clock.now_s < begun_s + 60:
+        for tenant in tenants:
+            if not budget.wait_s(tenant):
+                budget.charge(tenant, 0.002)
+                spent_s += 0.002
+        clock.now_s += 0.005
+    assert spent_s / 60 <= 1.2 * SHARE_OF_ALL
+
+
+def test_a_tenant_without_debts_does_not_wait_for_those_of_others() -> None:
+    budget = BulkBudget(Shared(), Clock())
+    for number in range(50):
+        budget.charge(f"greedy {number}", 5.0)
+    assert budget.wait_s("modest") == 0
+    budget.charge("modest", SHARE_OF_ALL * TOLERANCE_S / 60)
+    assert budget.wait_s("modest") == 0
+
+
+def test_no_debt_keeps_a_tenant_waiting_for_very_long() -> None:
+    budget = BulkBudget(Shared(), Clock())
+    budget.charge("a", 1_000.0)
+    assert budget.wait_s("a") == LONGEST_DEBT_S
+
+
+async def test_work_is_charged_with_its_own_steps_and_not_with_what_it_waits_for() -> None:
+    clock = Clock()
+    budget = BulkBudget(Shared(), clock, cpu_s=clock)
+
+    answered = asyncio.Event()
+
+    async def work() -> str:
+        clock.now_s += 0.001
+        await answered.wait()
+        clock.now_s += 0.001
+        return "done"
+
+    async def others() -> None:
+        clock.now_s += 10.0
+        answered.set()
+
+    done, _ = await asyncio.gather(budget.metered("a", work()), others())
+    assert done == "done"
+    assert 0 < budget.wait_s("a") < 0.1
+
+
+async def test_metered_work_raises_what_it_raises_and_can_be_cancelled() -> None:
+    budget, cleaned = BulkBudget(Company()), list[str]()
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("as without a meter")
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("yes")
+
+    with pytest.raises(ValueError, match="as without a meter"):
+        await budget.metered("a", fails())
+    task = asyncio.create_task(budget.metered("a", waits()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cleaned == ["yes"]
