@@ -9,7 +9,7 @@ from documents.store.planner import Plan, choose
 from documents.store.queries import Query, opened
 from documents.store.scan import FIRST_BATCH, statement
 from foundation.json_types import JsonObject, JsonValue
-from foundation.postgres import Session, Statement
+from foundation.postgres import Runs, Statement
 
 
 async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
@@ -55,7 +55,7 @@ def _access(grid: list[tuple[str, str]] | None) -> list[JsonValue]:
 
 
 async def _postgres(
-    session: Session, asked: Statement, parameters: tuple[bytes | None, ...]
+    session: Runs, asked: Statement, parameters: tuple[bytes | None, ...]
 ) -> JsonValue:
     explained = Statement("EXPLAIN (FORMAT JSON) " + asked.sql, asked.types)
     (result,) = await session.run([(explained, parameters)])

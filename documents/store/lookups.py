@@ -15,7 +15,7 @@ from documents.store.access import access_of
 from documents.store.facts import CollectionFacts
 from documents.store.reads import BY_KEY, CHECK, Found, is_current, row
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import Result, Session, Statement
+from foundation.postgres import Result, Runs, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
 from rillbase_native import Filter, Lookups, Value
@@ -88,7 +88,7 @@ async def sides_of(
 
 
 async def read_sides(
-    session: Session, sides: Sequence[Side], keys: Sequence[Sequence[bytes]], now_ms: int
+    session: Runs, sides: Sequence[Side], keys: Sequence[Sequence[bytes]], now_ms: int
 ) -> list[list[Found]] | None:
     """Return the documents with these keys that may be seen, of each side.
 
@@ -115,7 +115,7 @@ async def read_sides(
 
 
 async def read_versions(
-    session: Session,
+    session: Runs,
     sides: Sequence[Side],
     keys: Sequence[Sequence[bytes]],
     xmax: int,
@@ -163,7 +163,7 @@ def whole_xid(xid: int, xmax: int) -> int:
     return whole if xid >= _FIRST_XID and whole > 0 else 0
 
 
-async def read_small(session: Session, side: Side, now_ms: int) -> list[Found] | None:
+async def read_small(session: Runs, side: Side, now_ms: int) -> list[Found] | None:
     """Return all documents of a collection that may be seen; None: it is not small."""
     (size,) = await session.run([(_SIZE, (side.collection.id.bytes,))])
     if size.integer(0, 0) > SMALL or size.integer(0, 1) > SMALL_BYTES:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from documents.store.facts import CollectionFacts, IndexFacts
 from documents.store.keys import BEHIND_ALL
-from foundation.postgres import Session, Statement
+from foundation.postgres import Runs, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid, int8
 from rillbase_native import Bounds, Filter, Sort
@@ -75,7 +75,7 @@ def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[
 
 
 async def choose(
-    session: Session,
+    session: Runs,
     collection: CollectionFacts,
     wanted: Filter,
     sort: Sort,
@@ -128,7 +128,7 @@ def _ordered(found: Sequence[Candidate], counts: Sequence[tuple[Candidate, int]]
     )
 
 
-async def _count(session: Session, bounded: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
+async def _count(session: Runs, bounded: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
     """Count the entries of each candidate's ranges, up to a bound."""
     if not bounded:
         return []

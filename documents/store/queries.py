@@ -20,7 +20,7 @@ from documents.store.planner import Plan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
 from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import Session, Statement
+from foundation.postgres import Runs, Session, Statement
 from foundation.postgres.session import Oid
 from foundation.refusals import as_api_error
 from rillbase_native import (
@@ -76,7 +76,7 @@ class Page:
 class Reading:
     """A collection open for reading in one snapshot, as one caller may see it."""
 
-    session: Session
+    session: Runs
     collection: CollectionFacts
     filter: Filter
     restricted: bool

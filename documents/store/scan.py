@@ -9,7 +9,7 @@ from struct import Struct
 from documents.store.facts import CollectionFacts
 from documents.store.keys import BEHIND_ALL
 from documents.store.planner import Plan, Range
-from foundation.postgres import Result, Session, Statement
+from foundation.postgres import Result, Runs, Statement
 from foundation.postgres.session import EPOCH_2000_US, Oid, Parameter, Step, int8
 
 #: The first batch is small, since most queries want little; later ones grow.
@@ -64,7 +64,7 @@ class Position:
 
 
 async def scan(
-    session: Session,
+    session: Runs,
     collection: CollectionFacts,
     plan: Plan,
     resume: Position | None = None,
@@ -86,7 +86,7 @@ async def scan(
 
 
 async def _rest(
-    session: Session, collection: CollectionFacts, plan: Plan, bounds: Range, last: Row
+    session: Runs, collection: CollectionFacts, plan: Plan, bounds: Range, last: Row
 ) -> AsyncIterator[list[Row]]:
     """Yield what follows the first batch of a range."""
     size = FIRST_BATCH

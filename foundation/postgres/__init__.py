@@ -5,6 +5,6 @@ statements travel in one round trip, results arrive as bytes, and nothing is par
 """
 
 from foundation.postgres.pool import Pool
-from foundation.postgres.session import Result, Session, Statement
+from foundation.postgres.session import Result, Runs, Session, Statement
 
-__all__ = ["Pool", "Result", "Session", "Statement"]
+__all__ = ["Pool", "Result", "Runs", "Session", "Statement"]

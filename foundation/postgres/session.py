@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from struct import pack, unpack
-from typing import cast
+from typing import Protocol, cast
 from uuid import UUID
 
 import psycopg
@@ -138,6 +138,13 @@ def timestamptz(moment: datetime.datetime) -> bytes:
 
 
 Step = tuple[Statement, Sequence[Parameter]]
+
+
+class Runs(Protocol):
+    """What statements are sent through."""
+
+    async def run(self, steps: Sequence[Step]) -> list[Result]:
+        """Send the statements in one round trip and return their results in order."""
 
 
 class Session:

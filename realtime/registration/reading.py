@@ -7,7 +7,7 @@ rows are found as those of any query are, by the planner and the native matcher.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
@@ -17,8 +17,11 @@ from documents.store.facts import CollectionFacts
 from documents.store.lookups import Side, read_sides, read_small
 from documents.store.queries import Query, Reading, answer, native, opened
 from documents.store.reads import KeptChanging
+from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
-from foundation.postgres import Session, Statement
+from foundation.postgres import Result, Runs, Statement
+from foundation.postgres.session import Step
+from foundation.postgres.shared_trips import SharedTrips
 from realtime.registration.wanted import MAX_WINDOW
 from rillbase_native import Filter, Group, LiveQuery, Sort
 from tenants.principals import Principal
@@ -30,6 +33,10 @@ MAX_ROWS = 100_000
 Row = tuple[bytes, int, int, int, bytes]
 #: Rows, and whether nothing else of the collection may be seen.
 Foreign = tuple[list[Row], bool]
+#: Rows, whether there are no more, and what they refer to.
+Found = tuple[list[Row], bool, list[Foreign]]
+#: Queries that share round trips, and rows beyond which one does not.
+TOGETHER, FEW_ROWS = 8, 128
 
 _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 
@@ -73,32 +80,77 @@ async def read_all(
 ) -> list[Rows]:
     """Read the rows of several queries of one collection, all in one snapshot.
 
-    Not of all of them, when the first ones have as many rows as one query may have.
+    Not of all of them, when the first ones have as many rows as one query may have. Queries whose
+    rows are few share round trips; the others are read one after the other.
     """
-    read: list[Rows] = []
     nobody: Principal | None = None
     async with opened(tenant_id, name, wanted[0][0], nobody) as reading:
         snapshot = await take_snapshot(reading.session)
-        for condition, extent in wanted:
-            read.append(await _read(replace(reading, filter=condition), snapshot, extent))
-            if sum(len(rows.rows) for rows in read) >= MAX_ROWS:
-                break
+        read = list[Rows]()
+        for begin in range(0, len(wanted), TOGETHER):
+            several = wanted[begin : begin + TOGETHER]
+            for one, early in zip(several, await _few(reading, several), strict=True):
+                found = await _read(reading, *one) if early is None else early
+                read.append(Rows(reading.collection, snapshot, *found))
+                if sum(len(rows.rows) for rows in read) >= MAX_ROWS:
+                    return read
     return read
 
 
-async def _read(reading: Reading, snapshot: Snapshot, extent: Extent) -> Rows:
-    asked = Query(reading.filter, extent.sort, limit=extent.most, group=extent.group)
-    selection = await answer(reading, asked)
+async def _few(reading: Reading, wanted: Sequence[tuple[Filter, Extent]]) -> list[Found | None]:
+    """Read queries side by side; None for each that has more than a few rows."""
+    if len(wanted) == 1:
+        return [None]
+    trips = SharedTrips(reading.session)
+    tenant = reading.collection.tenant_id
+
+    def reader(one: tuple[Filter, Extent]) -> Callable[[Runs], Awaitable[Found]]:
+        async def read(session: Runs) -> Found:
+            few = replace(reading, session=_Few(session))
+            return await bulk_budget.tenants.metered(tenant, _read(few, *one))
+
+        return read
+
+    found = list[Found | None]()
+    for outcome in await trips.gather([reader(one) for one in wanted]):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, _TooManyRows):
+            raise outcome
+        found.append(None if isinstance(outcome, BaseException) else outcome)
+    return found
+
+
+class _TooManyRows(Exception):
+    """A query has more rows than are read side by side with others."""
+
+
+class _Few:
+    """A session for a query that is expected to have few rows."""
+
+    def __init__(self, session: Runs) -> None:
+        self._session = session
+        self._rows = 0
+
+    async def run(self, steps: Sequence[Step]) -> list[Result]:
+        if self._rows > FEW_ROWS:
+            raise _TooManyRows
+        results = await self._session.run(steps)
+        self._rows += sum(result.rows for result in results)
+        return results
+
+
+async def _read(reading: Reading, condition: Filter, extent: Extent) -> Found:
+    asked = Query(condition, extent.sort, limit=extent.most, group=extent.group)
+    selection = await answer(replace(reading, filter=condition), asked)
     rows, more = selection.rows()
     if more and extent.group is not None:
         raise ResultTooLarge(f"A live query groups at most {extent.most} documents.")
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
     foreign = await _read_foreign(reading.session, extent, rows)
-    return Rows(reading.collection, snapshot, rows, complete=not more, foreign=foreign)
+    return rows, not more, foreign
 
 
-async def _read_foreign(session: Session, extent: Extent, rows: list[Row]) -> list[Foreign]:
+async def _read_foreign(session: Runs, extent: Extent, rows: list[Row]) -> list[Foreign]:
     """Read what documents refer to, and all of a collection that is small."""
     if extent.looks_up is None:
         return []
@@ -116,7 +168,7 @@ async def _read_foreign(session: Session, extent: Extent, rows: list[Row]) -> li
     return foreign
 
 
-async def take_snapshot(session: Session) -> Snapshot:
+async def take_snapshot(session: Runs) -> Snapshot:
     """Return what the session's transaction sees."""
     (result,) = await session.run([(_SNAPSHOT, ())])
     return Snapshot.parse(result.text(0, 0))

@@ -1,0 +1,73 @@
+"""Round trips that several readers of one session share.
+
+Readers run side by side, each as if the session were its own. What they ask for is sent when all of
+them wait, in one round trip. A statement that fails fails for all whose statements went with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from foundation.postgres.session import Result, Runs, Step
+
+T = TypeVar("T")
+Asked = tuple[Sequence[Step], asyncio.Future[list[Result]]]
+
+
+class SharedTrips:
+    """The readers of a session. It serves nobody else meanwhile."""
+
+    def __init__(self, session: Runs) -> None:
+        self._session = session
+        self._readers = 0
+        self._asked: list[Asked] = []
+
+    async def gather(
+        self, readers: Sequence[Callable[[Runs], Awaitable[T]]]
+    ) -> list[T | BaseException]:
+        """Run readers to their ends; return what each returned or raised."""
+        self._readers += len(readers)
+        return await asyncio.gather(*map(self._read, readers), return_exceptions=True)
+
+    async def run(self, steps: Sequence[Step]) -> list[Result]:
+        """Send the statements with those of the other readers."""
+        results: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
+        self._asked.append((steps, results))
+        await self._send_if_all_wait()
+        return await results
+
+    async def _read(self, reader: Callable[[Runs], Awaitable[T]]) -> T:
+        try:
+            return await reader(self)
+        finally:
+            self._readers -= 1
+            await self._send_if_all_wait()
+
+    async def _send_if_all_wait(self) -> None:
+        if len(self._asked) < max(1, self._readers):
+            return
+        asked, self._asked = self._asked, []
+        try:
+            found = await self._session.run([step for steps, _ in asked for step in steps])
+        except BaseException as failed:
+            _fail(asked, failed)
+            if not isinstance(failed, Exception):
+                raise
+            return
+        begin = 0
+        for steps, results in asked:
+            if not results.done():
+                results.set_result(found[begin : begin + len(steps)])
+            begin += len(steps)
+
+
+def _fail(asked: Sequence[Asked], failed: BaseException) -> None:
+    for _, results in asked:
+        if results.done():
+            continue
+        if isinstance(failed, Exception):
+            results.set_exception(failed)
+        else:
+            results.cancel()
