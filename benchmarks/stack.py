@@ -5,24 +5,27 @@ all servers. Latencies begin before the write is sent and end when its event has
 time is that from the first write on, when everybody has subscribed. Fan-out is measured apart: each
 write is told to every one of many subscribers.
 
-`--hostile residual,silent,many` measures what another tenant that is hard on its neighbours does to
-the first one's latencies (benchmarks/support/hostile.py): rounds without it and rounds with it take
-turns, and the middle of each kind are compared. The other tenant has the usual quotas.
+`--hostile residual,silent,many,headers,sockets,uploads` measures what a client that is hard on its
+neighbours does to a tenant's latencies (benchmarks/support/hostile.py): rounds without it and with
+it take turns, and the middle of each kind are compared. A hostile tenant has the usual quotas.
+All along a signed-in user's ordinary requests are counted, and those of them that fail, and the web
+process's memory is compared with what it was before.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import urllib.request
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import psutil
 
-from benchmarks.support import hostile, sockets
+from benchmarks.support import hostile, neighbours, sockets, upload_attack
 from benchmarks.support.installation import Installation, Web, installation, python, service, web
-from benchmarks.support.report import Report, median, percentile
+from benchmarks.support.report import Report, percentile
 from benchmarks.support.sockets import Crowd, Heard
 
 _MAKE = """
@@ -44,12 +47,12 @@ key = make_key(made.tenant, scopes=scopes)
 other = make_tenant()
 with scoped(tenant_id=other.tenant.id):
     Collection.objects.create(name="own")
-print(json.dumps({"key": key, "other_key": make_key(other.tenant, scopes=scopes)}))
+told = {"key": key, "other_key": other.admin_key, "other": other.slug}
+print(json.dumps(told))
 """
 FAN_OUT = 500
-#: Subscribers while another tenant is hostile, and rounds with it and without it.
+#: Subscribers while another tenant is hostile.
 NEIGHBOURS = 100
-ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +130,27 @@ def _start(opened: ExitStack, knobs: Knobs) -> Stack:
     relay = opened.enter_context(service(place, "relay", {}))
     grid = opened.enter_context(service(place, "grid", {"RILLBASE_GRID": knobs.grid}))
     server = opened.enter_context(web(place, "rillbase_server.asgi:application", {}))
+    _make_dataset(server.port, made["other_key"], made["other"])
     processes = {"web": server.process, "relay": relay.process, "grid": grid.process}
     return Stack(server, processes, made["key"], made["other_key"])
 
 
+def _make_dataset(port: int, key: str, tenant: str) -> None:
+    """Make what the hostile tenant uploads to."""
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{port}/api/v1/tenants/{tenant}/datasets",
+        json.dumps(upload_attack.DEFINITION).encode(),
+        {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(asked, timeout=30).read()
+
+
 def _measure_hostile(report: Report, stack: Stack, kind: str, knobs: Knobs) -> None:
-    """Measure one tenant's latencies, with another one being hostile and without, in turns."""
+    """Measure one tenant's latencies, with a hostile client and without, in turns."""
     port = stack.server.port
     crowd = Crowd(port, stack.key, "one", NEIGHBOURS, 1, knobs.writes, knobs.seconds)
     other = hostile.Hostile(kind, port, stack.other_key, "own")
-    alone, beside, lost = [], [], 0
-    for _ in range(ROUNDS):
-        heard = sockets.run(crowd)
-        alone.append(percentile(heard.latencies_ms, 0.99))
-        lost += heard.expected - heard.delivered
-        with hostile.behaving(other):
-            heard = sockets.run(crowd)
-        beside.append(percentile(heard.latencies_ms, 0.99))
-        lost += heard.expected - heard.delivered
-    report.add(f"{kind}_alone_p99_ms", median(alone), "ms", "p99 without it, middle of the rounds")
-    report.add(f"{kind}_beside_p99_ms", median(beside), "ms", "p99 beside it")
-    what = "p99 beside it ÷ p99 without it"
-    report.add(f"{kind}_ratio", median(beside) / median(alone), "", what, "<= 1.5")
-    report.add(f"{kind}_lost", lost, "", "events of the others that did not come", "<= 0")
+    neighbours.measure(report, crowd, other, stack.server.process)
 
 
 def _measure_one_of(report: Report, stack: Stack, subscribers: int, knobs: Knobs) -> None:

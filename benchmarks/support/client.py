@@ -28,7 +28,9 @@ async def opened(
         ping_interval=None,
         close_timeout=close_timeout_s,
     )
-    welcome = json.loads(await connection.recv())
+    while (welcome := json.loads(await connection.recv()))["type"] == "heartbeat":
+        # A server that is very busy may send its signs of life first.
+        pass
     if welcome["type"] != "welcome":
         raise RuntimeError(f"no welcome: {welcome}")
     return connection

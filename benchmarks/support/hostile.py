@@ -3,6 +3,11 @@
 `residual`   as many queries as it may have that no index finds, and writes that meet them all
 `silent`     queries that match all of its writes, on a connection from which it never reads
 `many`       ten thousand subscriptions as fast as they can be sent, again and again
+`headers`    requests whose headers never end (header_attack.py), from nobody known
+`sockets`    WebSocket bombs and readers that do not read (socket_attack.py), from nobody known
+`uploads`    small uploads that become huge (upload_attack.py)
+
+The last three work for a bounded share of the time only (duty.py).
 """
 
 from __future__ import annotations
@@ -10,22 +15,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
+import resource
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 
+import psutil
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from benchmarks.support import header_attack, socket_attack, upload_attack
 from benchmarks.support.client import insert, opened, subscribe
+from benchmarks.support.duty import Duty
 
-KINDS = ("residual", "silent", "many")
+TENANTS = ("residual", "silent", "many")
+ATTACKS = ("headers", "sockets", "uploads")
+KINDS = (*TENANTS, *ATTACKS)
+#: Of one core, for an attacker that shares it with what it attacks.
+ATTACKER_SHARE = 0.2
 WRITES_PER_S = 50.0
 _QUERIES = {"residual": 1_000, "silent": 100, "many": 10_000}
 _TEXT = "x" * 2_000
 _RETRY_S = 0.5
 _SETTLE_S = 3.0
+#: So long it may take to close its connections.
+_LAST_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +54,65 @@ class Hostile:
     collection: str
 
 
+@dataclass(slots=True)
+class Used:
+    """What it has used itself while the block ran: known when it is over."""
+
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
 @contextmanager
-def behaving(hostile: Hostile) -> Iterator[None]:
+def behaving(hostile: Hostile) -> Iterator[Used]:
     """Let it do what it does; the block begins when it has had time to settle."""
     context = multiprocessing.get_context("spawn")
     settled, over = context.Event(), context.Event()
     process = context.Process(target=_run, args=(hostile, settled, over), daemon=True)
     process.start()
+    used = Used()
     try:
-        settled.wait(30)
-        yield
+        settled.wait(60)
+        begun_s, before_s = time.monotonic(), _cpu_s(process.pid)
+        yield used
+        used.cpu_s, used.wall_s = _cpu_s(process.pid) - before_s, time.monotonic() - begun_s
     finally:
         over.set()
-        process.join(10)
+        process.join(_LAST_S)
         process.kill()
 
 
+def _cpu_s(pid: int | None) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
 def _run(hostile: Hostile, settled: Event, over: Event) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_behave(hostile, settled, over))
 
 
+def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
+    match hostile.kind:
+        case "headers":
+            attack = header_attack.run(hostile.port, Duty(ATTACKER_SHARE))
+        case "sockets":
+            socket_attack.bomb()
+            attack = socket_attack.run(hostile.port, Duty(ATTACKER_SHARE))
+        case "uploads":
+            made = upload_attack.bombs(hostile.collection)
+            attack = upload_attack.run(hostile.port, hostile.key, made, Duty(ATTACKER_SHARE))
+        case "many":
+            attack = _again(_subscribe, hostile)
+        case _:
+            writes = asyncio.create_task(_again(_write, hostile))
+            return [writes, asyncio.create_task(_again(_subscribe, hostile))]
+    return [asyncio.create_task(attack)]
+
+
 async def _behave(hostile: Hostile, settled: Event, over: Event) -> None:
-    tasks = [asyncio.create_task(_again(_subscribe, hostile))]
-    if hostile.kind != "many":
-        tasks.append(asyncio.create_task(_again(_write, hostile)))
+    tasks = _begin(hostile)
     await asyncio.sleep(_SETTLE_S)
     settled.set()
     await asyncio.to_thread(over.wait)
