@@ -22,6 +22,7 @@ from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 10.0
 #: Spark takes its time.
 SERVICE_DEADLINE_S = 120.0
 
@@ -101,7 +102,12 @@ def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iter
         yield Web(port, psutil.Process(child.pid))
     finally:
         child.terminate()
-        child.wait(10)
+        try:
+            child.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            # A benchmark may have brought it to its knees.
+            child.kill()
+            child.wait()
 
 
 def _wait_for_answer(port: int, child: subprocess.Popen[bytes], log: Path) -> None:
