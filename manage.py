@@ -14,7 +14,12 @@ LAUNCHER_COMMANDS = ("up", "status", "stop", "doctor")
 PREREQUISITE_MISSING = 10
 
 
+# What a command and the processes that it starts write is for their account alone.
+PRIVATE = 0o077
+
+
 def main() -> int:
+    os.umask(PRIVATE)
     if sys.version_info < (3, 11):  # noqa: UP036 - for whoever runs it with an older one
         return _refuse("Rillbase needs Python 3.11 or newer; this is " + sys.version.split()[0])
     sys.path[:0] = [ROOT, os.path.join(ROOT, "platform")]  # noqa: PTH118 - see above

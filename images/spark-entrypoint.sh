@@ -2,6 +2,8 @@
 # Spark starts its executors' pods with the one word `executor` and says all else by the environment.
 # Any other command is run as it is.
 set -eu
+# What executors and their Python workers write is for their account alone.
+umask 077
 if [ "${1:-}" != executor ]; then
   exec "$@"
 fi

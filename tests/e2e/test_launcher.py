@@ -8,6 +8,7 @@ import stat
 import subprocess
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -88,6 +89,22 @@ def test_one_command_brings_everything_up_and_stop_leaves_nothing_running(place:
     assert not place.ready_file.exists()
     assert processes_below(place.data) == []
     assert place.status()["running"] is False
+    assert open_to_others(place.data) == []
+
+
+def open_to_others(data: Path) -> list[str]:
+    """Return what group or others may read, write or list below a data directory.
+
+    Its root alone may be passed through: as root, servers run as an account of their own.
+    """
+    assert stat.S_IMODE(data.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
+    found = list(data.rglob("*"))
+    assert {path.relative_to(data).parts[0] for path in found} >= {
+        *("analytics", "logs", "node", "postgres", "run", "secrets.json", "valkey")
+    }
+    assert any(path.is_file() for path in (data / "analytics").rglob("*"))
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_symlink()}
+    return [f"{path} {mode:o}" for path, mode in modes.items() if mode & 0o077]
 
 
 def test_a_killed_launcher_is_taken_over_with_its_data_and_login(place: Place) -> None:

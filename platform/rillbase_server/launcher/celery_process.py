@@ -23,12 +23,15 @@ from celery.signals import (
 from . import beat_clock
 from .atomic_file import write_atomically
 
+# A pod starts this module itself; the launcher's umask is the same.
+PRIVATE_UMASK = 0o077
 APPLICATION = "rillbase_server.celery"
 SCHEDULER = f"{beat_clock.__name__}:{beat_clock.TickingScheduler.__name__}"
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run Celery's own command line, announcing when it is ready."""
+    os.umask(PRIVATE_UMASK)
     mark = Path(arguments[0])
     pid = os.getpid()  # pool processes inherit the signal's receiver, and must not announce
 

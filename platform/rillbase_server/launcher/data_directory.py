@@ -40,6 +40,11 @@ class DataDirectory:
         return self.root / "logs"
 
     @property
+    def analytics(self) -> Path:
+        """Where datasets' files lie, unless there is another place for them."""
+        return self.root / "analytics"
+
+    @property
     def secrets(self) -> Path:
         return self.root / "secrets.json"
 
@@ -72,11 +77,18 @@ class DataDirectory:
         return any(store.exists() for store in stores)
 
     def make(self) -> None:
-        """Create what is missing. Servers with an account of their own must pass the root."""
-        mode = 0o711 if os.geteuid() == 0 else 0o700
-        self.root.mkdir(mode=mode, parents=True, exist_ok=True)
-        for directory in (self.run, self.logs):
-            directory.mkdir(mode=0o700, exist_ok=True)
+        """Create what is missing. Servers with an account of their own must pass the root.
+
+        Modes are set apart from the directories' creation, which the umask would narrow. What an
+        earlier version left readable lies in directories that are closed now.
+        """
+        missing = [path for path in (self.root, *self.root.parents) if not path.exists()]
+        for directory in reversed(missing):
+            directory.mkdir()
+            directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        for directory in (self.run, self.logs, self.analytics):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o700)
 
 
 def find_problem(directory: DataDirectory, account: Account | None) -> LauncherProblem | None:
