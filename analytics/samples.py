@@ -81,7 +81,7 @@ def _ensure(tenant_id: UUID) -> Dataset:
 def _upload(facts: DatasetFacts, name: str, batches: list[tuple[Table, pa.RecordBatch]]) -> None:
     # What works on columns is loaded where there is a sample to be made, once.
     from analytics.ingest import uploads  # noqa: PLC0415
-    from analytics.ingest.segment_files import write_segments  # noqa: PLC0415
+    from analytics.ingest.own_segments import write_segments  # noqa: PLC0415
 
     segments = write_segments(batches, facts.folder)
     with scoped(tenant_id=facts.tenant_id):

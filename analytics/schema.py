@@ -37,6 +37,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+KEYS_COLUMN, IDS_COLUMN = "keys", "ids"
 #: The view of an ID-key's table in which a key is found by its id.
 BY_ID = "by_id"
 

@@ -9,7 +9,8 @@ decoding    what a worker process does with a body
 worker_files  the files that a worker gets open
 received    a body becomes segments in a worker, or nothing is left of it
 segments    what an upload leaves
-segment_files  batches as segments
+segment_files  batches as the files of segments
+own_segments  segments of rows that no caller sent
 temporary_ids  keys on their way to ids
 uploads     uploads in PostgreSQL: opened, added to, committed under a number, aborted
 """

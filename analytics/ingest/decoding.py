@@ -10,10 +10,14 @@ what is wrong with the upload.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.abc import MetaPathFinder
 from typing import TypeAlias, TypedDict, cast
 
 import pyarrow as pa
@@ -24,18 +28,28 @@ from analytics.ingest.segment_files import Batches, Content, write_files
 from analytics.media_types import ARROW, NDJSON, PARQUET
 from analytics.schema import Table, tables_of
 from foundation.errors import ApiError, StorageFull, UploadLimitExceeded
-from foundation.failures import is_disk_full
 from foundation.json_types import JsonObject
 
-# Arrow looks for pandas when it makes its first scalar. A worker opens no files, so this must be
-# done before there is one.
+
+class _WithoutPandas:
+    """Says that there is no pandas. Arrow would load it with its first scalar, for nothing."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, cast("MetaPathFinder", _WithoutPandas()))
+# A worker opens no files, so what is loaded only when it is needed is loaded now.
 pa.scalar("")
+import_module("numpy.ma")
 
 _MAX_THREADS = 4
 _IO_THREADS = 2
 _SINK_BYTES = 1024 * 1024
 _MAX_DETAIL_CHARS = 1_000
 _MAX_ERRORS = 100
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Request(TypedDict):
@@ -95,7 +109,7 @@ def _decode(asked: Request, files: _Files) -> dict[Content, int]:
     try:
         return write_files(_bounded(batches, asked["max_bytes"]), files.open)
     except OSError as failed:
-        if is_disk_full(failed):
+        if failed.errno in _DISK_FULL:
             raise StorageFull from failed
         raise
 

@@ -6,15 +6,11 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
-from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics.ingest.segments import FOLDER, Segment
 from analytics.ingest.temporary_ids import KeyList, with_ids
-from analytics.rows.durable import written
-from analytics.rows.segment import SegmentWriter
-from analytics.rows.stored import StoredPath, size_of
+from analytics.rows.segment_writer import SegmentWriter
 from analytics.schema import Table
 
 Batches: TypeAlias = Iterable[tuple[Table, pa.RecordBatch]]
@@ -40,23 +36,6 @@ def write_files(batches: Batches, opener: Opener) -> dict[Content, int]:
             if batch.num_rows:
                 files.write(table, batch, closing)
     return files.rows()
-
-
-def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
-    """Write batches of our own to durable segments, all of them or none."""
-    paths: dict[Content, str] = {}
-    with ExitStack() as kept:
-
-        def opened(content: Content) -> pa.NativeFile:
-            paths[content] = f"{FOLDER}/{uuid4().hex}.arrow"
-            here = kept.enter_context(written(folder / paths[content]))
-            return pa.OSFile(str(here), "wb")
-
-        rows = write_files(batches, opened)
-    return [
-        Segment(c.table, paths[c], count, size_of(folder / paths[c]), c.id_key)
-        for c, count in rows.items()
-    ]
 
 
 class _Files:

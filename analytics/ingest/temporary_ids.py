@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analytics.rows.ids import KEYS_COLUMN
-from analytics.schema import TYPES, Table
+from analytics.schema import KEYS_COLUMN, TYPES, Table
 
 
 class KeyList:

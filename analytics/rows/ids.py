@@ -18,9 +18,7 @@ import pyarrow.compute as pc
 from analytics.declared import ID, KEY
 from analytics.rows.compound import decoded
 from analytics.rows.stored import StoredPath, opened
-from analytics.schema import TYPES, Table
-
-KEYS_COLUMN, IDS_COLUMN = "keys", "ids"
+from analytics.schema import IDS_COLUMN, KEYS_COLUMN, TYPES, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,29 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from analytics.rows.segment_writer import SegmentWriter
 from analytics.rows.stored import StoredPath, opened
 from analytics.schema import OP, Table
-
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-
-
-class SegmentWriter:
-    """Writes batches of operations to a file, which it closes in the end."""
-
-    def __init__(self, sink: pa.NativeFile, table: Table) -> None:
-        self._sink = sink
-        self._writer = pa.ipc.new_file(self._sink, table.stored, options=_OPTIONS)
-        self.rows = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
-        self.rows += batch.num_rows
-
-    def close(self) -> None:
-        try:
-            self._writer.close()
-        finally:
-            self._sink.close()
 
 
 def write_segment(path: Path, table: Table, rows: pa.Table) -> None:

@@ -1,0 +1,30 @@
+"""Segments of rows that this installation makes itself, such as its samples."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from uuid import uuid4
+
+import pyarrow as pa
+
+from analytics.ingest.segment_files import Batches, Content, write_files
+from analytics.ingest.segments import FOLDER, Segment
+from analytics.rows.durable import written
+from analytics.rows.stored import StoredPath, size_of
+
+
+def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
+    """Write batches to durable segments, all of them or none."""
+    paths: dict[Content, str] = {}
+    with ExitStack() as kept:
+
+        def opened(content: Content) -> pa.NativeFile:
+            paths[content] = f"{FOLDER}/{uuid4().hex}.arrow"
+            here = kept.enter_context(written(folder / paths[content]))
+            return pa.OSFile(str(here), "wb")
+
+        rows = write_files(batches, opened)
+    return [
+        Segment(c.table, paths[c], count, size_of(folder / paths[c]), c.id_key)
+        for c, count in rows.items()
+    ]
