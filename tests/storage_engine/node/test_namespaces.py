@@ -11,6 +11,9 @@ from redis.retry import Retry
 
 from tests.own_storage_node import TOKEN, OwnStorageNode, ask, token_of
 
+#: What a connection may say before it has named itself.
+OPEN_COMMANDS = {"auth", "hello", "quit", "reset"}
+
 
 @pytest.fixture
 def pair(shared_node: OwnStorageNode) -> Iterator[tuple[redis.Redis, redis.Redis]]:
@@ -110,6 +113,23 @@ def test_strangers_are_answered_nothing(shared_node: OwnStorageNode) -> None:
         for words in (("PING",), ("INFO",), ("COMMAND",), ("RB.TOPIC.LIST",), ("CLIENT", "LIST")):
             with pytest.raises(redis.AuthenticationError):
                 ask(stranger, *words)
+
+
+def test_every_command_is_refused_to_strangers_and_the_admins_to_tenants(
+    shared_node: OwnStorageNode, pair: tuple[redis.Redis, redis.Redis]
+) -> None:
+    ann, _ = pair
+    ann.set_response_callback("COMMAND", lambda rows, **_: rows)  # the library expects more of each
+    flags = {str(row[0]): str(row[2]) for row in ask(ann, "COMMAND")}
+    assert {name for name, found in flags.items() if "no_auth" in found} <= OPEN_COMMANDS
+    with redis.Redis(port=shared_node.port, retry=Retry(NoBackoff(), 0)) as stranger:
+        for name in flags.keys() - OPEN_COMMANDS:
+            with pytest.raises(redis.AuthenticationError):
+                ask(stranger, name)
+    for name, found in flags.items():
+        if "admin" in found:
+            with pytest.raises(redis.ResponseError, match="only the admin may do this"):
+                ask(ann, name)
 
 
 def test_another_token_ends_the_connections_of_the_one_before(node: OwnStorageNode) -> None:
