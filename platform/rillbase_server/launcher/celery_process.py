@@ -3,7 +3,8 @@
 Celery itself says that it is ready only in a log line, which the log level may suppress. Here its
 signals write the process id to the file ``MARK``, which the launcher waits for. Afterwards the
 file's time is renewed for as long as the worker hears its broker, or beat's clock ticks, so that a
-probe can tell by its age.
+probe can tell by its age. A second file, ``MARK.alive``, is renewed as long as the process runs at
+all: the broker may be away for hours, and that is no reason to start anything again.
 """
 
 import gc
@@ -22,6 +23,7 @@ from celery.signals import (
 
 from . import beat_clock
 from .atomic_file import write_atomically
+from .sign_of_life import begin_signs, sign_of
 
 # A pod starts this module itself; the launcher's umask is the same.
 PRIVATE_UMASK = 0o077
@@ -43,6 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         if os.getpid() == pid:
             beat_clock.renew(mark)
 
+    begin_signs(sign_of(mark))
     worker_before_create_process.connect(freeze, weak=False)
     worker_ready.connect(announce, weak=False)
     heartbeat_sent.connect(renew, weak=False)

@@ -23,9 +23,20 @@ from .options import REPOSITORY, UpOptions
 from .ports import LOOPBACK, free_port
 from .postgres import TRANSIENT_FAILURES as POSTGRES_TRANSIENT_FAILURES
 from .postgres import PostgresCluster
-from .readiness import mark_written, postgres_accepts, valkey_answers, web_ready
+from .readiness import (
+    http_answers,
+    http_condition,
+    mark_written,
+    postgres_accepts,
+    postgres_responds,
+    sign_renewed,
+    valkey_answers,
+    valkey_pings,
+    web_ready,
+)
 from .secrets_file import Secrets
 from .service import Service, always
+from .sign_of_life import sign_of
 from .storage_node import TRANSIENT_FAILURES as NODE_TRANSIENT_FAILURES
 from .storage_node import StorageNode
 from .valkey import TRANSIENT_FAILURES as VALKEY_TRANSIENT_FAILURES
@@ -49,8 +60,13 @@ GRID_GRACE_S = 15.0
 # Where files of datasets lie until they are in the authority, and for a while after that; and where
 # large queries are asked.
 ANALYTICS_STAGES = ("segments", "remapped", "sorted", "merged", "scans")
+# What holds data may be stalled by a slow disk, and recovers after a kill: more patience.
+SERVER_HUNG_AFTER_S = 60.0
 # A stage that is cut off is done again.
 PIPELINE_GRACE_S = 15.0
+SERVER_POLICY = Policy(
+    start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2, hung_after_s=SERVER_HUNG_AFTER_S
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,8 @@ def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Servic
         cwd=directory.root,
         env=server_environment() | mark_of(directory),
         check=postgres_accepts(cluster),
-        policy=Policy(start_deadline_s=RECOVERY_DEADLINE_S, stop_grace_s=20.0, first_delay_s=0.2),
+        alive=postgres_responds(cluster.port),
+        policy=replace(SERVER_POLICY, stop_grace_s=20.0),
         stop_rank=POSTGRES_RANK,
         stop_signal=signal.SIGINT,  # PostgreSQL's fast shutdown
         account=cluster.account,
@@ -134,7 +151,8 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
         env=server_environment() | mark_of(directory),
         check=valkey_answers(store),
         essential=False,
-        policy=Policy(start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2),
+        alive=valkey_pings(store),
+        policy=SERVER_POLICY,
         stop_rank=VALKEY_RANK,
         account=store.account,
         before_start=store.before_start,
@@ -151,7 +169,8 @@ def _node(node: StorageNode, directory: DataDirectory) -> Service:
         env=server_environment() | node.environment | mark_of(directory),
         check=web_ready(node.health_url),
         essential=False,
-        policy=Policy(start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2),
+        alive=http_answers(node.health_url),
+        policy=SERVER_POLICY,
         stop_rank=STORAGE_RANK,
         account=node.account,
         before_start=node.before_start,
@@ -186,6 +205,8 @@ def _web(plan: Plan) -> Service:
         env=plan.environment,
         after=plan.after,
         check=web_ready(options.url),
+        alive=http_answers(options.url),
+        condition=http_condition(options.url),
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WEB_GRACE_S),
         stop_rank=WEB_RANK,
     )
@@ -290,13 +311,16 @@ def _watched(
     needed: Callable[[], bool] = always,
 ) -> Service:
     """Return a management command that tells on a port of its own how it is."""
+    url = f"http://{LOOPBACK}:{port}"
     return Service(
         name=name,
         argv=(sys.executable, str(REPOSITORY / "manage.py"), name, "--port", str(port)),
         cwd=REPOSITORY,
         env=plan.environment,
         after=plan.after,
-        check=web_ready(f"http://{LOOPBACK}:{port}"),
+        check=web_ready(url),
+        alive=http_answers(url),
+        condition=http_condition(url),
         awaited=awaited,
         essential=False,
         needed=needed,
@@ -316,6 +340,7 @@ def _celery(plan: Plan, name: str, arguments: list[str]) -> Service:
         after=plan.after,
         check=mark_written(mark),
         essential=False,
+        alive=sign_renewed(sign_of(mark)),
         policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
         before_start=partial(mark.unlink, missing_ok=True),

@@ -10,6 +10,7 @@ now and what is to be done. It starts no process and reads no clock, so tests tu
                  │  └─ backing off ◀─ ready  │       failed: it gave up
                  └──────▶ failed             └─ starting
 
+A service that is ready and hangs is killed, and goes on as if it had ended by itself.
 A stop is possible from everywhere. A move that the diagram lacks is a mistake of the program
 and raises ``IllegalMove``.
 """
@@ -65,6 +66,8 @@ class Policy:
     max_failures: int = 8
     # Ready for this long, a service has recovered: its failures are forgotten.
     stable_after_s: float = 60.0
+    # Ready and without an answer for this long, it hangs and is killed.
+    hung_after_s: float = 15.0
 
     def delay_s(self, failures: int) -> float:
         """The pause before the try that follows the given number of consecutive failures."""
@@ -111,6 +114,13 @@ class Exited:
 
 
 @dataclass(frozen=True)
+class Hung:
+    """The service was ready, and does not answer any more."""
+
+    silent_s: float
+
+
+@dataclass(frozen=True)
 class TimerFired:
     """The moment ``wake_at`` has come."""
 
@@ -122,7 +132,7 @@ class StopRequested:
     force: bool = False
 
 
-Event = Start | BecameReady | Exited | TimerFired | StopRequested
+Event = Start | BecameReady | Exited | Hung | TimerFired | StopRequested
 
 
 class Effect(Enum):
@@ -149,6 +159,11 @@ def advance(policy: Policy, life: Lifecycle, event: Event, now: float) -> Step:
         case Exited():
             _require(life, event, *WITH_PROCESS)
             return _exited(policy, life, event, now)
+        case Hung():
+            _require(life, event, State.READY)
+            return replace(life, reason=f"did not answer for {event.silent_s:.0f} s"), (
+                Effect.KILL,
+            )
         case TimerFired():
             _require(life, event, State.STARTING, State.BACKING_OFF, State.STOPPING)
             return _timer_fired(policy, life, now)

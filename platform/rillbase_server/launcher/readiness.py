@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from .ports import LOOPBACK
 from .postgres import PostgresCluster
 from .service import Check
 from .valkey import ValkeyStore
@@ -57,6 +58,109 @@ def web_ready(url: str) -> Check:
         return None if status == HTTP_OK else f"/readyz answers {status}: {_short(body)}"
 
     return check
+
+
+def http_answers(url: str) -> Check:
+    """Alive when there is any answer."""
+    parts = urlsplit(url)
+    request = f"GET /healthz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+
+    async def check(_pid: int) -> str | None:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            await _get(parts.hostname or "", parts.port or 80, request)
+        return None
+
+    return check
+
+
+def http_condition(url: str) -> Check:
+    """Say which dependencies are amiss, by the answer of /readyz."""
+    parts = urlsplit(url)
+    request = f"GET /readyz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+
+    async def check(_pid: int) -> str | None:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            _, body = await _get(parts.hostname or "", parts.port or 80, request)
+            found = amiss(body)
+            if found is None:
+                return None
+            told = request.replace("/readyz", "/status")
+            _, status = await _get(parts.hostname or "", parts.port or 80, told)
+        return "; ".join([found, *_causes(status)])
+
+    return check
+
+
+def amiss(body: bytes) -> str | None:
+    """Return in a line what is amiss by an answer of /readyz; None: nothing."""
+    try:
+        found = json.loads(body)
+        down = {name: one for name, one in found["dependencies"].items() if one["state"] != "up"}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    known = ("latency_ms", "state")
+    told = [
+        f"{name} {one['state']}" + "".join(f", {k} {v}" for k, v in one.items() if k not in known)
+        for name, one in down.items()
+    ]
+    return "; ".join(told) or None
+
+
+def _causes(status: bytes) -> list[str]:
+    """Return why a grid cannot start its nodes, by the answer of its /status."""
+    try:
+        cause = json.loads(status)["launcher"]["cause"]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return [str(cause)] if cause else []
+
+
+def valkey_pings(store: ValkeyStore) -> Check:
+    """Alive when anything is answered to a PING."""
+
+    async def check(_pid: int) -> str | None:
+        return await _bytes_answered(store.port, b"PING\r\n")
+
+    return check
+
+
+def postgres_responds(port: int) -> Check:
+    """Alive when the postmaster starts a process that answers whether it speaks TLS."""
+    ssl_request = (8).to_bytes(4) + (80_877_103).to_bytes(4)
+
+    async def check(_pid: int) -> str | None:
+        return await _bytes_answered(port, ssl_request)
+
+    return check
+
+
+def sign_renewed(sign: Path) -> Check:
+    """Alive when the process has renewed its file since the last look."""
+    last_seen_ns: int | None = None
+
+    async def check(_pid: int) -> str | None:
+        nonlocal last_seen_ns
+        before, last_seen_ns = last_seen_ns, _renewed_ns(sign)
+        return None if last_seen_ns not in (before, None) else "gives no sign of life"
+
+    return check
+
+
+def _renewed_ns(sign: Path) -> int | None:
+    try:
+        return sign.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+async def _bytes_answered(port: int, question: bytes) -> str | None:
+    async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        try:
+            writer.write(question)
+            return None if await reader.read(1) else "closes connections"
+        finally:
+            writer.close()
 
 
 def _content(mark: Path) -> str:

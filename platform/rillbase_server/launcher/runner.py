@@ -20,15 +20,17 @@ from .lifecycle import (
     Effect,
     Event,
     Exited,
+    Hung,
     Lifecycle,
     State,
     TimerFired,
     advance,
 )
 from .line_reader import LineReader
+from .liveness import CONDITION_INTERVAL_S, INTERVAL_S, Liveness
 from .log_file import LogFile
 from .process import ProcessIdentity, identify
-from .service import Service
+from .service import Check, Service
 
 CHECK_INTERVAL_S = 0.05
 LAST_LINES = 30
@@ -57,6 +59,8 @@ class Runner:
         self.repair = ""
         # Whether everything has been up: from then on, few failures are final.
         self.installation_was_up = False
+        # What is amiss with it while it is ready.
+        self.condition = ""
         self.took_s: float | None = None
         self.log = log
         self._on_change = on_change
@@ -64,6 +68,7 @@ class Runner:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: LineReader | None = None
         self._check: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
 
     @property
     def state(self) -> State:
@@ -80,6 +85,10 @@ class Runner:
             self.identity = None
         if self.state is not State.STARTING:
             self._end_check()
+        if self.state is not State.READY:
+            self._end_watches()
+        elif before.state is not State.READY:
+            self._begin_watches()
         failure: Exited | None = None
         for effect in effects:
             failure = self._carry_out(effect) or failure
@@ -115,6 +124,7 @@ class Runner:
     def close(self) -> None:
         """Give back what is open; the service must be at rest."""
         self._end_check()
+        self._end_watches()
         self._end_reader()
         self.log.close()
 
@@ -178,16 +188,41 @@ class Runner:
     async def _ask_until_ready(self, pid: int) -> None:
         check = self.service.check
         while check is not None:
-            try:
-                lacking = await check(pid)
-            except OSError as problem:
-                lacking = str(problem)
+            lacking = await _asked(check, pid)
             if lacking is None:
                 self._check = None
                 self.handle(BecameReady())
                 return
             self.lacking = lacking
             await asyncio.sleep(CHECK_INTERVAL_S)
+
+    def _begin_watches(self) -> None:
+        identity, service = self.identity, self.service
+        if identity is None:
+            return
+        if service.alive is not None:
+            asking = self._watch_life(identity.pid, service.alive)
+            self._watches.append(asyncio.create_task(asking))
+        if service.condition is not None:
+            asking = self._watch_condition(identity.pid, service.condition)
+            self._watches.append(asyncio.create_task(asking))
+
+    async def _watch_life(self, pid: int, alive: Check) -> None:
+        liveness = Liveness(self.service.policy.hung_after_s)
+        while True:
+            answered = await _asked(alive, pid) is None
+            if liveness.asked(time.monotonic(), answered=answered):
+                self.handle(Hung(liveness.silent_s))
+                return
+            await asyncio.sleep(INTERVAL_S)
+
+    async def _watch_condition(self, pid: int, condition: Check) -> None:
+        while True:
+            await asyncio.sleep(CONDITION_INTERVAL_S)
+            found = await _asked(condition, pid) or ""
+            if found != self.condition:
+                self.condition = found
+                self._on_change(self)
 
     def _begin_reader(self, descriptor: int) -> None:
         reader = LineReader(descriptor, self._hear)
@@ -209,11 +244,26 @@ class Runner:
             self._check.cancel()
             self._check = None
 
+    def _end_watches(self) -> None:
+        for task in self._watches:
+            # It may be one of them that brought this about.
+            if task is not asyncio.current_task():
+                task.cancel()
+        self._watches.clear()
+        self.condition = ""
+
     def _end_reader(self) -> None:
         if self._reader is not None:
             asyncio.get_running_loop().remove_reader(self._reader.descriptor)
             os.close(self._reader.descriptor)
             self._reader = None
+
+
+async def _asked(check: Check, pid: int) -> str | None:
+    try:
+        return await check(pid)
+    except OSError as problem:
+        return str(problem) or type(problem).__name__
 
 
 def log_path(directory: Path, service: Service) -> Path:

@@ -24,6 +24,7 @@ class ServiceRecord:
     reason: str = ""
     # What was put right when it was started.
     repair: str = ""
+    condition: str = ""
 
     @property
     def identity(self) -> ProcessIdentity | None:

@@ -36,6 +36,7 @@ class ServiceStatus:
     memory_bytes: int
     reason: str
     repair: str = ""
+    condition: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def _service(record: ServiceRecord, instance: InstanceRecord) -> ServiceStatus:
         memory_bytes=memory_bytes(family(identity)) if identity else 0,
         reason=record.reason,
         repair=record.repair,
+        condition=record.condition if alive else "",
     )
 
 
@@ -138,6 +140,8 @@ def _print(found: Status) -> None:
     for service in found.services:
         if service.repair:
             console.print(f"{service.name}: {service.repair}.", soft_wrap=True)
+        if service.condition:
+            console.print(f"{service.name}: {service.condition}", soft_wrap=True)
 
 
 def _table(found: Status) -> Table:
@@ -152,8 +156,14 @@ def _table(found: Status) -> Table:
         pid = "" if service.pid is None else str(service.pid)
         uptime = "" if service.uptime_s is None else _duration(service.uptime_s)
         memory = _mib(service.memory_bytes) if service.pid is not None else ""
-        table.add_row(service.name, service.state, pid, uptime, str(service.restarts), memory)
+        table.add_row(
+            service.name, _shown_state(service), pid, uptime, str(service.restarts), memory
+        )
     return table
+
+
+def _shown_state(service: ServiceStatus) -> str:
+    return "degraded" if service.condition else service.state
 
 
 def _mib(size_bytes: int) -> str:

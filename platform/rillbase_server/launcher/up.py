@@ -220,6 +220,7 @@ class Instance:
                 started=runner.identity.started if runner.identity else None,
                 reason=runner.life.reason,
                 repair=runner.repair,
+                condition=runner.condition,
             )
             for runner in runners
         )

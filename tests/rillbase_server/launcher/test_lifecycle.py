@@ -13,6 +13,7 @@ from rillbase_server.launcher.lifecycle import (
     Effect,
     Event,
     Exited,
+    Hung,
     IllegalMove,
     Lifecycle,
     Policy,
@@ -155,7 +156,7 @@ def test_a_service_that_waits_for_its_next_try_stops_without_a_signal() -> None:
     assert story.is_at(State.STOPPED)
 
 
-@pytest.mark.parametrize("event", [BecameReady(), Exited(0), TimerFired()])
+@pytest.mark.parametrize("event", [BecameReady(), Exited(0), Hung(15), TimerFired()])
 def test_events_that_cannot_happen_are_refused(event: Event) -> None:
     with pytest.raises(IllegalMove):
         Story().on(event)
@@ -164,6 +165,7 @@ def test_events_that_cannot_happen_are_refused(event: Event) -> None:
 EVENTS = st.one_of(
     st.just(Start()),
     st.just(BecameReady()),
+    st.just(Hung(15)),
     st.builds(Exited, st.integers(-15, 3), st.booleans()),
     st.just(TimerFired()),
     st.builds(StopRequested, st.booleans()),
@@ -195,3 +197,12 @@ def test_whatever_happens_every_move_is_legal_and_every_process_is_accounted_for
 @given(st.integers(1, 10_000))
 def test_pauses_never_exceed_their_cap(failures: int) -> None:
     assert 0 < POLICY.delay_s(failures) <= POLICY.max_delay_s
+
+
+def test_a_service_that_hangs_is_killed_and_started_again() -> None:
+    story = ready()
+    assert story.on(Hung(15.2), after_s=100) == (Effect.KILL,)
+    story.on(Exited(-9))
+    assert story.is_at(State.BACKING_OFF)
+    assert story.life.reason == "did not answer for 15 s"
+    assert story.until_timer() == (Effect.SPAWN,)

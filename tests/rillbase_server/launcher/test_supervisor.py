@@ -7,12 +7,14 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rillbase_server.launcher.lifecycle import Policy, State
 from rillbase_server.launcher.process import identify
+from rillbase_server.launcher.readiness import sign_renewed
 from rillbase_server.launcher.runner import Runner
 from rillbase_server.launcher.service import Check, Service
 from rillbase_server.launcher.supervisor import ServiceFailed, Supervisor
@@ -137,6 +139,32 @@ async def test_a_service_that_is_killed_comes_back(tmp_path: Path) -> None:
         os.kill(first.pid, signal.SIGKILL)
         await stage.watch_until(lambda: web.state is State.READY and web.identity != first)
         assert web.life.restarts == 1
+
+
+async def test_a_service_that_was_stopped_by_a_signal_is_replaced(tmp_path: Path) -> None:
+    sign = tmp_path / "sign"
+    beating = f"while :; do touch {sign}; sleep 0.1; done"
+    policy = replace(QUICK, hung_after_s=1.0)
+    web = program("web", beating, alive=sign_renewed(sign), policy=policy)
+    async with staged(tmp_path, web) as stage:
+        await stage.supervisor.start_all()
+        runner = stage.runner("web")
+        assert runner.identity is not None
+        first = runner.identity
+        os.killpg(first.pid, signal.SIGSTOP)
+        await stage.watch_until(lambda: runner.state is State.READY and runner.identity != first)
+        assert runner.life.restarts == 1
+        assert identify(first.pid) is None
+
+
+async def test_a_service_says_what_is_amiss_while_it_is_ready(tmp_path: Path) -> None:
+    async def degraded(_pid: int) -> str:
+        return "grid down, watching 2, nodes 3"
+
+    async with staged(tmp_path, program("web", SLEEP, condition=degraded)) as stage:
+        await stage.supervisor.start_all()
+        runner = stage.runner("web")
+        await stage.watch_until(lambda: runner.condition == "grid down, watching 2, nodes 3")
 
 
 async def test_a_service_that_keeps_dying_is_given_up(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""A file whose time shows that a process runs, for processes that answer no questions."""
+
+import threading
+import time
+from pathlib import Path
+
+INTERVAL_S = 1.0
+
+
+def sign_of(mark: Path) -> Path:
+    """Return the sign that goes with the file by which a process announces itself."""
+    return mark.with_name(f"{mark.name}.alive")
+
+
+def begin_signs(sign: Path) -> None:
+    """Renew the file for as long as this process runs. Processes that it forks do not."""
+    threading.Thread(target=_renew, args=(sign,), name="sign", daemon=True).start()
+
+
+def _renew(sign: Path) -> None:
+    while True:
+        sign.touch()
+        time.sleep(INTERVAL_S)

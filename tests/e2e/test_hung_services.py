@@ -1,0 +1,43 @@
+"""Services that were stopped by a signal live and do nothing: the launcher replaces them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.e2e.test_launcher import upload
+from tests.launched import Place
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+BACK_S = 240.0
+SERVICES = ("web", "worker", "beat", "relay", "views", "sources", "grid", "pipeline")
+
+
+def test_every_service_that_hangs_is_replaced(place: Place) -> None:
+    with place.up(RILLBASE_GRID="processes") as launched:
+        upload(launched.ready)
+        wait_until(lambda: are_ready(place), what="all services", timeout_s=BACK_S)
+        pids = {name: int(place.services()[name]["pid"]) for name in SERVICES}
+        began_s = time.monotonic()
+        for pid in pids.values():
+            os.kill(pid, signal.SIGSTOP)
+        replaced_s: dict[str, float] = {}
+
+        def all_are_replaced() -> bool:
+            found = place.services()
+            for name, pid in pids.items():
+                if found[name]["restarts"] and found[name]["pid"] not in (None, pid):
+                    replaced_s.setdefault(name, round(time.monotonic() - began_s, 1))
+            return len(replaced_s) == len(pids) and are_ready(place)
+
+        wait_until(all_are_replaced, what="other processes", timeout_s=BACK_S)
+        print(replaced_s)  # noqa: T201 -- shown by -s, for the documentation
+
+
+def are_ready(place: Place) -> bool:
+    found = place.services()
+    return all(found[name]["state"] == "ready" for name in SERVICES)

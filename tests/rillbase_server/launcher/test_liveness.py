@@ -1,0 +1,98 @@
+"""Whether a service hangs, on a virtual clock; and the questions that it is asked."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rillbase_server.launcher.liveness import INTERVAL_S, Liveness
+from rillbase_server.launcher.readiness import amiss, http_answers, sign_renewed
+from rillbase_server.launcher.sign_of_life import begin_signs, sign_of
+
+SERVER = "import http.server as h; s=h.HTTPServer(('127.0.0.1',0),h.BaseHTTPRequestHandler); \
+print(s.server_port, flush=True); s.serve_forever()"
+
+
+def test_a_service_that_never_answers_again_hangs_after_its_time() -> None:
+    liveness, now = Liveness(15), 100.0
+    assert not liveness.asked(now, answered=True)
+    while not liveness.asked(now := now + INTERVAL_S, answered=False):
+        continue
+    assert now - 100.0 == 16.0
+    assert liveness.silent_s == 16.0
+
+
+def test_one_answer_is_enough() -> None:
+    liveness = Liveness(15)
+    for number in range(1_000):
+        assert not liveness.asked(number * INTERVAL_S, answered=number % 7 == 0)
+
+
+def test_a_launcher_that_was_suspended_has_not_waited_for_an_answer() -> None:
+    liveness = Liveness(15)
+    liveness.asked(0, answered=True)
+    assert not liveness.asked(3_600, answered=False)
+    assert not liveness.asked(3_602, answered=True)
+
+
+@contextmanager
+def http_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.kill()
+
+
+async def test_a_server_that_was_stopped_does_not_answer_though_it_still_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rillbase_server.launcher.readiness.ANSWER_TIMEOUT_S", 0.5)
+    with http_server() as (process, url):
+        alive = http_answers(url)
+        assert await alive(process.pid) is None
+        process.send_signal(signal.SIGSTOP)
+        with pytest.raises(TimeoutError):
+            await alive(process.pid)
+        process.send_signal(signal.SIGCONT)
+
+
+async def test_a_sign_has_to_be_renewed_between_two_looks(tmp_path: Path) -> None:
+    sign = sign_of(tmp_path / "worker.ready")
+    alive = sign_renewed(sign)
+    assert await alive(1) is not None
+    sign.touch()
+    assert await alive(1) is None
+    assert await alive(1) is not None
+    os.utime(sign, (1, 1))
+    assert await alive(1) is None
+
+
+async def test_a_process_renews_its_sign_by_itself(tmp_path: Path) -> None:
+    sign = tmp_path / "sign"
+    begin_signs(sign)
+    alive = sign_renewed(sign)
+    for _ in range(2):
+        async with asyncio.timeout(60):
+            while await alive(1) is not None:  # noqa: ASYNC110 -- a file shows it
+                await asyncio.sleep(0.01)
+
+
+def test_what_is_amiss_is_told_in_a_line() -> None:
+    grid = b'{"state": "down", "latency_ms": 3, "watching": 2, "nodes": 3}'
+    body = b'{"status": "degraded", "dependencies": {"database": {"state": "up"}, "grid": %s}}'
+    assert amiss(body % grid) == "grid down, watching 2, nodes 3"
+    assert amiss(body % b'{"state": "up"}') is None
+    assert amiss(b"no JSON") is None
