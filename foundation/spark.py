@@ -121,10 +121,11 @@ class SparkApplication:
         return bool(self.context._jsc.sc().isStopped())
 
     @property
-    def executors(self) -> int:
-        """How many executors have registered; on this machine the driver is the only one."""
-        found = int(self.context._jsc.sc().getExecutorMemoryStatus().size())
-        return found if self._local else found - 1
+    def slots(self) -> int:
+        """How many tasks can run at once now, on the executors that have registered."""
+        executors = int(self.context._jsc.sc().getExecutorMemoryStatus().size())
+        # A cluster's driver is counted, too, and runs no task.
+        return self.context.defaultParallelism if self._local or executors > 1 else 0
 
     def close(self) -> None:
         """End the application; kill a JVM that does not end."""

@@ -6,6 +6,7 @@
 --   P:strangers          set: app servers that registered queries before they said that they live
 --   P:activation         the highest activation number given
 --   G:lease:<node>       hash: holder, token, until (ms), report (figures in JSON)
+--   G:alive:<holder>     "beats steps" of a process that was started to be a node
 --   G:requests:<qp>      stream: e a request, n its number
 --   G:log:<qp>           stream: e a notification, n its number
 --   <stream>:count       hash: entries and bytes ever added, bytes trimmed
@@ -16,6 +17,8 @@
 --   G:idle:<qp>          sorted set: query → since when (ms) nobody holds it
 
 local RETENTION_MS = 60000
+-- For how long a sign of life is kept.
+local ALIVE_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
@@ -91,6 +94,12 @@ local function lease(keys, args)
   redis.call('HSET', key, 'holder', args[3], 'token', text(token),
     'until', text(now_ms + tonumber(args[4])), 'report', args[5])
   return { 'ok', token, now }
+end
+
+-- args: grid epoch, holder, a sign of life. Works while the server refuses to take more memory.
+local function beat(keys, args)
+  redis.call('SET', keys[1] .. ':' .. args[1] .. ':alive:' .. args[2], args[3], 'PX', ALIVE_MS)
+  return 'ok'
 end
 
 -- args: grid epoch, node, token, query partition, notifications.
@@ -395,6 +404,9 @@ redis.register_function {
 }
 redis.register_function {
   function_name = 'rillbase_grid_1_look', callback = look, flags = { 'no-writes' },
+}
+redis.register_function {
+  function_name = 'rillbase_grid_1_beat', callback = beat, flags = { 'allow-oom' },
 }
 redis.register_function {
   function_name = 'rillbase_grid_1_trim', callback = trim_all, flags = { 'allow-oom' },

@@ -25,6 +25,8 @@ _LIBRARY = "rillbase_grid_1"
 QUERY_TTL_MS = 120_000
 #: How long an app server is believed to be alive after it has said so.
 HUB_LEASE_MS = 10_000
+#: What a supervisor said of itself is believed for so long.
+SUPERVISOR_NOTE_MS = 20_000
 #: How many queries end in one call: the server answers nobody else meanwhile.
 EXPIRED_AT_ONCE = 500
 
@@ -78,6 +80,7 @@ class GridLayer:
         self._functions = ValkeyFunctions(wire, _LIBRARY, SOURCE, prefix(installation))
         self._wire = wire
         self._prefix = prefix(installation)
+        self._installation = installation
         self._epoch = epoch
 
     async def lease(self, node: str, holder: str, ttl_ms: int, report: bytes = b"") -> Lease:
@@ -99,6 +102,19 @@ class GridLayer:
                     text(holder), int(text(token)), int(text(until)), text(report).encode()
                 )
         return integer(time_us), found
+
+    async def signs(self, holders: Sequence[str]) -> list[bytes | None]:
+        """Return the last sign of life of each holder, if it gave one within a minute."""
+        if not holders:
+            return []
+        keys = [f"{self._prefix}:{self._epoch}:alive:{holder}" for holder in holders]
+        reply = items(await self._wire.call("MGET", *keys), len(holders))
+        return [sign if isinstance(sign, bytes) else None for sign in reply]
+
+    async def note_supervisor(self, status: str) -> None:
+        """Say for a while how the supervisor of these nodes stands."""
+        key = supervisor_key(self._installation, self._epoch)
+        await self._wire.call("SET", key, status, "PX", SUPERVISOR_NOTE_MS)
 
     async def append(
         self, node: str, token: int, query_partition: int, notifications: Sequence[bytes]
@@ -224,6 +240,11 @@ def log(installation: int, epoch: int, query_partition: int) -> str:
 def registry(installation: int, epoch: int, query_partition: int) -> str:
     """Return where the live queries of a query partition are."""
     return f"{prefix(installation)}:{epoch}:registry:{query_partition}"
+
+
+def supervisor_key(installation: int, epoch: int) -> str:
+    """Return the key under which a grid's supervisor says how it stands."""
+    return f"{prefix(installation)}:{epoch}:supervisor"
 
 
 def lease_key(installation: int, epoch: int, node: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import socket
 from typing import Protocol
 
 from realtime.grid.layout import Node
@@ -10,11 +12,18 @@ from realtime.grid.layout import Node
 class Task(Protocol):
     """A node that was started."""
 
+    @property
+    def holder(self) -> str:
+        """The name under which it holds leases and gives signs of life; nobody else has it."""
+
     def ended(self) -> str | None:
         """Return why it ended, for the log; None: it runs."""
 
     def stop(self) -> None:
         """Let it end. It may have ended already."""
+
+    def kill(self) -> None:
+        """End it, although it may not react to anything."""
 
 
 class Launcher(Protocol):
@@ -22,6 +31,9 @@ class Launcher(Protocol):
 
     def open(self, slots: int) -> int:
         """Get ready to run so many nodes at once; return how many can, which may be more."""
+
+    def room(self) -> int:
+        """Return how many nodes can run at once now; fewer than slots while machines lack."""
 
     def start(self, node: Node) -> Task:
         """Start a node, without waiting for it."""
@@ -31,3 +43,8 @@ class Launcher(Protocol):
 
     def close(self) -> None:
         """End everything that was started."""
+
+
+def new_holder() -> str:
+    """Return a name for a node that nobody else has."""
+    return f"{socket.gethostname()}:{secrets.token_hex(8)}"

@@ -1,6 +1,6 @@
 """One node: the native loop, and what a process of its own needs around it.
 
-    python -m realtime.grid.node '{"installation": 1, …}' PARENT
+    python -m realtime.grid.node '{"installation": 1, …}' PARENT HOLDER
 
 The loop needs no Django. It ends when it is told to, or when the process that started this one has
 ended: nobody supervises it then.
@@ -9,9 +9,7 @@ ended: nobody supervises it then.
 from __future__ import annotations
 
 import os
-import secrets
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +26,7 @@ from rillbase_native import GridNode
 Documents = Callable[[list[bytes], int, int], Iterator[str | bytes]]
 
 
-def native_node(node: Node, read: Documents = documents.read) -> GridNode:
+def native_node(node: Node, holder: str, read: Documents = documents.read) -> GridNode:
     """Return the native loop of a node, not running yet. `read` tells it the documents."""
     return GridNode(
         url=environment().events,
@@ -38,23 +36,24 @@ def native_node(node: Node, read: Documents = documents.read) -> GridNode:
         write_partition=node.write_partition,
         write_partitions=node.write_partitions,
         node=node.name,
-        holder=f"{socket.gethostname()}:{secrets.token_hex(8)}",
+        holder=holder,
         function=SOURCE.read_bytes(),
         documents=read,
     )
 
 
-def run_as_task(node: str) -> None:
-    """Be a node for as long as this task of a cluster lives."""
-    native_node(Node.from_json(node)).run(os.getppid())
+def run_as_task(told: tuple[str, str]) -> None:
+    """Be a node, under the holder's name, for as long as this task of a cluster lives."""
+    node, holder = told
+    native_node(Node.from_json(node), holder).run(os.getppid())
 
 
-def main(node: str, parent: int) -> None:
+def main(node: str, parent: int, holder: str) -> None:
     """Be a node until a signal ends it.
 
     The parent says who it is: it may have died before this process could see for itself.
     """
-    native = native_node(Node.from_json(node))
+    native = native_node(Node.from_json(node), holder)
 
     def stop(_: int, __: FrameType | None) -> None:
         native.stop()
@@ -70,4 +69,4 @@ def main(node: str, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from realtime.grid.launcher import new_holder
 from realtime.grid.layout import Node
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -19,8 +20,9 @@ MOST_PROCESSES = 256
 class ProcessTask:
     """A node in a process."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], holder: str) -> None:
         self._process = process
+        self.holder = holder
 
     @property
     def pid(self) -> int:
@@ -36,6 +38,10 @@ class ProcessTask:
 
     def stop(self) -> None:
         self._process.terminate()
+
+    def kill(self) -> None:
+        # Unlike any other signal this one also ends a process that was stopped.
+        self._process.kill()
 
     def wait(self) -> None:
         """Wait for the end, and bring it about when it does not come."""
@@ -56,14 +62,18 @@ class ProcessLauncher:
         """Need nothing: a machine runs as many as it has memory for."""
         return max(slots, MOST_PROCESSES)
 
+    def room(self) -> int:
+        return MOST_PROCESSES
+
     def start(self, node: Node) -> ProcessTask:
+        holder = new_holder()
         paths = [str(_REPOSITORY), str(_REPOSITORY / "platform")]
         process = subprocess.Popen(
-            [sys.executable, "-m", "realtime.grid.node", node.to_json(), str(os.getpid())],
+            [sys.executable, "-m", "realtime.grid.node", node.to_json(), str(os.getpid()), holder],
             cwd=_REPOSITORY,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )
-        task = ProcessTask(process)
+        task = ProcessTask(process, holder)
         self._tasks = [other for other in self._tasks if other.ended() is None]
         self._tasks.append(task)
         return task

@@ -1,11 +1,17 @@
-"""When something that keeps ending is started again."""
+"""When something that keeps ending is started again, and when that is no use any more."""
 
 from __future__ import annotations
+
+import random
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
 #: Whoever has lived for so long has lived well: the next delay is the first one again.
 GOOD_LIFE_S = 30.0
+#: So many starts in a row of a node that never gave a sign of life are enough.
+PLACEMENT_TRIES = 3
+FIRST_BACKOFF_S = 1.0
+LONGEST_BACKOFF_S = 60.0
 
 
 class Restarts:
@@ -15,6 +21,12 @@ class Restarts:
         self._delay_s = FIRST_DELAY_S
         self._started_s: float | None = None
         self._due_s = 0.0
+        self._unplaced = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it could not be placed so often that whatever starts it must be to blame."""
+        return self._unplaced >= PLACEMENT_TRIES
 
     def due(self, now_s: float) -> bool:
         """Tell whether it may be started."""
@@ -23,9 +35,42 @@ class Restarts:
     def started(self, now_s: float) -> None:
         self._started_s = now_s
 
-    def ended(self, now_s: float) -> None:
+    def ended(self, now_s: float, *, placed: bool = True) -> None:
         """Learn that it has ended; the delay doubles with each short life."""
         if self._started_s is not None and now_s - self._started_s >= GOOD_LIFE_S:
             self._delay_s = FIRST_DELAY_S
         self._due_s = now_s + self._delay_s
         self._delay_s = min(LONGEST_DELAY_S, 2 * self._delay_s)
+        self._unplaced = 0 if placed else self._unplaced + 1
+
+
+class Backoff:
+    """Pauses between tries of something expensive: each twice as long, by chance up to half less.
+
+    Several that failed together do not try again together.
+    """
+
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._chance = chance or random.SystemRandom()
+        self._failures = 0
+        self._due_s = 0.0
+
+    @property
+    def failures(self) -> int:
+        """Failures in a row."""
+        return self._failures
+
+    def due(self, now_s: float) -> bool:
+        return now_s >= self._due_s
+
+    def failed(self, now_s: float) -> float:
+        """Return how long the next try waits."""
+        # The exponent is bounded so that no number of failures overflows a float.
+        longest_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(self._failures, 32))
+        self._failures += 1
+        delay_s = longest_s * self._chance.uniform(0.5, 1.0)
+        self._due_s = now_s + delay_s
+        return delay_s
+
+    def succeeded(self) -> None:
+        self._failures, self._due_s = 0, 0.0

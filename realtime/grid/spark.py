@@ -15,6 +15,8 @@ from pyspark import InheritableThread, SparkContext
 
 from foundation.environment import environment
 from foundation.spark import SparkApplication
+from realtime.grid.keeper import cause_of
+from realtime.grid.launcher import new_holder
 from realtime.grid.layout import Node
 from realtime.grid.node import run_as_task
 
@@ -29,6 +31,7 @@ class SparkTask:
 
     def __init__(self, context: SparkContext, node: Node) -> None:
         self._context = context
+        self.holder = new_holder()
         self._group = f"{node.name}#{next(_numbers)}"
         self._reason: str | None = None
         self._thread = InheritableThread(target=self._submit, args=(node,), daemon=True)
@@ -40,14 +43,18 @@ class SparkTask:
     def stop(self) -> None:
         self._context.cancelJobGroup(self._group)
 
+    def kill(self) -> None:
+        # Spark kills a Python worker that does not end within two seconds after this.
+        self.stop()
+
     def _submit(self, node: Node) -> None:
         # The gateway to the JVM breaks in as many ways as there are moments for it to die.
         try:
             self._context.setJobGroup(self._group, node.name, interruptOnCancel=True)
-            self._context.parallelize([node.to_json()], 1).foreach(run_as_task)
+            self._context.parallelize([(node.to_json(), self.holder)], 1).foreach(run_as_task)
             self._reason = "its job ended"
         except Exception as failed:  # noqa: BLE001 -- the supervisor logs it and goes on
-            self._reason = f"its job failed: {_cause(failed)}"
+            self._reason = f"its job failed: {cause_of(failed)}"
 
 
 class SparkLauncher:
@@ -70,6 +77,9 @@ class SparkLauncher:
         )
         return slots
 
+    def room(self) -> int:
+        return 0 if self._application is None else self._application.slots
+
     def start(self, node: Node) -> SparkTask:
         if self._application is None:
             raise RuntimeError("the application is not open")
@@ -89,12 +99,6 @@ class SparkLauncher:
         application, self._application = self._application, None
         if application is not None:
             application.close()
-
-
-def _cause(failed: Exception) -> str:
-    """Return the line of a failure, as long as a stack of Java's, that says what happened."""
-    lines = str(failed).splitlines() or [type(failed).__name__]
-    return next((line for line in lines if "Exception: " in line), lines[0]).strip()[:300]
 
 
 def _settings(master: str, slots: int) -> dict[str, str]:

@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg
 from redis.exceptions import RedisError
@@ -23,11 +23,13 @@ from foundation import metrics
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
-from realtime.grid.launcher import Launcher, Task
+from realtime.grid.deadline import call_within
+from realtime.grid.keeper import LauncherLost, NodeKeeper, label
+from realtime.grid.launcher import Launcher
 from realtime.grid.layout import Grid, Node, read_grid, read_grids, read_retired, retire_before
 from realtime.grid.measures import measure
-from realtime.grid.restarts import Restarts
 from realtime.grid.succession import Succession
+from realtime.grid.vitals import Sign, patience_now
 
 logger = logging.getLogger(__name__)
 
@@ -38,18 +40,10 @@ CARE_S = 5.0
 SWEEP_AGAIN_S = 600.0
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 5.0
-
-
-class LauncherLost(Exception):
-    """Nothing can be started any more: the process has to begin again."""
-
-
-@dataclass
-class _Place:
-    """A node that should run."""
-
-    restarts: Restarts = field(default_factory=Restarts)
-    task: Task | None = None
+#: What was read of the nodes so long ago says nothing of them any more.
+REPORTS_LAST_S = 5.0
+#: A launcher that does not answer for so long hangs. Getting ready takes longer.
+LAUNCHER_DEADLINE_S, OPEN_DEADLINE_S = 15.0, 240.0
 
 
 class Supervisor:
@@ -61,7 +55,8 @@ class Supervisor:
     def __init__(
         self, launcher: Launcher, give_up: Callable[[], None], epoch: int | None = None
     ) -> None:
-        self._launcher = launcher
+        # One that was named stays alone; beside the shared one there may be its successor.
+        self._keeper = NodeKeeper(launcher, spare=epoch is None)
         self._give_up = give_up
         self._epoch = epoch
         self._wire = ValkeyWire(
@@ -70,8 +65,6 @@ class Supervisor:
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
         self._grids: list[Grid] = []
-        self._places: dict[Node, _Place] = {}
-        self._slots = 0
         self._cared_s: float | None = None
         self._reports: dict[str, dict[str, object]] = {}
         self._succession = Succession()
@@ -79,23 +72,41 @@ class Supervisor:
         self._swept_s: dict[Grid, float] = {}
         self._running: asyncio.Task[None] | None = None
         self._away = ""
+        self._looked_s: float | None = None
 
     @property
     def ready(self) -> bool:
         """Whether every node that should run holds its lease and watches."""
-        return bool(self._places) and all(
-            self._reports.get(_label(node), {}).get("state") == "running" for node in self._places
-        )
+        nodes = self._keeper.nodes
+        return bool(nodes) and all(self._watches(node) for node in nodes)
+
+    def readiness(self) -> dict[str, object]:
+        """Say in numbers how the nodes stand, for anybody."""
+        nodes = self._keeper.nodes
+        missing = [node for node in nodes if not self._watches(node)]
+        return {
+            "nodes": len(nodes),
+            "watching": len(nodes) - len(missing),
+            "stale_query_partitions": sorted({node.query_partition for node in missing}),
+        }
 
     def status(self) -> dict[str, object]:
-        """Say how the nodes stand, for people and probes."""
+        """Say how the nodes stand, for people."""
         return {
-            "nodes": {
-                _label(node): self._reports.get(_label(node), {"state": "absent"})
-                for node in self._places
-            },
+            "nodes": {label(node): self._report(node) for node in self._keeper.nodes},
             "unavailable": self._away or None,
+            "launcher": self._keeper.status(),
+            "readiness": self.readiness(),
         }
+
+    def _watches(self, node: Node) -> bool:
+        return self._report(node).get("state") == "running"
+
+    def _report(self, node: Node) -> dict[str, object]:
+        """Return what a node said of itself, unless that was too long ago."""
+        if self._looked_s is None or time.monotonic() - self._looked_s > REPORTS_LAST_S:
+            return {"state": "unknown"}
+        return self._reports.get(label(node), {"state": "absent"})
 
     async def start(self) -> None:
         self._running = asyncio.create_task(self._run(), name="grid")
@@ -105,7 +116,8 @@ class Supervisor:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
-        await asyncio.to_thread(self._launcher.close)
+        with contextlib.suppress(TimeoutError):
+            await call_within(LAUNCHER_DEADLINE_S, self._keeper.close)
         await self._wire.aclose()
         await close_relay_pool()
 
@@ -129,9 +141,10 @@ class Supervisor:
         if cares:
             self._grids = await self._wanted()
             self._cared_s = now_s
-        await asyncio.to_thread(self._keep_running, now_s)
+        await self._keep_running(now_s)
         for grid in self._grids:
             await self._look_after(grid, cares=cares)
+        self._looked_s = time.monotonic()
         if cares and self._epoch is None:
             await self._hand_over(now_s)
             await self._sweep(now_s)
@@ -139,38 +152,13 @@ class Supervisor:
     async def _wanted(self) -> list[Grid]:
         return await (read_grids() if self._epoch is None else read_grid(self._epoch))
 
-    def _keep_running(self, now_s: float) -> None:
-        """Start what should run and does not, stop what should not. In a thread: it may block."""
+    async def _keep_running(self, now_s: float) -> None:
         wanted = [node for grid in self._grids for node in grid.nodes()]
-        self._make_room(wanted)
-        for node in self._places.keys() - set(wanted):
-            task = self._places.pop(node).task
-            if task is not None:
-                task.stop()
-        for node in wanted:
-            self._keep(node, self._places.setdefault(node, _Place()), now_s)
-
-    def _make_room(self, wanted: list[Node]) -> None:
-        lost = self._launcher.lost()
-        if lost is not None:
-            raise LauncherLost(lost)
-        if len(wanted) > self._slots:
-            if self._slots:
-                raise LauncherLost("the grid has grown")
-            # Another epoch beside this one needs as many again; one that was named stays alone.
-            needed = 2 * len(wanted) + 2 if self._epoch is None else len(wanted)
-            self._slots = self._launcher.open(needed)
-
-    def _keep(self, node: Node, place: _Place, now_s: float) -> None:
-        reason = None if place.task is None else place.task.ended()
-        if reason is not None:
-            logger.warning("node %s has ended: %s", _label(node), reason)
-            metrics.GRID_NODE_RESTARTS.labels(_label(node)).inc()
-            place.task = None
-            place.restarts.ended(now_s)
-        if place.task is None and place.restarts.due(now_s):
-            place.task = self._launcher.start(node)
-            place.restarts.started(now_s)
+        deadline_s = LAUNCHER_DEADLINE_S if self._keeper.opened else OPEN_DEADLINE_S
+        try:
+            await call_within(deadline_s, partial(self._keeper.keep, now_s, wanted))
+        except TimeoutError:
+            raise LauncherLost(f"it did not answer within {deadline_s:g} s") from None
 
     async def _look_after(self, grid: Grid, *, cares: bool) -> None:
         layer = GridLayer(self._wire, grid.installation, grid.epoch)
@@ -181,17 +169,22 @@ class Supervisor:
             report: dict[str, object] = {"state": "absent"}
             if held is not None and held.until_ms * 1000 > time_us:
                 report = {**json.loads(held.report or b"{}"), "token": held.token}
-            self._reports[_label(node)] = report
-            measure(_label(node), report)
+            self._reports[label(node)] = report
+            measure(label(node), report)
+        started = self._keeper.holders(nodes)
+        signs = await layer.signs(list(started.values()))
+        parsed = [None if sign is None else Sign.parse(sign) for sign in signs]
+        seen = dict(zip(started, parsed, strict=True))
+        self._keeper.observe(time.monotonic(), seen, patience_now())
         if cares:
+            await layer.note_supervisor(json.dumps(self._keeper.status()))
             await layer.trim(grid.query_partitions)
             metrics.GRID_QUERIES_EXPIRED.inc(await layer.expire(grid.query_partitions))
 
     async def _hand_over(self, now_s: float) -> None:
         """Retire the grids before the newest one, once nobody can miss them."""
         watches = bool(self._grids) and all(
-            self._reports[_label(node)].get("state") == "running"
-            for node in self._grids[-1].nodes()
+            self._reports[label(node)].get("state") == "running" for node in self._grids[-1].nodes()
         )
         successor = self._succession.ripe(self._grids, watches=watches, now_s=now_s)
         if successor is not None:
@@ -217,8 +210,3 @@ class Supervisor:
         if self._away:
             logger.info("the %s answers again", self._away)
         self._away = ""
-
-
-def _label(node: Node) -> str:
-    """Return a node's name among those of all epochs."""
-    return f"{node.epoch}:{node.name}"

@@ -148,6 +148,23 @@ impl Layer {
         leased(reply)
     }
 
+    /// Gives a sign of life: how many went before, and how many steps the node's loop has made.
+    pub fn beat(&mut self, holder: &str, sign: &str) -> Result<(), Failure> {
+        let reply = self.send_beat(holder, sign)?;
+        if self.loaded_for(&reply)? {
+            self.send_beat(holder, sign)?;
+        }
+        Ok(())
+    }
+
+    fn send_beat(&mut self, holder: &str, sign: &str) -> Result<Reply, Failure> {
+        self.queue_function("beat", 2);
+        self.connection.argument(holder.as_bytes());
+        self.connection.argument(sign.as_bytes());
+        self.connection.flush()?;
+        self.connection.reply()
+    }
+
     /// Where reading begins. A sort node has no write partition.
     pub fn begin(&mut self, write_partition: Option<u16>) -> Result<Beginning, Failure> {
         let writes = write_partition.map_or_else(String::new, |number| number.to_string());

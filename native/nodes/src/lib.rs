@@ -9,6 +9,7 @@
 //! - [`machine`] — what both kinds of node have in common, and their adapters
 //! - [`rows`] — documents for a rebuild, from `PostgreSQL`'s binary copies
 //! - [`life`] — one holding of the lease; [`runner`] — life after life, until stopped
+//! - `heartbeat` — signs of life beside the loop
 //! - [`report`] — figures
 #![allow(
     clippy::must_use_candidate,
@@ -19,6 +20,7 @@
     reason = "everything fails alike: the connection broke or somebody answered in another form"
 )]
 
+mod heartbeat;
 pub mod layer;
 pub mod life;
 pub mod machine;

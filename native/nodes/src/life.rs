@@ -179,6 +179,7 @@ impl<'a, M: Machine> Life<'a, M> {
     /// Lives until something ends it, the end of the process's parent among others.
     pub fn run(&mut self, parent: u32) -> Ended {
         loop {
+            self.control.step();
             stop_without_parent(parent, self.control);
             let done = if self.rebuild {
                 self.rebuild()
@@ -235,6 +236,7 @@ impl<'a, M: Machine> Life<'a, M> {
     fn read_rows(&mut self) -> Result<Vec<[u8; 16]>, Ended> {
         let (mut reader, mut found, mut left_out) = (CopyReader::default(), Vec::new(), Vec::new());
         while let Some(block) = self.documents.next_block()? {
+            self.control.step();
             reader.push(&block, &mut found)?;
             for (collection, row) in found.drain(..) {
                 if self
@@ -360,6 +362,7 @@ impl<'a, M: Machine> Life<'a, M> {
     /// Appends until nothing is pending.
     fn flush(&mut self) -> Result<(), Ended> {
         while !self.pending.is_empty() {
+            self.control.step();
             self.exchange(None)?;
             if self.control.stopped() {
                 return Err(Ended::Stopped);

@@ -1,10 +1,11 @@
 //! Life after life of one node, until it is told to stop.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::heartbeat::beating;
 use crate::layer::{Ask, Layer, Leased, Place};
 use crate::life::{Ended, LEASE_MS, Life, Suspects};
 use crate::machine::Machine;
@@ -24,6 +25,7 @@ const NAP: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
+    steps: AtomicU64,
     figures: Mutex<Figures>,
 }
 
@@ -36,6 +38,16 @@ impl Control {
     /// Whether it was told to.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The loop goes on.
+    pub(crate) fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many steps the loop has made.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     /// The figures as they are, in JSON.
@@ -66,6 +78,17 @@ pub struct Identity {
 /// than the given one: nobody supervises it then, and its successor would wait for its lease for
 /// ever.
 pub fn run<M: Machine>(
+    identity: &Identity,
+    parent: u32,
+    documents: &mut dyn Documents,
+    control: &Control,
+) {
+    beating(&identity.place, &identity.holder, control, || {
+        lives::<M>(identity, parent, documents, control);
+    });
+}
+
+fn lives<M: Machine>(
     identity: &Identity,
     parent: u32,
     documents: &mut dyn Documents,
@@ -167,6 +190,7 @@ fn let_go(identity: &Identity, layer: Layer, holder: &str, ended: &Ended) {
 fn rest(pause: Duration, parent: u32, control: &Control) {
     let until = Instant::now() + pause;
     while Instant::now() < until && !control.stopped() {
+        control.step();
         stop_without_parent(parent, control);
         std::thread::sleep(NAP.min(pause));
     }

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 
+import psutil
 import psycopg
 import redis
 from prometheus_client import REGISTRY
 
 from documents.outbox.loop import RelayLoop
+from foundation.asgi import Receive, Scope, Send
+from foundation.environment import environment
+from realtime.clusters import grids
 from realtime.grid.layout import Node
 from realtime.grid.processes import ProcessLauncher
 from realtime.grid.supervisor import Supervisor
+from rillbase_server.dependencies import GridProbe
+from rillbase_server.health import Dependency, Health
+from tests.asgi_driver import ask, http_scope
 from tests.waiting import TIMEOUT_S, until
 
 FIRST = "1:filter:0:0"
@@ -22,10 +30,15 @@ FIRST = "1:filter:0:0"
 class Idle:
     """A task that never ends by itself."""
 
+    holder = "nobody"
+
     def ended(self) -> None:
         return None
 
     def stop(self) -> None:
+        """Have nothing to end."""
+
+    def kill(self) -> None:
         """Have nothing to end."""
 
 
@@ -40,6 +53,9 @@ class Place:
     def open(self, slots: int) -> int:
         self.slots = slots
         return slots
+
+    def room(self) -> int:
+        return self.slots
 
     def start(self, node: Node) -> Idle:
         self.started.append(node)
@@ -56,6 +72,23 @@ def reports(supervisor: Supervisor) -> dict[str, dict[str, object]]:
     found = supervisor.status()["nodes"]
     assert isinstance(found, dict)
     return found
+
+
+async def readyz() -> tuple[str, str, dict[str, object]]:
+    """What an app server says of itself, of the grid, and of the grid in numbers."""
+    probe = GridProbe()
+    grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
+    health = Health(nobody, environment(), [grid])
+    answer = await ask(health, http_scope("GET", "/readyz", {}))
+    assert answer.status == 200
+    content = json.loads(answer.body)
+    told = content["dependencies"]["grid"]
+    figures = {name: told[name] for name in ("nodes", "watching", "stale_query_partitions")}
+    return content["status"], told["state"], figures
+
+
+async def nobody(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Answer nothing else."""
 
 
 async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None:
@@ -77,6 +110,32 @@ async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None
             "the node to be measured as up",
         )
     finally:
+        await supervisor.stop()
+
+
+async def test_a_node_that_hangs_is_replaced(relay: RelayLoop) -> None:
+    supervisor = Supervisor(ProcessLauncher(), lambda: None)
+    await supervisor.start()
+    try:
+        await until(lambda: supervisor.ready, "all nodes to watch")
+        before = reports(supervisor)[FIRST]
+        os.kill(int(str(before["pid"])), signal.SIGSTOP)
+        await until(lambda: not supervisor.ready, "the node to be missed")
+        amiss = {"nodes": 3, "watching": 2, "stale_query_partitions": [0]}
+        assert supervisor.readiness() == amiss
+        assert await readyz() == ("degraded", "down", amiss)
+        await until(
+            lambda: supervisor.ready and reports(supervisor)[FIRST].get("token") != before["token"],
+            "another node in its place",
+        )
+        assert await readyz() == (
+            "ready",
+            "up",
+            {"nodes": 3, "watching": 3, "stale_query_partitions": []},
+        )
+        assert not psutil.pid_exists(int(str(before["pid"])))
+    finally:
+        grids.close()
         await supervisor.stop()
 
 
@@ -140,8 +199,10 @@ async def test_nobody_watches_where_nothing_holds_a_lease(client: redis.Redis) -
     supervisor = Supervisor(place, lambda: None)
     await supervisor.start()
     try:
-        await until(lambda: len(reports(supervisor)) == 3, "the nodes")
+        await until(
+            lambda: [each["state"] for each in reports(supervisor).values()] == ["absent"] * 3,
+            "the nodes to be looked for",
+        )
         assert not supervisor.ready
-        assert {report["state"] for report in reports(supervisor).values()} == {"absent"}
     finally:
         await supervisor.stop()

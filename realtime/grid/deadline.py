@@ -1,0 +1,40 @@
+"""Calls that may block for ever, in threads that nobody has to wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+
+async def call_within(deadline_s: float, work: Callable[[], None]) -> None:
+    """Call a function in a thread; raise what it raises, or `TimeoutError`.
+
+    The thread of a call that never returns does not keep the process from ending, as one of
+    asyncio's own would.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(failed: BaseException | None) -> None:
+        if done.done():
+            return
+        if failed is None:
+            done.set_result(None)
+        else:
+            done.set_exception(failed)
+
+    def run() -> None:
+        failed: BaseException | None = None
+        try:
+            work()
+        except BaseException as raised:  # noqa: BLE001 -- it is raised where it is waited for
+            failed = raised
+        # Nobody waits any more when the loop has been closed.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, failed)
+
+    threading.Thread(target=run, name="launcher", daemon=True).start()
+    async with asyncio.timeout(deadline_s):
+        await done

@@ -1,0 +1,161 @@
+"""Keeps nodes running through a launcher, by what is seen of them.
+
+A node that ends or gives no sign of life is started again. Where that leads nowhere, the launcher
+itself is to blame (Spark's executor may reject tasks and its driver look well), and the process has
+to begin again. `vitals` and `restarts` decide; this carries it out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from foundation import metrics
+from realtime.grid.launcher import Launcher, Task
+from realtime.grid.layout import Node
+from realtime.grid.restarts import Backoff, Restarts
+from realtime.grid.vitals import FAILURES, LONGEST_LOOK_S, Sign, Verdict, Vitals
+
+logger = logging.getLogger(__name__)
+
+#: Machines for all nodes have to be there after so long; pods may wait for an image.
+ROOM_WITHIN_S = 300.0
+MAX_CAUSE_CHARS = 300
+
+
+class LauncherLost(Exception):
+    """Nothing can be started any more: the process has to begin again."""
+
+
+@dataclass
+class _Place:
+    """A node that should run."""
+
+    restarts: Restarts = field(default_factory=Restarts)
+    task: Task | None = None
+    vitals: Vitals = field(default_factory=Vitals)
+    verdict: Verdict = Verdict.STARTING
+
+
+class NodeKeeper:
+    """`keep` may block; `observe` does not. Only one of them is called at a time."""
+
+    def __init__(self, launcher: Launcher, *, spare: bool) -> None:
+        self._launcher = launcher
+        #: Whether another epoch may come beside this one, and needs as many slots again.
+        self._spare = spare
+        self._places: dict[Node, _Place] = {}
+        self._slots = 0
+        self._has_room = True
+        self._short_s: float | None = None
+        self._kept_s = 0.0
+        self._opening = Backoff()
+        self._cause: str | None = None
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that should run."""
+        return list(self._places)
+
+    @property
+    def opened(self) -> bool:
+        """Whether anything could be started so far."""
+        return self._slots > 0
+
+    def holders(self, nodes: Sequence[Node]) -> dict[Node, str]:
+        """Return under which names those of the nodes run that were started."""
+        places = {node: self._places[node] for node in nodes if node in self._places}
+        return {node: place.task.holder for node, place in places.items() if place.task is not None}
+
+    def status(self) -> dict[str, object]:
+        """Say whether nodes can be started, and if not, why."""
+        state = "failing" if self._cause else "open" if self.opened else "opening"
+        return {"state": state, "cause": self._cause, "failures": self._opening.failures}
+
+    def observe(
+        self, now_s: float, signs: Mapping[Node, Sign | None], patience: float = 1.0
+    ) -> None:
+        """Learn the last signs of life of nodes that were started."""
+        for node, sign in signs.items():
+            place = self._places.get(node)
+            if place is not None and place.task is not None:
+                place.verdict = place.vitals.observe(
+                    now_s, sign, room=self._has_room, patience=patience
+                )
+
+    def keep(self, now_s: float, wanted: Sequence[Node]) -> None:
+        """Start what should run and does not, stop what should not."""
+        lost = self._launcher.lost()
+        if lost is not None:
+            raise LauncherLost(lost)
+        if not self._open(now_s, len(wanted)):
+            return
+        self._look_for_room(now_s, len(wanted))
+        for node in self._places.keys() - set(wanted):
+            task = self._places.pop(node).task
+            if task is not None:
+                task.stop()
+        for node in wanted:
+            self._keep(node, self._places.setdefault(node, _Place()), now_s)
+
+    def close(self) -> None:
+        self._launcher.close()
+
+    def _open(self, now_s: float, wanted: int) -> bool:
+        if wanted <= self._slots:
+            return self.opened
+        if self.opened:
+            raise LauncherLost("the grid has grown")
+        if not self._opening.due(now_s):
+            return False
+        needed = 2 * wanted + 2 if self._spare else wanted
+        try:
+            self._slots = self._launcher.open(needed)
+        except Exception as failed:  # noqa: BLE001 -- it is told, and tried again
+            self._cause = cause_of(failed)
+            delay_s = self._opening.failed(now_s)
+            logger.warning("no node can be started: %s; next try in %.1f s", self._cause, delay_s)
+            return False
+        self._opening.succeeded()
+        self._cause = None
+        return True
+
+    def _look_for_room(self, now_s: float, wanted: int) -> None:
+        """Give machines time to appear: nodes without room for them are nobody's fault."""
+        passed_s = min(now_s - self._kept_s, LONGEST_LOOK_S)
+        self._kept_s = now_s
+        self._has_room = self._launcher.room() >= wanted
+        short_s = 0.0 if self._short_s is None else self._short_s + passed_s
+        self._short_s = None if self._has_room else short_s
+        if not self._has_room and short_s >= ROOM_WITHIN_S:
+            raise LauncherLost(f"there was no room for {wanted} nodes for {ROOM_WITHIN_S:g} s")
+
+    def _keep(self, node: Node, place: _Place, now_s: float) -> None:
+        reason = None if place.task is None else place.task.ended()
+        if place.task is not None and reason is None and place.verdict in FAILURES:
+            reason = str(place.verdict)
+            place.task.kill()
+        if reason is not None:
+            logger.warning("node %s has ended: %s", label(node), reason)
+            metrics.GRID_NODE_RESTARTS.labels(label(node)).inc()
+            place.restarts.ended(now_s, placed=place.vitals.placed)
+            place.task = None
+            if place.restarts.exhausted:
+                raise LauncherLost(f"node {label(node)} cannot be placed: {reason}")
+        if place.task is None and place.restarts.due(now_s):
+            place.vitals, place.verdict = Vitals(), Verdict.STARTING
+            place.task = self._launcher.start(node)
+            place.restarts.started(now_s)
+
+
+def label(node: Node) -> str:
+    """Return a node's name among those of all epochs."""
+    return f"{node.epoch}:{node.name}"
+
+
+def cause_of(failed: Exception) -> str:
+    """Return the line of a failure, as long as a stack of Java's, that says what happened."""
+    lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
+    lines = lines or [type(failed).__name__]
+    return next((line for line in lines if "Exception: " in line), lines[0])[:MAX_CAUSE_CHARS]
