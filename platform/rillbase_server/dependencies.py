@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from redis import Redis
@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from foundation import metrics
+from foundation.json_types import JsonValue
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,35 @@ class QueueProbe:
                 metrics.CELERY_QUEUE_LENGTH.labels(queue).set(float("nan"))
                 raise
             metrics.CELERY_QUEUE_LENGTH.labels(queue).set(int(str(waiting)))
+
+
+class GridDegraded(Exception):
+    """Some node of the grid that tenants share does not watch: some live queries are stale."""
+
+
+class GridProbe:
+    """Looks whether the grid that tenants share watches."""
+
+    def __init__(self) -> None:
+        self._figures: dict[str, JsonValue] = {}
+
+    def figures(self) -> Mapping[str, object]:
+        """Return what the last look found."""
+        return self._figures
+
+    def check(self) -> None:
+        from django.db import connections  # noqa: PLC0415 - after set-up
+
+        from realtime.clusters import epochs, grids  # noqa: PLC0415
+
+        self._figures = {}
+        try:
+            served = epochs.shared()
+        finally:
+            connections[epochs.ALIAS].close()
+        self._figures = grids.readiness(served)
+        if self._figures["watching"] != self._figures["nodes"]:
+            raise GridDegraded
 
 
 class ClusterProbe:

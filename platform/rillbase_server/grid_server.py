@@ -33,7 +33,7 @@ def build_grid(give_up: Callable[[], None], epoch: int | None) -> App:
         if not supervisor.ready:
             raise NotWatching
 
-    own = Dependency("nodes", watching, required=True)
+    own = Dependency("nodes", watching, required=True, figures=supervisor.readiness)
     # Nodes log in with one role; that of a tenant's own grid has no other.
     served = Health(status_app(supervisor.status), settings, [own], database_alias="relay")
     return Lifespan(served, start=[supervisor.start], stop=[supervisor.stop])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from uuid import UUID
 
@@ -44,6 +45,36 @@ def watches(grid: Grid) -> bool:
     """Tell whether all nodes of a grid hold their leases and watch."""
     now_us = _now_us()
     return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
+
+
+def cause(grid: Grid) -> str | None:
+    """Return why the supervisor of a grid cannot start its nodes, if it says so."""
+    found = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
+    status: JsonObject = json.loads(found) if isinstance(found, bytes) else {}
+    told = status.get("cause")
+    return told if isinstance(told, str) else None
+
+
+def readiness(served: Sequence[Grid]) -> dict[str, JsonValue]:
+    """Say in numbers how the grid stands: the newest epoch whose nodes all watch, or the oldest."""
+    now_us = _now_us()
+    found: dict[str, JsonValue] = {"nodes": 0, "watching": 0, "stale_query_partitions": []}
+    for grid in reversed(served):
+        found = _readiness(grid, now_us)
+        if not found["stale_query_partitions"]:
+            break
+    return found
+
+
+def _readiness(grid: Grid, now_us: int) -> dict[str, JsonValue]:
+    nodes = grid.nodes()
+    missing = [node for node in nodes if _report(node, now_us).get("state") != "running"]
+    stale: list[JsonValue] = [*sorted({node.query_partition for node in missing})]
+    return {
+        "nodes": len(nodes),
+        "watching": len(nodes) - len(missing),
+        "stale_query_partitions": stale,
+    }
 
 
 def loads(grid: Grid) -> list[Load]:

@@ -52,13 +52,15 @@ def running(pods: Pods, *, awake: bool, grids: int) -> Condition:
     return Condition("Running", False, "Starting", "The driver's pod is not ready yet.")
 
 
-def watching(*, awake: bool, watches: Sequence[bool]) -> Condition:
-    """Tell whether live queries are served."""
+def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> Condition:
+    """Tell whether live queries are served; a cause is why no node can be started."""
     if not awake:
         told = "The first live query has it start."
         return Condition("Watching", False, "Asleep", told)
     if watches and all(watches):
         return Condition("Watching", True, "AllNodesWatch", "All nodes watch.")
+    if cause is not None:
+        return Condition("Watching", False, "CannotStart", f"No node can be started: {cause}")
     return Condition("Watching", False, "NodesMissing", "Some node does not watch.")
 
 

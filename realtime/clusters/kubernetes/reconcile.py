@@ -103,10 +103,11 @@ def _bring(cluster: Cluster, server: ApiServer, told: Told) -> Outcome:
         told(step)
     pods = conditions.pods(server.find("Pod", wanted.namespace, common(wanted)))
     watches = [grids.watches(each.grid) for each in own]
+    causes = [cause for each in own if (cause := grids.cause(each.grid)) is not None]
     found = [
         conditions.applied(changed),
         conditions.running(pods, awake=awake, grids=len(own)),
-        conditions.watching(awake=awake, watches=watches),
+        conditions.watching(awake=awake, watches=watches, cause=next(iter(causes), None)),
     ]
     _note_ready(own, watches)
     state = conditions.state(found, grids=len(own), awake=awake)

@@ -1,0 +1,96 @@
+"""Whatever a running installation listens on, it is on loopback and wants a secret."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import urllib.request
+from collections.abc import Iterator
+from urllib.error import HTTPError
+
+import psutil
+import pytest
+
+from tests.foundation.test_spark import FOR_BLOCKS, FOR_ENDPOINT, is_closed_to
+from tests.launched import Place
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+START_S = 240.0
+SSL_REQUEST = struct.pack(">II", 8, 80_877_103)
+POSTGRES_LOGIN = b"user\0postgres\0database\0postgres\0\0"
+PASSWORD_WANTED = 10
+
+
+def test_every_socket_is_on_loopback_and_wants_a_secret(place: Place) -> None:
+    with place.up(RILLBASE_GRID="spark") as launched:
+        wait_until(lambda: grid_watches(place), what="the grid on Spark", timeout_s=START_S)
+        found = dict(listeners(psutil.Process(launched.process.pid)))
+        names = {process.name() for process in found.values()}
+        assert any("java" in name for name in names)
+        assert any("postgres" in name for name in names)
+        assert any("valkey" in name for name in names)
+        kinds = {port: protection(port) for port in found}
+        assert "none" not in kinds.values(), {
+            port: found[port].cmdline() for port, kind in kinds.items() if kind == "none"
+        }
+        assert set(kinds.values()) == {"postgres", "resp", "http", "spark"}
+
+
+def grid_watches(place: Place) -> bool:
+    grid = place.services()["grid"]
+    return bool(grid["state"] == "ready" and not grid["condition"])
+
+
+def listeners(launcher: psutil.Process) -> Iterator[tuple[int, psutil.Process]]:
+    for process in [launcher, *launcher.children(recursive=True)]:
+        for connection in process.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                address = connection.laddr.ip.removeprefix("::ffff:")
+                assert address in ("127.0.0.1", "::1"), (address, process.cmdline())
+                yield connection.laddr.port, process
+
+
+def protection(port: int) -> str:
+    """Find out, as somebody without any secret, what a server does with strangers."""
+    if answer(port, b"PING\r\n").startswith(b"-NOAUTH"):
+        return "resp"
+    if answer(port, SSL_REQUEST) == b"N":
+        return "postgres" if wants_password(port) else "none"
+    if answer(port, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1"):
+        return "http" if tells_strangers_nothing(port) else "none"
+    closed = is_closed_to(port, FOR_BLOCKS) and is_closed_to(port, FOR_ENDPOINT)
+    return "spark" if closed else "none"
+
+
+def answer(port: int, question: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=5.0) as connection:
+        connection.sendall(question)
+        try:
+            return connection.recv(65_536)
+        except (TimeoutError, ConnectionResetError):
+            return b""
+
+
+def wants_password(port: int) -> bool:
+    login = struct.pack(">II", 8 + len(POSTGRES_LOGIN), 196_608) + POSTGRES_LOGIN
+    told = answer(port, login)
+    return told[:1] == b"R" and struct.unpack(">I", told[5:9])[0] == PASSWORD_WANTED
+
+
+def tells_strangers_nothing(port: int) -> bool:
+    """Probes may ask how a process stands, in numbers; all else is refused."""
+    return all(
+        status(port, path) in (401, 403, 404)
+        for path in ("/v1/collections/todos/documents", "/v1/tenants", "/admin/secrets", "/jobs")
+    )
+
+
+def status(port: int, path: str) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as reply:
+            json.load(reply)
+            return int(reply.status)
+    except HTTPError as refused:
+        return refused.code
