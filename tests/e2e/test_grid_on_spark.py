@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,6 +128,36 @@ def test_nodes_are_jobs_of_spark_and_come_back_when_their_workers_are_killed(
         what="the node to be back under another token",
         timeout_s=60.0,
     )
+
+
+@pytest.mark.long
+def test_a_worker_that_hangs_is_replaced_and_a_driver_that_hangs_ends_with_its_process(
+    status_url: str,
+) -> None:
+    wait_until(lambda: bool(all_watch(status_url)), what="all nodes", timeout_s=START_TIMEOUT_S)
+    before = reports(status_url)["1:filter:0:0"]
+    worker = psutil.Process(int(str(before["pid"])))
+    began_s = time.monotonic()
+    worker.suspend()
+    wait_until(
+        lambda: all_watch(status_url).get("1:filter:0:0", before)["token"] != before["token"],
+        what="another node in its place",
+    )
+    print(f"node: {time.monotonic() - began_s:.1f} s")  # noqa: T201 -- shown by -s
+    wait_until(lambda: not worker.is_running(), what="the end of the one that hung")
+    worker = psutil.Process(int(str(reports(status_url)["1:filter:0:0"]["pid"])))
+    java = next(parent for parent in worker.parents() if "java" in parent.name())
+    supervisor = java.parent()
+    assert supervisor is not None
+    began_s = time.monotonic()
+    java.suspend()
+    wait_until(
+        lambda: not supervisor.is_running() or supervisor.status() == psutil.STATUS_ZOMBIE,
+        what="the end of the grid's process",
+    )
+    print(f"driver: {time.monotonic() - began_s:.1f} s")  # noqa: T201 -- shown by -s
+    wait_until(lambda: not java.is_running(), what="the end of the driver")
+    wait_until(lambda: not worker.is_running(), what="the end of its nodes")
 
 
 @pytest.mark.long
